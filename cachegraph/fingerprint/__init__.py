@@ -1,0 +1,1 @@
+"""Fingerprints: the digest of a value's canonical encoding, the same in every process."""

@@ -1,0 +1,92 @@
+"""A cache key: the named parts that describe one computation, and two digests of them.
+
+The canonical encoding of a key (`uint` as in fingerprint/hasher.py):
+
+    key  := HASH_VERSION(1 byte) text(level) uint(number of parts) part*
+    part := text(name) uint(length) canonical encoding of the part
+    text := uint(length) UTF-8
+
+Version history: that of HASH_VERSION, in fingerprint/hasher.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest, pack_uint, strong_digest
+
+LEVELS = ("function", "op", "kernel", "numba")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheKey:
+    """What one entry is found by (`digest`, 16 bytes) and believed by (`confirmation`, 32 bytes).
+
+    `parts` maps a name to the canonical encoding of that part, in the order the key was built; order is identity.
+    Make one with `build` or `parse`, which keep the digests true to the parts.
+    """
+
+    level: str
+    parts: tuple[tuple[str, bytes], ...] = field(repr=False, hash=False)
+    digest: bytes
+    confirmation: bytes = field(repr=False, hash=False)
+
+    @classmethod
+    def build(cls, level: str, parts: Mapping[str, bytes]) -> CacheKey:
+        """Return the key of `parts` at `level`; refuses (ValueError) a level that is not one of LEVELS."""
+        if level not in LEVELS:
+            raise ValueError(
+                f"building a cache key: level is {level!r}; it must be one of {', '.join(LEVELS)}"
+            )
+        named = tuple(parts.items())
+        return cls._of(level, named, b"".join(_pieces(level, named)))
+
+    @classmethod
+    def parse(cls, encoding: bytes) -> CacheKey:
+        """Return the key whose `encoding` this is; raises InvalidEncoding on anything `build` would not have written."""
+        reader = Reader(encoding, "parsing a cache key")
+        version = reader.byte()
+        if version != HASH_VERSION:
+            raise reader.error(f"hash version {HASH_VERSION}", f"version {version}")
+        level = reader.text()
+        if level not in LEVELS:
+            raise reader.error(f"a level ({', '.join(LEVELS)})", repr(level))
+        parts = tuple((reader.text(), reader.bytes()) for _ in range(reader.uint()))
+        reader.end()
+        if len(dict(parts)) != len(parts):
+            raise reader.error("parts of different names", "one name twice")
+        return cls._of(level, parts, encoding)
+
+    @classmethod
+    def _of(cls, level: str, parts: tuple[tuple[str, bytes], ...], encoding: bytes) -> CacheKey:
+        return cls(level, parts, digest(encoding), strong_digest(encoding))
+
+    @property
+    def hex(self) -> str:
+        """The digest in hexadecimal, as the command line shows it."""
+        return self.digest.hex()
+
+    @property
+    def encoding(self) -> bytes:
+        """The whole canonical encoding, put together anew on each call."""
+        return b"".join(_pieces(self.level, self.parts))
+
+    @property
+    def part_digests(self) -> dict[str, bytes]:
+        """Name of each part -> XXH3-128 of its encoding: what two keys are compared by to say why one missed."""
+        return {name: digest(part) for name, part in self.parts}
+
+
+def _pieces(level: str, parts: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]:
+    yield bytes((HASH_VERSION,))
+    yield from _prefixed(level.encode())
+    yield pack_uint(len(parts))
+    for name, part in parts:
+        yield from _prefixed(name.encode())
+        yield from _prefixed(part)
+
+
+def _prefixed(content: bytes) -> Iterator[bytes]:
+    yield pack_uint(len(content))
+    yield content

@@ -1,0 +1,87 @@
+"""The settings a user can touch, read from the environment each time they are asked for, never at import.
+
+Each setting is declared once in `SETTINGS`: its variable, what it may be, and whether it is part of a cache key.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, cast
+
+from cachegraph.errors import SettingsError
+
+Mode = Literal["readwrite", "readonly", "off"]
+OnMiss = Literal["compile", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Declaration of one setting; `allowed` lists its values, the default first (empty: any text)."""
+
+    name: str
+    variable: str
+    allowed: tuple[str, ...]
+    in_key: bool
+    why: str
+
+
+SETTINGS = (
+    Setting("directory", "CACHEGRAPH_DIR", (), False, "where an entry is kept says nothing about what it is"),
+    Setting(
+        "mode",
+        "CACHEGRAPH_MODE",
+        ("readwrite", "readonly", "off"),
+        False,
+        "how the store is used, not what is built",
+    ),
+    Setting(
+        "on_miss", "CACHEGRAPH_ON_MISS", ("compile", "error"), False, "whether to build, not what is built"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings in force: an absolute `directory`, how the cache is used, and what a miss does."""
+
+    directory: Path
+    mode: Mode
+    on_miss: OnMiss
+
+
+def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings `environ` (default: the process's environment) asks for now.
+
+    A variable that is unset or empty gives the default. Raises SettingsError on a value that is not allowed.
+    """
+    get = (os.environ if environ is None else environ).get
+    directory = get("CACHEGRAPH_DIR")
+    path = os.path.abspath(os.path.expanduser(directory)) if directory else _user_cache_directory()
+    return _checked(path, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "")
+
+
+def _user_cache_directory() -> str:
+    import platformdirs
+
+    return platformdirs.user_cache_dir("cachegraph", appauthor=False)
+
+
+@lru_cache(maxsize=64)
+def _checked(directory: str, mode: str, on_miss: str) -> Settings:
+    _, mode_setting, on_miss_setting = SETTINGS
+    return Settings(
+        Path(directory),
+        cast("Mode", _one_of(mode_setting, mode)),
+        cast("OnMiss", _one_of(on_miss_setting, on_miss)),
+    )
+
+
+def _one_of(setting: Setting, value: str) -> str:
+    value = value or setting.allowed[0]
+    if value not in setting.allowed:
+        raise SettingsError(setting.variable, value, setting.allowed)
+    return value
