@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cachegraph.errors import CacheMissError as CacheMissError
     from cachegraph.errors import InvalidEncoding as InvalidEncoding
     from cachegraph.errors import SettingsError as SettingsError
+    from cachegraph.errors import SourceError as SourceError
     from cachegraph.errors import StoreError as StoreError
     from cachegraph.errors import Unfingerprintable as Unfingerprintable
     from cachegraph.key import CacheKey as CacheKey
@@ -31,6 +32,7 @@ _MODULE_OF = {
     "CacheMissError": "cachegraph.errors",
     "InvalidEncoding": "cachegraph.errors",
     "SettingsError": "cachegraph.errors",
+    "SourceError": "cachegraph.errors",
     "StoreError": "cachegraph.errors",
     "Unfingerprintable": "cachegraph.errors",
 }

@@ -78,6 +78,19 @@ class StoreError(CachegraphError):
         return f"{self.doing} {os.fspath(self.path)}: found {self.found}"
 
 
+class SourceError(CachegraphError):
+    """The source of a package could not be read, so what it describes has no key: `doing` what, `path`, `found`."""
+
+    def __init__(self, doing: str, path: str | os.PathLike[str], found: str) -> None:
+        super().__init__(doing, path, found)
+        self.doing = doing
+        self.path = path
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"{self.doing} {os.fspath(self.path)}: found {self.found}; install the package as unpacked source files"
+
+
 class SettingsError(CachegraphError):
     """A setting has a value that is not allowed: `name` of the variable, the value `found`, what is `allowed`."""
 

@@ -60,11 +60,16 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """
     get = (os.environ if environ is None else environ).get
     directory = get("CACHEGRAPH_DIR")
-    path = os.path.abspath(os.path.expanduser(directory)) if directory else _user_cache_directory()
-    return _checked(path, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "")
+    if directory:
+        directory = os.path.abspath(os.path.expanduser(directory))
+    else:
+        directory = _user_cache_directory(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
+    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "")
 
 
-def _user_cache_directory() -> str:
+@lru_cache(maxsize=16)
+def _user_cache_directory(home: str | None, xdg_cache_home: str | None) -> str:
+    # The arguments are what platformdirs looks at: a process that changes them gets the directory they now mean.
     import platformdirs
 
     return platformdirs.user_cache_dir("cachegraph", appauthor=False)

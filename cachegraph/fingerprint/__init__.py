@@ -1,1 +1,6 @@
-"""Fingerprints: the digest of a value's canonical encoding, the same in every process."""
+"""Fingerprints: digests of the canonical encodings of values, the same for the same value in every process."""
+
+from cachegraph.fingerprint.hasher import Encoder, digest, encode, fingerprint, strong_digest
+from cachegraph.fingerprint.registry import register_encoder
+
+__all__ = ["Encoder", "digest", "encode", "fingerprint", "register_encoder", "strong_digest"]

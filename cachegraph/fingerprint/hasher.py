@@ -1,14 +1,14 @@
-"""The canonical encoding of values, and its digests.
+"""The canonical encoding of values, its digests, and the reader of what was encoded.
 
 An encoding is a stream of bytes that is the same for the same value in every process and differs for values that
 differ. It is injective because every piece is either of fixed size or preceded by its length.
 
     encoding := HASH_VERSION(1 byte) value
-    uint     := n (1 byte)                                  for n < 0xF8
+    uint     := n (1 byte)                                   for n < 0xF8
               | 0xF7+k (1 byte), n in k bytes little-endian  otherwise, k the fewest that hold it (1 to 8)
     bytes    := uint(length) the bytes
     text     := bytes(UTF-8, lone surrogates encoded as if they were characters)
-    value    := one tag byte, then what the tag's encoder writes: values.py, arrays.py, registry.py
+    value    := one tag byte, then what the tag's encoder writes: see values.py, arrays.py, registry.py
 
 Version history
     1  first
@@ -16,15 +16,36 @@ Version history
 
 from __future__ import annotations
 
-import hashlib
+import builtins
+from typing import Any
 
 import xxhash
 
-from cachegraph.errors import InvalidEncoding
+from cachegraph.errors import InvalidEncoding, Unfingerprintable
+from cachegraph.fingerprint.registry import ENCODERS, find_encoder
+
+try:
+    # The same function as hashlib.blake2b, without the 4 ms that hashlib takes to load OpenSSL.
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 HASH_VERSION = 1
+MAX_DEPTH = 100
 
 _ONE_BYTE = tuple(bytes((n,)) for n in range(0xF8))
+
+
+def encode(value: object) -> bytes:
+    """Return the canonical encoding of `value`; raises Unfingerprintable if it, or anything in it, has none."""
+    encoder = Encoder()
+    encoder.value(value)
+    return encoder.encoding
+
+
+def fingerprint(value: object) -> bytes:
+    """Return the digest of the canonical encoding of `value`: 16 bytes; raises Unfingerprintable."""
+    return digest(encode(value))
 
 
 def digest(encoding: bytes) -> bytes:
@@ -34,21 +55,96 @@ def digest(encoding: bytes) -> bytes:
 
 def strong_digest(encoding: bytes) -> bytes:
     """Return the BLAKE2b-256 of `encoding`: 32 bytes, what an entry is confirmed by."""
-    return hashlib.blake2b(encoding, digest_size=32).digest()
+    return blake2b(encoding, digest_size=32).digest()
 
 
 def pack_uint(n: int) -> bytes:
-    """Return `n` as the grammar's uint; raises OverflowError outside 0 <= n < 2**64."""
+    """Return `n` as the grammar's uint; raises ValueError outside 0 <= n < 2**64."""
     if 0 <= n < 0xF8:
         return _ONE_BYTE[n]
     size = (n.bit_length() + 7) // 8
     if n < 0 or size > 8:
-        raise OverflowError(f"packing {n} as a uint: it must be at least 0 and less than 2**64")
+        raise ValueError(
+            f"encoding {n} as a uint: it must be at least 0 and less than 2**64; use value() for any int"
+        )
     return bytes((0xF7 + size,)) + n.to_bytes(size, "little")
 
 
+class Encoder:
+    """Collects one canonical encoding, which starts with HASH_VERSION.
+
+    A caller that lays out a structure of its own writes it with tag, uint, bytes and text, and what is inside it with
+    value. An Encoder that has raised holds half an encoding: throw it away.
+    """
+
+    __slots__ = ("_buffer", "_open")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray((HASH_VERSION,))
+        self._open: list[object] = []
+
+    @property
+    def encoding(self) -> builtins.bytes:
+        """A copy of what has been written so far."""
+        return bytes(self._buffer)
+
+    def tag(self, tag: builtins.bytes) -> None:
+        """Write `tag` as it is. What may follow one tag must not be confusable with what may follow another."""
+        self._buffer += tag
+
+    def uint(self, n: int) -> None:
+        """Write `n`, 0 <= n < 2**64; raises ValueError otherwise."""
+        if 0 <= n < 0xF8:
+            self._buffer.append(n)
+        else:
+            self._buffer += pack_uint(n)
+
+    def bytes(self, content: builtins.bytes) -> None:
+        """Write `content`, preceded by its length."""
+        self.uint(len(content))
+        self._buffer += content
+
+    def text(self, text: str) -> None:
+        """Write `text`, preceded by the length of its UTF-8."""
+        content = text.encode("utf-8", "surrogatepass")
+        self.uint(len(content))
+        self._buffer += content
+
+    def value(self, value: Any) -> None:
+        """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
+        cls = type(value)
+        try:
+            (ENCODERS.get(cls) or find_encoder(cls))(self, value)
+        except RecursionError:
+            raise Unfingerprintable(
+                _name(cls), "the Python stack ran out; nest the value less deeply"
+            ) from None
+
+    def enter(self, container: object) -> None:
+        """Begin a value that holds others; raises Unfingerprintable inside itself or more than MAX_DEPTH deep."""
+        if len(self._open) >= MAX_DEPTH:
+            if any(outer is container for outer in self._open):
+                raise Unfingerprintable(_name(type(container)), "it contains itself; break the cycle")
+            raise Unfingerprintable(_name(type(container)), f"nest values at most {MAX_DEPTH} deep")
+        self._open.append(container)
+
+    def leave(self) -> None:
+        """End the value begun by the last `enter`."""
+        self._open.pop()
+
+    def mark(self) -> int:
+        """Return the place that has been reached, for `cut`."""
+        return len(self._buffer)
+
+    def cut(self, mark: int) -> builtins.bytes:
+        """Take back and return what was written since `mark`, to be written again in another order or frame."""
+        content = bytes(self._buffer[mark:])
+        del self._buffer[mark:]
+        return content
+
+
 class Reader:
-    """Reads back what the writers wrote, from the front; raises InvalidEncoding on what they cannot have written."""
+    """Reads back, from the front, what an Encoder wrote; raises InvalidEncoding on what none can have written."""
 
     __slots__ = ("_doing", "_encoding", "_offset")
 
@@ -58,9 +154,11 @@ class Reader:
         self._offset = 0
 
     def byte(self) -> int:
+        """Return the next byte as a number."""
         return self._take(1)[0]
 
     def uint(self) -> int:
+        """Return the next uint; refuses a longer form than the shortest."""
         first = self.byte()
         if first < 0xF8:
             return first
@@ -69,10 +167,12 @@ class Reader:
             raise self.error("the shortest form of a number", f"{n} in {first - 0xF7} bytes")
         return n
 
-    def bytes(self) -> bytes:
+    def bytes(self) -> builtins.bytes:
+        """Return the next length-prefixed bytes."""
         return self._take(self.uint())
 
     def text(self) -> str:
+        """Return the next text."""
         content = self.bytes()
         try:
             return content.decode("utf-8", "surrogatepass")
@@ -80,15 +180,21 @@ class Reader:
             raise self.error("UTF-8 text", error.reason) from None
 
     def end(self) -> None:
+        """Refuse anything that follows."""
         if self._offset != len(self._encoding):
             raise self.error("the end", f"{len(self._encoding) - self._offset} more bytes")
 
     def error(self, expected: str, found: str) -> InvalidEncoding:
+        """Return the error that says `expected` was due here and `found` came."""
         return InvalidEncoding(self._doing, self._offset, expected, found)
 
-    def _take(self, size: int) -> bytes:
+    def _take(self, size: int) -> builtins.bytes:
         taken = self._encoding[self._offset : self._offset + size]
         if len(taken) != size:
             raise self.error(f"{size} more bytes", f"{len(taken)}")
         self._offset += size
         return taken
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

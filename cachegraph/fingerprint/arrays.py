@@ -1,0 +1,73 @@
+"""Encoders of numpy's values.
+
+    dtype  := 'd' text(dtype.str)                                     kind, byte order, size, unit of a time
+    scalar := 'n' text(dtype.str) bytes(the value)
+    array  := 'a' text(dtype.str) uint(ndim) uint(extent)*ndim bytes(the elements in C order)
+
+Strides, flags and alignment are not identity; byte order is. Refused: object, structured, void and variable-width string
+dtypes (pointers or padding among the bytes), long double (its padding is not initialised), dtypes with metadata or from
+outside numpy, and subclasses of ndarray, masked arrays among them (they hold more than their elements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cachegraph.errors import Unfingerprintable
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+# A dtype's number, unlike its kind or its character, is never shared with a dtype from outside numpy.
+_PLAIN = frozenset(np.dtype(char).num for char in "?bhilqBHILQefdFDMmSU")
+
+
+def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
+    """Return the encoder for values of exactly `cls` if it is one of numpy's own array, scalar or dtype classes.
+
+    Raises Unfingerprintable for a subclass of ndarray.
+    """
+    if cls is np.ndarray:
+        return _encode_array
+    if issubclass(cls, np.ndarray):
+        raise Unfingerprintable(
+            f"{cls.__module__}.{cls.__qualname__}", "pass a plain array: numpy.asarray(value)"
+        )
+    if issubclass(cls, np.dtype):
+        return _encode_dtype
+    if issubclass(cls, np.generic) and np.dtype(cls).type is cls:
+        return _encode_scalar
+    return None
+
+
+def _encode_dtype(encoder: Encoder, value: np.dtype[Any]) -> None:
+    encoder.tag(b"d")
+    encoder.text(_plain_name(value))
+
+
+def _encode_scalar(encoder: Encoder, value: np.generic) -> None:
+    encoder.tag(b"n")
+    encoder.text(_plain_name(value.dtype))
+    encoder.bytes(value.tobytes())
+
+
+def _encode_array(encoder: Encoder, value: np.ndarray[Any, Any]) -> None:
+    encoder.tag(b"a")
+    encoder.text(_plain_name(value.dtype))
+    encoder.uint(value.ndim)
+    for extent in value.shape:
+        encoder.uint(extent)
+    encoder.bytes(value.tobytes(order="C"))
+
+
+def _plain_name(dtype: np.dtype[Any]) -> str:
+    if dtype.num not in _PLAIN:
+        raise Unfingerprintable(
+            f"dtype {dtype}", "use a plain boolean, number, time or fixed-width string dtype"
+        )
+    if dtype.metadata:
+        raise Unfingerprintable(f"dtype {dtype} with metadata", "use the dtype without its metadata")
+    return dtype.str

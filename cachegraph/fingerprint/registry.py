@@ -1,0 +1,72 @@
+"""Which encoder writes a value: by its exact type, then by what kind of class that type is.
+
+A subclass of a type that has an encoder does not inherit it: it may hold state, or mean something, that the base type's
+encoder does not write. So bool is not int, and a subclass of dict has no encoding until one is registered for it.
+
+    registered := 'R' text(module) text(qualname) bytes(what the registered encoder writes)
+
+The frame around a registered encoder keeps the whole encoding injective as long as the encoder, taken by itself, writes
+different bytes for different values of its class.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint import values
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+EncodeFunction = Callable[["Encoder", Any], None]
+
+ENCODERS: dict[type, EncodeFunction] = dict(values.ENCODERS)
+
+
+def register_encoder(cls: type, encoder: EncodeFunction) -> None:
+    """Have values of exactly `cls` written by `encoder(encoder, value)`, framed with the name of the class.
+
+    Raises ValueError if `cls` has an encoder already: two would make keys depend on the order of imports.
+    """
+    if cls in ENCODERS:
+        raise ValueError(
+            f"registering an encoder for {cls!r}: it has one already; register right after the class"
+        )
+
+    def encode_registered(target: Encoder, value: Any) -> None:
+        module, qualname = values.importable_name(cls)
+        target.enter(value)
+        target.tag(b"R")
+        target.text(module)
+        target.text(qualname)
+        mark = target.mark()
+        encoder(target, value)
+        target.bytes(target.cut(mark))
+        target.leave()
+
+    ENCODERS[cls] = encode_registered
+
+
+def find_encoder(cls: type) -> EncodeFunction:
+    """Return the encoder for values of exactly `cls`, remembering it; raises Unfingerprintable if there is none."""
+    encoder = ENCODERS.get(cls) or values.encoder_for_kind(cls) or _array_encoder(cls)
+    if encoder is None:
+        raise Unfingerprintable(
+            f"{cls.__module__}.{cls.__qualname__}",
+            "pass plain values, numpy arrays, enums or dataclasses, or register_encoder() for this exact type",
+        )
+    ENCODERS[cls] = encoder
+    return encoder
+
+
+def _array_encoder(cls: type) -> EncodeFunction | None:
+    if (
+        "numpy" not in sys.modules
+    ):  # then no value can be one of numpy's, and the command line need not import it
+        return None
+    from cachegraph.fingerprint import arrays
+
+    return arrays.encoder_for(cls)

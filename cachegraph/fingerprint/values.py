@@ -1,0 +1,312 @@
+"""Encoders of Python's own values.
+
+    none, true, false  := 'N' | 'T' | 'F'
+    int                := 'i' bytes(two's complement, little-endian, the fewest bytes that hold number and sign)
+    float, complex     := 'f' 8 bytes | 'c' 16 bytes     IEEE 754 binary64 by bits, little-endian: -0.0 is not 0.0
+    str, bytes         := 's' text | 'b' bytes
+    tuple, list        := '(' uint(n) value*n | '[' uint(n) value*n
+    set, frozenset     := '<' uint(n) value*n | '=' uint(n) value*n       sorted by their encodings
+    dict               := '{' uint(n) (value value)*n                     items sorted by their encodings
+    slice, range       := ':' value value value | 'r' value value value   start, stop, step
+    ellipsis           := '.'
+    class              := 'C' text(module) text(qualname)
+    enum member        := 'E' text(module) text(qualname) value(name, None for a flag) value(its value)
+    dataclass          := 'D' text(module) text(qualname) uint(n) (text(field) value)*n   in the order of definition
+    named tuple        := 'P' text(module) text(qualname) uint(n) value*n
+
+Equal containers built in another order, and objects shared or not, have one encoding. A class is its importable name;
+one that cannot be imported by its name (defined in a function or in `__main__`, or replaced since) is refused, as is a
+dataclass instance with state outside its fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import sys
+from collections.abc import Callable, Iterable
+from enum import Enum, Flag
+from functools import cached_property
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+from cachegraph.errors import Unfingerprintable
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
+_pack_float = struct.Struct("<d").pack
+_pack_complex = struct.Struct("<dd").pack
+
+
+def _encode_none(encoder: Encoder, value: None) -> None:
+    encoder.tag(b"N")
+
+
+def _encode_ellipsis(encoder: Encoder, value: EllipsisType) -> None:
+    encoder.tag(b".")
+
+
+def _encode_bool(encoder: Encoder, value: bool) -> None:
+    encoder.tag(b"T" if value else b"F")
+
+
+def _encode_int(encoder: Encoder, value: int) -> None:
+    encoder.tag(b"i")
+    encoder.bytes(value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "little", signed=True))
+
+
+def _encode_float(encoder: Encoder, value: float) -> None:
+    encoder.tag(b"f" + _pack_float(value))
+
+
+def _encode_complex(encoder: Encoder, value: complex) -> None:
+    encoder.tag(b"c" + _pack_complex(value.real, value.imag))
+
+
+def _encode_str(encoder: Encoder, value: str) -> None:
+    encoder.tag(b"s")
+    encoder.text(value)
+
+
+def _encode_bytes(encoder: Encoder, value: bytes) -> None:
+    encoder.tag(b"b")
+    encoder.bytes(value)
+
+
+def _encode_tuple(encoder: Encoder, value: tuple[object, ...]) -> None:
+    encoder.tag(b"(")
+    _encode_items(encoder, value)
+
+
+def _encode_list(encoder: Encoder, value: list[object]) -> None:
+    encoder.tag(b"[")
+    _encode_items(encoder, value)
+
+
+def _encode_items(encoder: Encoder, value: tuple[object, ...] | list[object]) -> None:
+    encoder.enter(value)
+    encoder.uint(len(value))
+    index = 0
+    try:
+        for index, item in enumerate(value):
+            encoder.value(item)
+    except Unfingerprintable as error:
+        error.inside(f"[{index}]")
+        raise
+    encoder.leave()
+
+
+def _encode_set(encoder: Encoder, value: set[object]) -> None:
+    encoder.tag(b"<")
+    _encode_elements(encoder, value)
+
+
+def _encode_frozenset(encoder: Encoder, value: frozenset[object]) -> None:
+    encoder.tag(b"=")
+    _encode_elements(encoder, value)
+
+
+def _encode_elements(encoder: Encoder, value: set[object] | frozenset[object]) -> None:
+    encoder.enter(value)
+    try:
+        pieces = [_encoded_apart(encoder, element) for element in value]
+    except Unfingerprintable as error:
+        error.inside("an element of the set")
+        raise
+    _write_sorted(encoder, pieces)
+    encoder.leave()
+
+
+def _encode_dict(encoder: Encoder, value: dict[object, object]) -> None:
+    encoder.tag(b"{")
+    encoder.enter(value)
+    _write_sorted(encoder, [_encoded_item(encoder, key, item) for key, item in value.items()])
+    encoder.leave()
+
+
+def _encoded_item(encoder: Encoder, key: object, item: object) -> bytes:
+    try:
+        encoded_key = _encoded_apart(encoder, key)
+    except Unfingerprintable as error:
+        error.inside("a key of the dict")
+        raise
+    try:
+        return encoded_key + _encoded_apart(encoder, item)
+    except Unfingerprintable as error:
+        error.inside(f"[{key!r}]" if type(key) is str else "a value of the dict")
+        raise
+
+
+def _encoded_apart(encoder: Encoder, value: object) -> bytes:
+    mark = encoder.mark()
+    encoder.value(value)
+    return encoder.cut(mark)
+
+
+def _write_sorted(encoder: Encoder, pieces: list[bytes]) -> None:
+    # No two different pieces compare equal, so the order is the same however the container was built. A digest would
+    # sort no better, and two that collide would leave their order to chance.
+    pieces.sort()
+    encoder.uint(len(pieces))
+    encoder.tag(b"".join(pieces))
+
+
+def _encode_slice(encoder: Encoder, value: slice) -> None:
+    encoder.enter(value)
+    encoder.tag(b":")
+    _encode_attributes(encoder, value, ("start", "stop", "step"))
+    encoder.leave()
+
+
+def _encode_range(encoder: Encoder, value: range) -> None:
+    encoder.tag(b"r")
+    _encode_attributes(encoder, value, ("start", "stop", "step"))
+
+
+def _encode_attributes(encoder: Encoder, value: object, names: Iterable[str]) -> None:
+    name = ""
+    try:
+        for name in names:
+            encoder.value(getattr(value, name))
+    except Unfingerprintable as error:
+        error.inside(f".{name}")
+        raise
+
+
+def _encode_class(encoder: Encoder, value: type) -> None:
+    module, qualname = importable_name(value)
+    encoder.tag(b"C")
+    encoder.text(module)
+    encoder.text(qualname)
+
+
+def importable_name(cls: type) -> tuple[str, str]:
+    """Return the module and qualified name that import `cls`; raises Unfingerprintable if they would not give it."""
+    module, qualname = cls.__module__, cls.__qualname__
+    if module in ("__main__", "__mp_main__"):
+        raise Unfingerprintable(
+            f"class {module}.{qualname}", "another script's __main__ differs; move it to a module"
+        )
+    if _imported(module, qualname) is not cls:
+        raise Unfingerprintable(
+            f"class {module}.{qualname}",
+            "that name does not import it; define it at the top level of a module",
+        )
+    return module, qualname
+
+
+def _imported(module: object, qualname: str) -> object:
+    found: object = sys.modules.get(module) if isinstance(module, str) else None
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def encoder_for_kind(cls: type) -> Callable[[Encoder, Any], None] | None:
+    """Return the encoder for instances of `cls` if it is a metaclass, an enum, a dataclass or a named tuple.
+
+    Raises Unfingerprintable if it is one of the last three and cannot be imported by its name.
+    """
+    if issubclass(cls, type):
+        return _encode_class
+    if issubclass(cls, Enum):
+        return _enum_encoder(cls)
+    if "__dataclass_params__" in vars(cls):
+        return _dataclass_encoder(cls)
+    if tuple in cls.__bases__ and "_fields" in vars(cls):
+        return _named_tuple_encoder(cls)
+    return None
+
+
+def _enum_encoder(cls: type[Enum]) -> Callable[[Encoder, Any], None]:
+    module, qualname = importable_name(cls)
+    # The name of a combination of flags depends on the release of Python.
+    named = not issubclass(cls, Flag)
+
+    def encode_member(encoder: Encoder, value: Enum) -> None:
+        encoder.enter(value)
+        encoder.tag(b"E")
+        encoder.text(module)
+        encoder.text(qualname)
+        encoder.value(value._name_ if named else None)
+        _encode_attributes(encoder, value, ("_value_",))
+        encoder.leave()
+
+    return encode_member
+
+
+def _dataclass_encoder(cls: type) -> Callable[[Encoder, Any], None]:
+    module, qualname = importable_name(cls)
+    names = tuple(field.name for field in dataclasses.fields(cls))
+    _refuse_hidden_state(cls, names)
+
+    def encode_dataclass(encoder: Encoder, value: Any) -> None:
+        _refuse_extra_attributes(value, names)
+        encoder.enter(value)
+        encoder.tag(b"D")
+        encoder.text(module)
+        encoder.text(qualname)
+        encoder.uint(len(names))
+        for name in names:
+            encoder.text(name)
+            _encode_attributes(encoder, value, (name,))
+        encoder.leave()
+
+    return encode_dataclass
+
+
+def _refuse_hidden_state(cls: type, names: tuple[str, ...]) -> None:
+    """Refuse a dataclass whose bases keep state outside its fields: in a built-in type, or in slots of their own."""
+    for base in cls.__mro__[:-1]:
+        slots = vars(base).get("__slots__", ())
+        hidden = {slots} if isinstance(slots, str) else set(slots)
+        hidden -= {*names, "__dict__", "__weakref__"}
+        if hidden or not base.__flags__ & _HEAP_TYPE:
+            raise Unfingerprintable(
+                f"dataclass {cls.__module__}.{cls.__qualname__}",
+                f"its base {base.__qualname__} has state that is no field; register_encoder() for it",
+            )
+
+
+def _refuse_extra_attributes(value: Any, names: tuple[str, ...]) -> None:
+    cls = type(value)
+    for name in getattr(value, "__dict__", {}).keys() - names:
+        if not isinstance(getattr(cls, name, None), cached_property):
+            raise Unfingerprintable(
+                f"dataclass {cls.__module__}.{cls.__qualname__}",
+                f"its attribute {name!r} is no field; make it one, or register_encoder() for it",
+            )
+
+
+def _named_tuple_encoder(cls: type) -> Callable[[Encoder, Any], None]:
+    module, qualname = importable_name(cls)
+
+    def encode_named_tuple(encoder: Encoder, value: tuple[object, ...]) -> None:
+        encoder.tag(b"P")
+        encoder.text(module)
+        encoder.text(qualname)
+        _encode_items(encoder, value)
+
+    return encode_named_tuple
+
+
+ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
+    type(None): _encode_none,
+    EllipsisType: _encode_ellipsis,
+    bool: _encode_bool,
+    int: _encode_int,
+    float: _encode_float,
+    complex: _encode_complex,
+    str: _encode_str,
+    bytes: _encode_bytes,
+    tuple: _encode_tuple,
+    list: _encode_list,
+    set: _encode_set,
+    frozenset: _encode_frozenset,
+    dict: _encode_dict,
+    slice: _encode_slice,
+    range: _encode_range,
+    type: _encode_class,
+}

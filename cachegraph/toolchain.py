@@ -1,0 +1,118 @@
+"""What builds an artifact: releases of the packages that compile it, and the source of those that describe it.
+
+Nothing here imports the package it is asked about, and the usual case does not import importlib.metadata (10 ms) either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from cachegraph.errors import SourceError
+from cachegraph.fingerprint.hasher import HASH_VERSION, digest, pack_uint
+
+COMPILERS = ("numpy", "numba", "llvmlite")
+
+
+@lru_cache(maxsize=1)
+def _toolchain() -> tuple[tuple[str, str], ...]:
+    python = f"{sys.implementation.name} {sys.implementation.cache_tag}"
+    return ("python", python), *((name, _version_or_absent(name)) for name in COMPILERS)
+
+
+def toolchain() -> dict[str, str]:
+    """Return the implementation of Python with its cache tag, and the version of each compiler ("absent" if it is)."""
+    return dict(_toolchain())
+
+
+def _version_or_absent(name: str) -> str:
+    try:
+        return package_version(name)
+    except ImportError:
+        return "absent"
+
+
+@lru_cache(maxsize=64)
+def package_version(name: str) -> str:
+    """Return the installed version of the distribution `name`, whose import package has the same name.
+
+    Where one environment holds several (an upgrade that left the old metadata behind) all are returned, joined by
+    " or ": which of them is true cannot be told, and the answer must change whenever one of them does. Raises
+    importlib.metadata.PackageNotFoundError, an ImportError, if it is not installed.
+    """
+    versions = _versions_beside_package(_normal(name))
+    if versions:
+        return " or ".join(versions)
+    from importlib import metadata
+
+    return metadata.version(name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def _versions_beside_package(name: str) -> list[str]:
+    spec = PathFinder.find_spec(name)
+    if spec is None or not spec.origin:
+        return []
+    place = os.path.dirname(spec.origin)
+    site = os.path.dirname(place) if spec.submodule_search_locations else place
+    return sorted(version for found, version in _installed_in(site) if found == name)
+
+
+@lru_cache(maxsize=16)
+def _installed_in(site: str) -> tuple[tuple[str, str], ...]:
+    """Return (normal name, version) of every distribution with metadata in the directory `site`."""
+    try:
+        entries = os.listdir(site)
+    except OSError:
+        return ()
+    directories = (entry for entry in entries if entry.endswith(".dist-info"))
+    named = ((entry, *entry.removesuffix(".dist-info").rpartition("-")) for entry in directories)
+    return tuple(
+        (_normal(name), version)
+        for entry, name, _, version in named
+        # A failed uninstall leaves the directory without the file that makes it count.
+        if os.path.exists(os.path.join(site, entry, "METADATA"))
+    )
+
+
+@lru_cache(maxsize=16)
+def source_digest(directory: Path) -> bytes:
+    """Return the digest (16 bytes) of every *.py file under `directory`: their relative paths and their bytes.
+
+    Where the directory is, when its files were written and in which order they are listed do not matter. Read once per
+    process: the source that counts is the one that was imported. Raises SourceError if there is nothing to read.
+    """
+    root = os.fspath(directory)
+    try:
+        files = sorted((path[len(root) + 1 :].replace(os.sep, "/"), path) for path in _source_files(root))
+        pieces = [
+            piece for name, path in files for piece in (name.encode("utf-8", "surrogateescape"), _read(path))
+        ]
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    if not pieces:
+        raise SourceError("reading the source under", directory, "no *.py file")
+    prefixed = (part for piece in pieces for part in (pack_uint(len(piece)), piece))
+    return digest(b"".join((bytes((HASH_VERSION,)), *prefixed)))
+
+
+def _source_files(directory: str) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py") and entry.is_file():
+                yield entry.path
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _source_files(entry.path)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
