@@ -1,0 +1,43 @@
+"""Every test gets a cache directory of its own; the user's cannot be reached from a test or from its subprocesses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HOME_VARIABLES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+
+
+def is_setting(name: str) -> bool:
+    """Tell whether the environment variable `name` sets the cache (and not the length of the tests)."""
+    return name.startswith("CACHEGRAPH_") and name != "CACHEGRAPH_STRESS"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unreachable_user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the whole session a home that is empty and goes away; subprocesses inherit it."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in filter(is_setting, list(os.environ)):
+            patch.delenv(name)
+        for name in HOME_VARIABLES:
+            patch.setenv(name, str(home if name == "HOME" else home / name.lower()))
+        patch.setenv("CACHEGRAPH_DIR", str(home / "cache-of-no-test"))
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def cache_directory(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    unreachable_user_cache: Path,
+) -> Path:
+    """Return the cache directory (not made yet) that this test's process and its subprocesses use."""
+    directory = tmp_path_factory.mktemp("cache") / "cachegraph"
+    monkeypatch.setenv("CACHEGRAPH_DIR", str(directory))
+    for name in ("CACHEGRAPH_MODE", "CACHEGRAPH_ON_MISS"):
+        monkeypatch.delenv(name, raising=False)
+    return directory
