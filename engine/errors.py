@@ -1,0 +1,75 @@
+"""Errors of the engine: each says what was being done, to what, what was found, and keeps it as fields."""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Base class of the errors that the engine raises."""
+
+
+class MissingInputError(EngineError):
+    """A graph needs a variable that is neither an input, a constant nor computed from them.
+
+    `variable` is that variable.
+    """
+
+    def __init__(self, message: str, variable: object) -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class InconsistencyError(EngineError):
+    """A change would leave a graph, or its features, in a state that cannot be computed."""
+
+
+class UnusedInputError(EngineError):
+    """An input of a function is not used by its outputs or updates. `variable` is that input."""
+
+    def __init__(self, message: str, variable: object) -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class DisconnectedInputError(EngineError, ValueError):
+    """A gradient was asked for with respect to a variable that the cost does not depend on.
+
+    `variable` is that variable.
+    """
+
+    def __init__(self, message: str, variable: object) -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class NullGradientError(EngineError, ValueError):
+    """A gradient was asked for through an Op that declares none. `op` is that Op."""
+
+    def __init__(self, message: str, op: object) -> None:
+        super().__init__(message)
+        self.op = op
+
+
+class ArgumentError(EngineError, TypeError):
+    """A compiled function was called with a value that one of its inputs does not take.
+
+    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came).
+    """
+
+    def __init__(self, function: str, argument: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"Calling {function}: argument {argument} must be {expected}, but {found} came. "
+            "Convert the value before the call, or declare the input with the type of the value."
+        )
+        self.function = function
+        self.argument = argument
+        self.expected = expected
+        self.found = found
+
+
+class LoweringError(EngineError, NotImplementedError):
+    """The backend has no kernel for a node. `op` is the node's Op, `backend` the backend's name."""
+
+    def __init__(self, op: object, backend: str, detail: str) -> None:
+        super().__init__(f"Lowering {op} for the {backend} backend: {detail}.")
+        self.op = op
+        self.backend = backend

@@ -1,0 +1,84 @@
+"""`Apply`: a node, one application of an Op to variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.graph.variables import Variable
+
+if TYPE_CHECKING:
+    from engine.graph.op import Op
+
+
+class Apply:
+    """The application of `op` to `inputs`, which computes `outputs`.
+
+    The outputs must be fresh variables: one that is computed elsewhere is refused (ValueError).
+    """
+
+    __slots__ = ("__weakref__", "inputs", "op", "outputs")
+
+    inputs: Sequence[Variable]
+    outputs: Sequence[Variable]
+
+    def __init__(self, op: Op, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+        self.op = op
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        for variable in self.inputs:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"Applying {op}: input {variable!r} is not a Variable; convert it first")
+        for index, output in enumerate(self.outputs):
+            if output.owner is not None:
+                raise ValueError(f"Applying {op}: output {index} is already computed by {output.owner}")
+            output.owner = self
+            output.index = index
+
+    @property
+    def nin(self) -> int:
+        """The number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def nout(self) -> int:
+        """The number of outputs."""
+        return len(self.outputs)
+
+    @property
+    def out(self) -> Variable:
+        """The default output; refuses (ValueError) a node that has several and names none."""
+        if self.op.default_output is not None:
+            return self.outputs[self.op.default_output]
+        if len(self.outputs) != 1:
+            raise ValueError(f"{self.op} has {len(self.outputs)} outputs and no default output; choose one")
+        return self.outputs[0]
+
+    def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
+        """A new node with the same Op on `inputs`.
+
+        The outputs keep their types when every new input has exactly the type of the one it stands for;
+        otherwise the Op makes the node anew. With `strict`, an input that may hold values the old one may not
+        is refused (TypeError).
+        """
+        if len(inputs) != len(self.inputs):
+            raise ValueError(f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given")
+        if all(new.type == old.type for new, old in zip(inputs, self.inputs, strict=True)):
+            outputs = [output.type.make_variable(output.name) for output in self.outputs]
+            return Apply(self.op, inputs, outputs)
+        if strict:
+            inputs = [old.type.filter_variable(new) for new, old in zip(inputs, self.inputs, strict=True)]
+        return self.op.make_node(*inputs)
+
+    def clone(self) -> Apply:
+        """A new node with the same Op on the same inputs."""
+        return self.clone_with_new_inputs(self.inputs)
+
+    def get_parents(self) -> list[Variable]:
+        """The inputs, as a list."""
+        return list(self.inputs)
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(str(i) if i.owner is None else '...' for i in self.inputs)})"
+
+    __repr__ = __str__

@@ -1,0 +1,62 @@
+"""`Op`: an operation that may be applied to variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from engine.errors import NullGradientError
+from engine.graph.apply import Apply
+from engine.graph.props import ByProps
+from engine.graph.variables import Variable
+
+
+class Op(ByProps):
+    """An operation: its type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
+
+    Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity.
+    """
+
+    default_output: int | None = None
+    view_map: ClassVar[dict[int, list[int]]] = {}
+    destroy_map: ClassVar[dict[int, list[int]]] = {}
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes."""
+        raise NotImplementedError(f"{type(self).__name__} must implement make_node()")
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        """Compute the outputs from the values `inputs`, and put each in element 0 of its storage."""
+        raise NotImplementedError(f"{type(self).__name__} must implement perform()")
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        """The gradient of a cost for each input, given its gradient for each output (None: the cost does not
+        depend on it). None in the result: the output does not depend on that input in a differentiable way.
+
+        Raises NullGradientError where the Op declares no gradient.
+        """
+        raise NullGradientError(f"Taking a gradient through {self}: it declares none (no pullback)", self)
+
+    def __call__(self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any) -> Any:
+        """Apply this Op: its output, or the list of its outputs if there are several."""
+        node = self.make_node(*inputs, **kwargs)
+        if name is not None and len(node.outputs) == 1:
+            node.outputs[0].name = name
+        if return_list:
+            return list(node.outputs)
+        if self.default_output is not None:
+            return node.outputs[self.default_output]
+        return node.outputs[0] if len(node.outputs) == 1 else list(node.outputs)
+
+    def __str__(self) -> str:
+        name = getattr(self, "name", None)
+        if isinstance(name, str):
+            return name
+        if not self.__props__:
+            return type(self).__name__
+        properties = ", ".join(f"{key}={value}" for key, value in self.props_dict().items())
+        return f"{type(self).__name__}{{{properties}}}"
+
+    __repr__ = __str__

@@ -1,0 +1,71 @@
+"""Equality by declared properties, bit for bit: what types and Ops have in common."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable
+from typing import Any
+
+
+def exact(value: Any) -> Hashable:
+    """A hashable that is equal for two property values only if they are the same in type and bits.
+
+    `==` alone takes True for 1, 1 for 1.0 and 0.0 for -0.0, and a NaN for different from itself.
+    """
+    if isinstance(value, float):
+        return float, struct.pack("<d", value)
+    if isinstance(value, bool | int):
+        return type(value), value
+    if isinstance(value, tuple):
+        return tuple(exact(item) for item in value)
+    hash(value)
+    return value  # type: ignore[no-any-return]
+
+
+class ByProps:
+    """Objects whose identity is their class and the attributes named in `__props__`.
+
+    A class with `__props__ = None` has instances that are equal only to themselves.
+    Instances are immutable by convention: nothing in `__props__` may change after construction.
+    """
+
+    __props__: tuple[str, ...] | None = None
+
+    def props(self) -> tuple[Any, ...]:
+        """The values of `__props__`, in order. Refuses (TypeError) a class that declares none."""
+        if self.__props__ is None:
+            raise TypeError(f"{type(self).__name__} declares no __props__: its instances have no properties to list")
+        return tuple(getattr(self, name) for name in self.__props__)
+
+    def props_dict(self) -> dict[str, Any]:
+        """`__props__` as a dictionary of name to value."""
+        return dict(zip(self.__props__ or (), self.props(), strict=True))
+
+    @property
+    def exact_props(self) -> Hashable:
+        """What equality compares: computed once per instance."""
+        found: Hashable = self.__dict__.get("_exact_props")
+        if found is None:
+            found = self.__dict__["_exact_props"] = exact(self.props())
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other) or self.__props__ is None:
+            return False
+        return self.exact_props == other.exact_props  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        found: int | None = self.__dict__.get("_exact_hash")
+        if found is None:
+            identity = id(self) if self.__props__ is None else self.exact_props
+            found = self.__dict__["_exact_hash"] = hash((type(self), identity))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is memoised: hashes differ from process to process."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_exact_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

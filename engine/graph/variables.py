@@ -1,0 +1,91 @@
+"""Variables: the edges of a graph. A variable is computed by its `owner`, or by nothing (an input, a constant)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.graph.apply import Apply
+    from engine.graph.types import Type
+
+
+class Variable:
+    """A value of `type` in a graph: output number `index` of `owner`, or, without an owner, an input.
+
+    Compared and hashed by identity.
+    """
+
+    __slots__ = ("__weakref__", "_tag", "index", "name", "owner", "type")
+
+    def __init__(
+        self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
+    ) -> None:
+        self.type: Type = type
+        self.owner: Apply | None = owner
+        self.index: int | None = index
+        self.name: str | None = name
+
+    @property
+    def tag(self) -> SimpleNamespace:
+        """Annotations that are not part of the variable's identity."""
+        try:
+            return self._tag
+        except AttributeError:
+            self._tag: SimpleNamespace = SimpleNamespace()
+            return self._tag
+
+    def clone(self, name: str | None = None) -> Variable:
+        """A variable of the same type that nothing computes, with the same name unless one is given."""
+        return self.type.make_variable(name or self.name)
+
+    def get_parents(self) -> list[Apply]:
+        """The node that computes this variable, as a list of at most one."""
+        return [] if self.owner is None else [self.owner]
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
+        if self.owner is None:
+            return f"<{self.type}>"
+        position = "" if len(self.owner.outputs) == 1 else f".{self.index}"
+        return f"{self.owner.op}{position}"
+
+    __repr__ = __str__
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {"type": self.type, "owner": self.owner, "index": self.index, "name": self.name}
+        if hasattr(self, "_tag"):
+            state["_tag"] = self._tag
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+class Constant(Variable):
+    """A variable whose value, `data`, is known when the graph is built. `data` must not change afterwards."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, type: Type, data: Any, name: str | None = None) -> None:
+        super().__init__(type, None, None, name)
+        self.data = data
+
+    @property
+    def value(self) -> Any:
+        """The constant's value."""
+        return self.data
+
+    def clone(self, name: str | None = None) -> Constant:
+        """A constant of the same type and data."""
+        return type(self)(self.type, self.data, name or self.name)
+
+    def __str__(self) -> str:
+        return self.name if self.name is not None else f"{self.data}"
+
+    __repr__ = __str__
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "data": self.data}
