@@ -1,10 +1,9 @@
 """A cache key: the named parts that describe one computation, and two digests of them.
 
-The canonical encoding of a key (`uint` as in fingerprint/hasher.py):
+The canonical encoding of a key (`uint` and `text` as in fingerprint/hasher.py):
 
     key  := HASH_VERSION(1 byte) text(level) uint(number of parts) part*
     part := text(name) uint(length) canonical encoding of the part
-    text := uint(length) UTF-8
 
 Version history: that of HASH_VERSION, in fingerprint/hasher.py.
 """
@@ -83,7 +82,7 @@ def _pieces(level: str, parts: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]
     yield from _prefixed(level.encode())
     yield pack_uint(len(parts))
     for name, part in parts:
-        yield from _prefixed(name.encode())
+        yield from _prefixed(name.encode("utf-8", "surrogatepass"))
         yield from _prefixed(part)
 
 

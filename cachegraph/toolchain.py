@@ -11,10 +11,13 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cachegraph.errors import SourceError
 from cachegraph.fingerprint.hasher import HASH_VERSION, digest, pack_uint
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 COMPILERS = ("numpy", "numba", "llvmlite")
 

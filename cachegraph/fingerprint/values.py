@@ -40,6 +40,10 @@ _pack_float = struct.Struct("<d").pack
 _pack_complex = struct.Struct("<dd").pack
 
 
+class NeverSet:
+    """Stands for an attribute that was never set. It has no encoder, so what holds it is refused."""
+
+
 def _encode_none(encoder: Encoder, value: None) -> None:
     encoder.tag(b"N")
 
@@ -169,7 +173,7 @@ def _encode_attributes(encoder: Encoder, value: object, names: Iterable[str]) ->
     name = ""
     try:
         for name in names:
-            encoder.value(getattr(value, name))
+            encoder.value(getattr(value, name, NeverSet()))
     except Unfingerprintable as error:
         error.inside(f".{name}")
         raise
