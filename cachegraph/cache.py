@@ -1,0 +1,198 @@
+"""The cache: find an entry by its key, or build and keep it. An error of the cache itself never reaches the caller."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, Literal, TypeVar
+
+from cachegraph.counters import PROCESS
+from cachegraph.errors import CacheMissError
+from cachegraph.key import CacheKey
+from cachegraph.settings import Settings, current_settings
+from cachegraph.store.activity import Activity
+from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.failures import store_failure_reason
+from cachegraph.store.local import LocalStore
+
+__all__ = ["Artifact", "Cache", "Found", "Hit", "Miss", "default_cache"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("cachegraph")
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """What `get_or_build` returns: the loaded `value` and how it came about.
+
+    `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the cost of the build: recorded on a
+    hit, spent on a miss. `load_seconds` is what loading took.
+    """
+
+    value: T
+    outcome: Literal["hit", "miss"]
+    reason: str
+    seconds: Mapping[str, float]
+    load_seconds: float
+
+
+class Cache:
+    """A cache in the directory and the mode that `settings` name. Making one touches nothing on the disk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._store = LocalStore(settings.directory)
+        self._activity = Activity()
+        self._flush_at_exit: object = None
+        self._warned = False
+
+    def lookup(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key` or the reason there is none; never raises."""
+        found = self._find(key)
+        if isinstance(found, Hit):
+            self._note_hit(key, found, 0.0)
+        else:
+            self._note_miss(key, found, 0.0)
+        return found
+
+    def store(self, key: CacheKey, artifact: Artifact) -> bool:
+        """Keep `artifact` under `key`, replacing what is there; return whether it is kept. Never raises.
+
+        In the modes readonly and off it does nothing. A failure is counted, and the first is logged as a warning.
+        """
+        return self._keep(key, artifact, 0.0)
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return a blob that a hit named, checked; None when it cannot be had. Never raises."""
+        return None if self.settings.mode == "off" else self._store.read_blob(digest_hex)
+
+    def get_or_build(
+        self, key: CacheKey, build: Callable[[], Artifact], load: Callable[[bytes], T]
+    ) -> Found[T]:
+        """Return the loaded entry of `key`, built and kept first when there is none that loads.
+
+        Raises CacheMissError instead of building when settings.on_miss is "error"; what `build` raises; and what
+        `load` raises on what was just built, which is then not kept.
+        """
+        found = self._find(key)
+        if isinstance(found, Hit):
+            loaded = self._load_hit(key, found, load)
+            if isinstance(loaded, Found):
+                return loaded
+            found = loaded
+        if self.settings.on_miss == "error":
+            self._note_miss(key, found, 0.0)
+            raise CacheMissError(key.level, key.hex, found.reason)
+        return self._build_and_keep(key, found, build, load)
+
+    def note_bypass(self, level: str, reason: str) -> None:
+        """Count a compilation at `level` that did without the cache, and why."""
+        PROCESS.bypass(reason)
+        self._begin_counting()
+        self._activity.bypass(level, reason)
+
+    def flush(self) -> None:
+        """Write the counts of this process into the index in one transaction; what cannot be written is lost.
+
+        Happens by itself when the process ends, or when nobody holds the cache any more.
+        """
+        _flush(self._store, self._activity, self.settings.mode)
+
+    def _find(self, key: CacheKey) -> Hit | Miss:
+        if self.settings.mode == "off":
+            return Miss("disabled", "CACHEGRAPH_MODE is off")
+        return self._store.get(key)
+
+    def _load_hit(self, key: CacheKey, hit: Hit, load: Callable[[bytes], T]) -> Found[T] | Miss:
+        begin = perf_counter()
+        try:
+            value = load(hit.payload)
+        except Exception as error:
+            log.warning("loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True)
+            return Miss("unreadable", f"loading it raised {type(error).__name__}: {error}")
+        load_seconds = perf_counter() - begin
+        self._note_hit(key, hit, load_seconds)
+        return Found(value, "hit", "", hit.seconds, load_seconds)
+
+    def _build_and_keep(
+        self, key: CacheKey, miss: Miss, build: Callable[[], Artifact], load: Callable[[bytes], T]
+    ) -> Found[T]:
+        log.debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
+        begin = perf_counter()
+        artifact = build()
+        built = perf_counter()
+        value = load(artifact.payload)
+        load_seconds = perf_counter() - built
+        if not artifact.seconds:
+            artifact = Artifact(artifact.payload, artifact.blobs, {"build": built - begin}, artifact.summary)
+        self._note_miss(key, miss, sum(artifact.seconds.values()))
+        self._keep(key, artifact, load_seconds)
+        return Found(value, "miss", miss.reason, artifact.seconds, load_seconds)
+
+    def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
+        if self.settings.mode != "readwrite":
+            return False
+        try:
+            self._store.put(key, artifact, load_seconds)
+        except Exception as error:  # the artifact is in memory: whatever went wrong, the compilation has not
+            self._note_store_failure(key, error)
+            return False
+        return True
+
+    def _note_hit(self, key: CacheKey, hit: Hit, load_seconds: float) -> None:
+        saved = sum(hit.seconds.values()) - load_seconds
+        PROCESS.hit(key.level, saved)
+        self._begin_counting()
+        self._activity.hit(key.level, key.digest, load_seconds, saved)
+
+    def _note_miss(self, key: CacheKey, miss: Miss, seconds_spent: float) -> None:
+        PROCESS.miss(key.level, miss.reason, seconds_spent)
+        self._begin_counting()
+        self._activity.miss(key.level, miss.reason, seconds_spent)
+
+    def _note_store_failure(self, key: CacheKey, error: Exception) -> None:
+        reason = store_failure_reason(error)
+        PROCESS.store_failure(reason)
+        level = logging.DEBUG if self._warned else logging.WARNING
+        self._warned = True
+        log.log(
+            level,
+            "storing the %s entry %s in %s failed (%s: %s: %s); the result is used, but not kept. Said once.",
+            key.level,
+            key.hex,
+            self.settings.directory,
+            reason,
+            type(error).__name__,
+            error,
+        )
+
+    def _begin_counting(self) -> None:
+        if self._flush_at_exit is None and self.settings.mode == "readwrite":
+            self._flush_at_exit = weakref.finalize(self, _flush, self._store, self._activity, "readwrite")
+
+
+def _flush(store: LocalStore, activity: Activity, mode: str) -> None:
+    batch = activity.take()
+    if mode != "readwrite" or not batch:
+        return
+    try:
+        store.add_activity(batch)
+    except Exception as error:  # counts may be lost; the end of a process may not fail because of them
+        log.debug("writing counts to %s failed: %s: %s", store.layout.directory, type(error).__name__, error)
+
+
+_default: tuple[Settings, int, Cache] | None = None
+
+
+def default_cache() -> Cache:
+    """Return the process's cache for the settings in force now; raises SettingsError when those are wrong."""
+    global _default
+    settings = current_settings()
+    if _default is None or _default[0] != settings or _default[1] != os.getpid():
+        _default = (settings, os.getpid(), Cache(settings))
+    return _default[2]

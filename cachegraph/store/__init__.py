@@ -1,0 +1,1 @@
+"""The store: one cache directory, its index (SQLite) and its blobs (files)."""

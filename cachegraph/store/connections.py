@@ -1,0 +1,127 @@
+"""How one connection to the index is opened, for reading or for writing, whoever else is opening it just now.
+
+Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX lock that SQLite
+holds for this process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from cachegraph.store.failures import sqlite_code
+from cachegraph.store.migrations import migrate, schema_version
+from cachegraph.store.paths import FILE_MODE, make_directory
+
+READ_TIMEOUT = 2.0
+WRITE_TIMEOUT = 10.0
+
+_PRAGMAS = (
+    "PRAGMA mmap_size = 0",  # a file cut short under a mapping kills the process
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA trusted_schema = OFF",
+)
+_WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+_CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection | None:
+    """Return a connection that never writes to the index, None when there is no index yet; raises sqlite3.Error.
+
+    SQLite needs its two companion files (-wal, -shm) even to read, and makes them when they are missing. Where it
+    cannot, on a read-only directory, nobody writes either, and the index is read as an immutable file.
+    """
+    try:
+        return _opened(path, "mode=ro")
+    except sqlite3.OperationalError as error:
+        if not path_exists(path):
+            return None
+        if sqlite_code(error) & 0xFF not in _CANNOT_SHARE:
+            raise
+    return _opened(path, "mode=ro&immutable=1")
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Return a connection to the index in WAL mode and of this release's schema, made where it is missing.
+
+    Raises sqlite3.Error and OSError.
+    """
+    make_directory(path.parent)
+    _make_file(path)
+    connection = _connect(path, "mode=rwc", WRITE_TIMEOUT)
+    try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new index only
+        _enter_wal_mode(connection)
+        _run_pragmas(connection, _PRAGMAS + _WRITE_PRAGMAS)
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
+    """Return a connection that writes to an index which is there and set up, else None; raises sqlite3.Error."""
+    if not path_exists(path):
+        return None
+    connection = _connect(path, "mode=rw", timeout)
+    return _if_set_up(connection, ("PRAGMA synchronous = NORMAL",))
+
+
+def path_exists(path: Path) -> bool:
+    """Return whether there is something at `path`; raises OSError when that cannot be told."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _opened(path: Path, query: str) -> sqlite3.Connection | None:
+    return _if_set_up(_connect(path, query, READ_TIMEOUT), _PRAGMAS)
+
+
+def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqlite3.Connection | None:
+    try:
+        if schema_version(connection) > 0:
+            _run_pragmas(connection, pragmas)
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.as_uri()}?{query}", timeout, isolation_level=None, check_same_thread=False, uri=True
+    )
+
+
+def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
+    for pragma in pragmas:
+        connection.execute(pragma)
+
+
+def _make_file(path: Path) -> None:
+    """Make the index file for its owner only; SQLite gives its companion files the same mode."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+
+
+def _enter_wal_mode(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. Two processes doing so at once meet as "locked" without SQLite's busy timeout applying."""
+    deadline = time.monotonic() + WRITE_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if sqlite_code(error) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(0.002, 0.02))

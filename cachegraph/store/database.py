@@ -1,0 +1,292 @@
+"""The index as this process uses it: one reading connection a thread, one writing connection, none across a fork.
+
+SQLite keeps the locks of a process in the process's memory: a child that inherits them would believe to hold locks
+that it does not hold. So every connection is closed before a fork, and opened again when next used.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from cachegraph.store.connections import open_for_reading, open_for_writing
+from cachegraph.store.failures import is_damage, is_moved, sqlite_code
+from cachegraph.store.paths import DAMAGED_SUFFIX, unique_name
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+_FORK_WAIT = 15.0
+_COMPANIONS = ("", "-wal", "-shm")
+
+Identity = tuple[int, int]
+
+
+class Database:
+    """The index at `path`. Making one opens nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._here = threading.local()
+        self._readers: WeakSet[_Reader] = WeakSet()
+        self._writer: _Writer | None = None
+        self._writing = threading.Lock()
+        self._opening = threading.Lock()
+        self._paused: list[threading.Lock] = []
+        self._damaged: Identity | None = None
+
+    def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
+        """Return the first row, or None; through sqlite3 alone. An index that was replaced meanwhile is opened again.
+
+        Raises sqlite3.Error and OSError.
+        """
+        reader = self._reader()
+        if reader is None:
+            return None
+        row = None
+        try:
+            row = reader.select_one(statement, parameters)
+        except sqlite3.Error as error:
+            if not self._is_stale(reader):
+                self._remember_damage(error, reader)
+                raise
+        if row is not None or not self._is_stale(reader):
+            return row
+        self._here.reader = None
+        reader = self._reader()
+        return None if reader is None else reader.select_one(statement, parameters)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlalchemy.Connection]:
+        """One consistent view of the index through SQLAlchemy; raises FileNotFoundError when there is no index."""
+        database = _handle(self._open_existing, "BEGIN")
+        try:
+            with _plain_errors(), database.begin() as connection:
+                yield connection
+        finally:
+            database.dispose()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlalchemy.Connection]:
+        """One transaction through SQLAlchemy, committed at the end; the index is made when there is none.
+
+        Raises sqlite3.Error and OSError, after which the connection is opened anew.
+        """
+        with self._writing:
+            try:
+                with _plain_errors(), self._current_writer().database.begin() as connection:
+                    yield connection
+            except BaseException:
+                self._close_writer()
+                raise
+
+    def heals(self, error: BaseException) -> bool:
+        """Return whether writing again may go well after `error`: a damaged index is set aside, a moved one forgotten."""
+        if is_moved(error):
+            return True
+        if not is_damage(error) and not self._refuses_writes_without_cause(error):
+            return False
+        self._damaged = identity(self.path)
+        return True
+
+    def close(self) -> None:
+        """Close every connection of this process; the next use opens them again."""
+        with self._writing, self._opening:
+            self._close_all()
+
+    def _reader(self) -> _Reader | None:
+        reader: _Reader | None = getattr(self._here, "reader", None)
+        if reader is not None and not reader.closed:
+            if reader.pid == os.getpid():
+                return reader
+            _INHERITED.append(reader)
+        with self._opening:
+            _close_connections_before_forks(self)
+            connection = open_for_reading(self.path)
+            reader = None if connection is None else _Reader(connection, identity(self.path))
+            if reader is not None:
+                self._readers.add(reader)
+        self._here.reader = reader
+        return reader
+
+    def _is_stale(self, reader: _Reader) -> bool:
+        """A fork closed it, or the index it reads was replaced or deleted."""
+        return reader.closed or reader.identity != identity(self.path)
+
+    def _remember_damage(self, error: sqlite3.Error, reader: _Reader) -> None:
+        if is_damage(error):
+            self._damaged = reader.identity
+
+    def _open_existing(self) -> sqlite3.Connection:
+        connection = open_for_reading(self.path)
+        if connection is None:
+            raise FileNotFoundError(f"reading the index: there is none at {self.path}")
+        return connection
+
+    def _current_writer(self) -> _Writer:
+        current = identity(self.path)
+        if self._damaged is not None:
+            self._close_writer()
+            set_aside(self.path, self._damaged)
+            self._damaged = None
+        elif self._writer is not None and self._writer.pid != os.getpid():
+            _INHERITED.append(self._writer)
+            self._writer = None
+        elif self._writer is not None and self._writer.identity == current:
+            return self._writer
+        self._close_writer()
+        _close_connections_before_forks(self)
+        self._writer = _Writer(self.path)
+        return self._writer
+
+    def _refuses_writes_without_cause(self, error: BaseException) -> bool:
+        """A damaged header can make an index look as if a newer SQLite had written it, which makes it read-only."""
+        if not isinstance(error, sqlite3.Error) or sqlite_code(error) != sqlite3.SQLITE_READONLY:
+            return False
+        return os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
+
+    def _close_writer(self) -> None:
+        if self._writer is not None and self._writer.pid == os.getpid():
+            self._writer.database.dispose()
+        self._writer = None
+
+    def _close_all(self) -> None:
+        for reader in list(self._readers):
+            if reader.pid == os.getpid():
+                reader.close()
+        self._readers.clear()
+        self._close_writer()
+
+    def pause(self) -> None:
+        """Let what is under way end, close everything, and let nothing open until `resume`."""
+        self._paused = [lock for lock in (self._writing, self._opening) if lock.acquire(timeout=_FORK_WAIT)]
+        self._close_all()
+
+    def resume(self) -> None:
+        while self._paused:
+            self._paused.pop().release()
+
+
+class _Reader:
+    """A thread's reading connection; the lock is there for the one moment when a fork closes it from outside."""
+
+    def __init__(self, connection: sqlite3.Connection, identity: Identity | None) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self.identity = identity
+        self.pid = os.getpid()
+        self.closed = False
+
+    def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
+        with self._lock:
+            row: tuple[Any, ...] | None = self._connection.execute(statement, parameters).fetchone()
+            return row
+
+    def close(self) -> None:
+        with self._lock:
+            self.closed = True
+            self._connection.close()
+
+
+class _Writer:
+    """The process's writing connection, in SQLAlchemy's handle."""
+
+    def __init__(self, path: Path) -> None:
+        self.database = _handle(lambda: open_for_writing(path), "BEGIN IMMEDIATE")
+        with _plain_errors():
+            self.database.connect().close()
+        self.identity = identity(path)
+        self.pid = os.getpid()
+
+
+def identity(path: Path) -> Identity | None:
+    """Return what tells one file from another at the same path, None when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def set_aside(path: Path, damaged: Identity) -> None:
+    """Rename the index at `path` and its companion files if it still is the damaged one; raises OSError."""
+    with _directory_lock(path.parent):
+        if identity(path) != damaged:
+            return
+        stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{unique_name('')}"
+        for companion in _COMPANIONS:
+            with suppress(FileNotFoundError):
+                os.rename(f"{path}{companion}", f"{path}{DAMAGED_SUFFIX}{stamp}{companion}")
+
+
+@contextmanager
+def _directory_lock(directory: Path) -> Iterator[None]:
+    """Hold the one lock that keeps two processes from setting aside at once; it lives in no file and ends with us."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _handle(connect: Any, begin: str) -> sqlalchemy.Engine:
+    import sqlalchemy
+    from sqlalchemy.pool import StaticPool
+
+    database = sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+
+    def begin_transaction(connection: sqlalchemy.Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    sqlalchemy.event.listen(database, "begin", begin_transaction)
+    return database
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raise sqlite3's errors as they are: SQLAlchemy wraps them."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except DBAPIError as error:
+        if isinstance(error.orig, Exception):
+            raise error.orig from None
+        raise
+
+
+_INHERITED: list[object] = []  # connections of a parent: even closing them here would be wrong
+_OPEN: WeakSet[Database] = WeakSet()
+_hooked = False
+
+
+def _close_connections_before_forks(database: Database) -> None:
+    global _hooked
+    _OPEN.add(database)
+    if not _hooked and hasattr(os, "register_at_fork"):
+        _hooked = True
+        os.register_at_fork(before=_pause_all, after_in_parent=_resume_all, after_in_child=_resume_all)
+
+
+def _pause_all() -> None:
+    for database in list(_OPEN):
+        database.pause()
+
+
+def _resume_all() -> None:
+    for database in list(_OPEN):
+        database.resume()

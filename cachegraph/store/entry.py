@@ -1,0 +1,91 @@
+"""What goes into a store and what comes out of it, and the verbs every store has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cachegraph.key import CacheKey
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """The result of a build.
+
+    `payload` is what a hit returns at once; `blobs` (name, not empty -> bytes) is what is read only when asked for.
+    `seconds` (step -> seconds) is what this build cost by itself, without what nested builds record for themselves.
+    `summary` is one short line for people.
+    """
+
+    payload: bytes
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An entry that was found, checked and confirmed: its payload, its blobs (name -> digest, hex), its build cost."""
+
+    payload: bytes
+    blobs: Mapping[str, str]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why there is no entry to use.
+
+    `reason` is one of never-seen, damaged (it is there, but not what was written), unreadable (it could not be read
+    or loaded), foreign-format (written by another release), collision (same digest, other key), disabled; `detail` is
+    for people.
+    """
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
+
+    digest: bytes
+    level: str
+    format: int
+    payload_size: int
+    blob_size: int
+    stored_size: int
+    seconds: Mapping[str, float]
+    build_seconds: float
+    load_seconds: float
+    created: float
+    last_used: float
+    uses: int
+    summary: str
+    version: str
+
+    @property
+    def hex(self) -> str:
+        return self.digest.hex()
+
+    @property
+    def size(self) -> int:
+        """What a reader gets: the payload and the named blobs."""
+        return self.payload_size + self.blob_size
+
+
+class Store(Protocol):
+    """The verbs of a store. There is no `contains`: what it said would be old when it is used."""
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key`, checked; never raises."""
+
+    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        """Publish `artifact` under `key` at once, replacing what is there; raises what the disk raises."""
+
+    def scan(self) -> Iterable[Entry]:
+        """Return every entry, the least recently used first."""
+
+    def delete(self, digests: Iterable[bytes]) -> int:
+        """Remove the entries of these keys and return how many there were."""

@@ -1,0 +1,66 @@
+"""What an error of the disk or of SQLite means to the cache: damage that can be healed, or an access that failed."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
+_DAMAGE_EXTENDED_CODES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
+_DAMAGE_MESSAGES = ("no such ", "has no column", "already exists", "Could not decode", "malformed")
+_READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether the index, and not the access to it, is at fault: it is then set aside and begun anew.
+
+    The statements are fixed, so a table or column that is not there was damaged away.
+    """
+    if not isinstance(error, sqlite3.Error):
+        return False
+    extended = sqlite_code(error)
+    if extended & 0xFF in _DAMAGE_CODES or extended in _DAMAGE_EXTENDED_CODES:
+        return True
+    return isinstance(error, sqlite3.DataError) or any(text in str(error) for text in _DAMAGE_MESSAGES)
+
+
+def is_moved(error: BaseException) -> bool:
+    """Return whether the index was renamed or deleted under an open connection."""
+    return isinstance(error, sqlite3.Error) and sqlite_code(error) == sqlite3.SQLITE_READONLY_DBMOVED
+
+
+def miss_reason(error: BaseException) -> str:
+    """Return "damaged" or "unreadable" for an error met while reading."""
+    if isinstance(error, sqlite3.Error | OSError):
+        return "damaged" if is_damage(error) else "unreadable"
+    return "damaged"
+
+
+def store_failure_reason(error: BaseException) -> str:
+    """Return full, read-only, busy, damaged, io-error or refused for an error met while writing."""
+    if isinstance(error, sqlite3.Error):
+        return _sqlite_reason(error)
+    if not isinstance(error, OSError):
+        return "refused"
+    if error.errno in _FULL_ERRNOS:
+        return "full"
+    return "read-only" if error.errno in _READ_ONLY_ERRNOS else "io-error"
+
+
+def sqlite_code(error: sqlite3.Error) -> int:
+    """Return SQLite's extended result code, 0 when the error comes from the Python module itself."""
+    return getattr(error, "sqlite_errorcode", None) or 0
+
+
+def _sqlite_reason(error: sqlite3.Error) -> str:
+    code = sqlite_code(error) & 0xFF
+    if is_damage(error):
+        return "damaged"
+    if code == sqlite3.SQLITE_FULL:
+        return "full"
+    if code in _BUSY_CODES:
+        return "busy"
+    return "read-only" if code in _READ_ONLY_CODES else "io-error"

@@ -1,0 +1,82 @@
+"""Where things are in a cache directory, and how directories and files come into being there.
+
+    <directory>/v1/index.sqlite            the index, with -wal and -shm beside it while in use
+    <directory>/v1/index.sqlite.damaged-*  an index that was set aside
+    <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
+    <directory>/v1/blobs/hh/.tmp-*         a blob being written
+    <directory>/.clearing-*                a store being removed
+
+Version history: v1 first. An incompatible change makes v2/ beside v1/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+STORE_VERSION = "v1"
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+TEMPORARY_PREFIX = ".tmp-"
+CLEARING_PREFIX = ".clearing-"
+DAMAGED_SUFFIX = ".damaged-"
+
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of the store in `directory`."""
+
+    directory: Path
+
+    @property
+    def root(self) -> Path:
+        return self.directory / STORE_VERSION
+
+    @property
+    def index(self) -> Path:
+        return self.root / "index.sqlite"
+
+    @property
+    def blobs(self) -> Path:
+        return self.root / "blobs"
+
+    def blob(self, digest_hex: str) -> Path:
+        """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        if not is_digest(digest_hex):
+            raise ValueError(f"naming a blob file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
+        return self.blobs / digest_hex[:2] / digest_hex
+
+
+def is_digest(name: str) -> bool:
+    return _DIGEST.fullmatch(name) is not None
+
+
+def unique_name(prefix: str) -> str:
+    """Return a name nobody else makes, forked children included: the process and 64 random bits, drawn per call."""
+    return f"{prefix}{os.getpid()}-{os.urandom(8).hex()}"
+
+
+def make_directory(path: Path) -> None:
+    """Make `path` and its missing parents, each readable by its owner only. Existing ones keep their modes."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    try:
+        path.mkdir(DIRECTORY_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        path.chmod(DIRECTORY_MODE)
+
+
+def file_size(path: Path) -> int:
+    """Return the size of the file in bytes, 0 when there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

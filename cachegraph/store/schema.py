@@ -1,0 +1,127 @@
+"""The tables of the index as SQLAlchemy sees them, and the statements on them, built once.
+
+The DDL is in migrations/; a test holds that both agree. Importing this module imports SQLAlchemy: only what writes,
+lists or prunes does, when it first needs to.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+metadata = MetaData()
+
+
+def _entry_id() -> Column[int]:
+    return Column(
+        "entry_id",
+        Integer,
+        ForeignKey("entry.id", ondelete="CASCADE"),
+        primary_key=True,
+        nullable=False,
+    )
+
+
+entry = Table(
+    "entry",
+    metadata,
+    Column("id", Integer, primary_key=True, nullable=False),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("level", String, nullable=False),
+    Column("format", Integer, nullable=False),
+    Column("payload_size", Integer, nullable=False),
+    Column("blob_size", Integer, nullable=False),
+    Column("stored_size", Integer, nullable=False),
+    Column("seconds", String, nullable=False),
+    Column("build_seconds", Float, nullable=False),
+    Column("load_seconds", Float, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("last_used", Float, nullable=False),
+    Column("uses", Integer, nullable=False),
+    Column("summary", String, nullable=False),
+    Column("version", String, nullable=False),
+    Index("entry_by_last_used", "last_used"),
+)
+
+record = Table("record", metadata, _entry_id(), Column("content", LargeBinary, nullable=False))
+
+encoding = Table("encoding", metadata, _entry_id(), Column("content", LargeBinary, nullable=False))
+
+blob_reference = Table(
+    "blob_reference",
+    metadata,
+    _entry_id(),
+    Column("name", String, primary_key=True, nullable=False),
+    Column("blob", LargeBinary, nullable=False),
+    Column("size", Integer, nullable=False),
+    Index("blob_reference_by_blob", "blob"),
+)
+
+activity = Table(
+    "activity",
+    metadata,
+    Column("day", Integer, primary_key=True, nullable=False),
+    Column("level", String, primary_key=True, nullable=False),
+    Column("outcome", String, primary_key=True, nullable=False),
+    Column("reason", String, primary_key=True, nullable=False),
+    Column("events", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+)
+
+_new_entry = insert(entry)
+UPSERT_ENTRY = _new_entry.on_conflict_do_update(
+    index_elements=["digest"],
+    set_={column.name: column for column in _new_entry.excluded if column.name not in ("id", "digest")},
+)
+SELECT_ENTRY_ID = select(entry.c.id).where(entry.c.digest == bindparam("digest"))
+
+_new_record = insert(record)
+UPSERT_RECORD = _new_record.on_conflict_do_update(set_={"content": _new_record.excluded.content})
+_new_encoding = insert(encoding)
+UPSERT_ENCODING = _new_encoding.on_conflict_do_update(set_={"content": _new_encoding.excluded.content})
+
+DELETE_REFERENCES = delete(blob_reference).where(blob_reference.c.entry_id == bindparam("entry"))
+INSERT_REFERENCE = insert(blob_reference)
+
+DELETE_ENTRY = delete(entry).where(entry.c.digest == bindparam("key"))
+
+_entry_columns = [column for column in entry.c if column.name != "id"]
+SELECT_ENTRIES = select(*_entry_columns).order_by(entry.c.last_used, entry.c.id)
+SELECT_ENTRIES_BY_PREFIX = (
+    select(*_entry_columns)
+    .where(func.lower(func.hex(entry.c.digest)).startswith(bindparam("prefix")))
+    .order_by(entry.c.digest)
+)
+SELECT_ENCODING = (
+    select(encoding.c.content).join(entry, entry.c.id == encoding.c.entry_id).where(entry.c.digest == bindparam("key"))
+)
+SELECT_REFERENCES = select(entry.c.digest, blob_reference.c.name, blob_reference.c.blob, blob_reference.c.size).join(
+    entry, entry.c.id == blob_reference.c.entry_id
+)
+SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(blob_reference.c.name)
+COUNT_REFERENCES_TO = select(func.count()).where(blob_reference.c.blob == bindparam("digest"))
+
+SELECT_LEVELS = select(
+    entry.c.level, func.count(), func.sum(entry.c.payload_size + entry.c.blob_size)
+).group_by(entry.c.level)
+SELECT_ACTIVITY = select(
+    activity.c.level,
+    activity.c.outcome,
+    activity.c.reason,
+    func.sum(activity.c.events),
+    func.sum(activity.c.seconds),
+).group_by(activity.c.level, activity.c.outcome, activity.c.reason)
