@@ -1,0 +1,59 @@
+"""What the backend raises. Each error says what was being done, to what and what was found, and keeps that as fields."""
+
+from __future__ import annotations
+
+
+class BackendError(Exception):
+    """Base of the backend's errors: `doing` what, to which `subject`, what was `found`, and the `advice`."""
+
+    advice = ""
+
+    def __init__(self, doing: str, subject: str, found: str, advice: str = "") -> None:
+        super().__init__(doing, subject, found, advice or self.advice)
+        self.doing = doing
+        self.subject = subject
+        self.found = found
+        self.advice = advice or self.advice
+
+    def __str__(self) -> str:
+        return f"{self.doing} {self.subject}: {self.found}" + (f"; {self.advice}" if self.advice else "")
+
+
+class InvalidKernel(BackendError):
+    """A description of a kernel contradicts itself: an unknown name, a dtype that an operation does not take."""
+
+    advice = "correct what describes the kernel"
+
+
+class KernelCompileError(BackendError):
+    """The compiler refused a kernel, or its object code needs something that no process may be asked for."""
+
+    advice = "report it with the kernel's printed source"
+
+
+class ObjectFormatError(BackendError):
+    """Bytes that should be relocatable object code are not, or are damaged."""
+
+    advice = "treat the entry it came from as damaged"
+
+
+class KernelFormatError(BackendError):
+    """A stored kernel is damaged, cut short or of another format version."""
+
+    advice = "compile the kernel anew"
+
+
+class ForeignTarget(KernelFormatError):
+    """A stored kernel is for another triple, or for no CPU level that this machine has."""
+
+
+class LoadError(BackendError):
+    """A kernel could not be linked into this process: a symbol is refused or missing, or the linker failed."""
+
+    advice = "compile the kernel anew"
+
+
+class InvalidProgram(BackendError):
+    """A program for the machine would read outside its registers, or never halt."""
+
+    advice = "compile the function anew"

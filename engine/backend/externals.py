@@ -1,0 +1,140 @@
+"""What object code may ask of this process: libm and memory functions by name, BLAS by an external's name.
+
+BLAS is the OpenBLAS that numpy has loaded already, else the one behind SciPy's `cython_blas`, whose extension file is
+loaded without importing scipy.linalg (docs/decisions/0002-blas-from-numpy.md). Nothing is resolved before a kernel
+needs it. All externals have Fortran's conventions: every argument is an address. An integer is passed as the address
+of an int64; a BLAS of 32-bit integers reads the low half of it (both supported processors are little-endian), so a
+kernel may call one only with integers below 2**31.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import ExtensionFileLoader
+from types import ModuleType
+
+from engine.backend.errors import LoadError
+
+EXTERNALS = {"blas_dgemm": 13, "blas_sgemm": 13, "blas_dgemv": 11, "blas_sgemv": 11}
+"""Externals a kernel may call, with the number of their arguments."""
+
+_LIBM = (
+    "exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sqrt cbrt pow fmod hypot floor ceil trunc rint round"
+)
+PROCESS_SYMBOLS = frozenset(
+    (*_LIBM.split(), *(f"{name}f" for name in _LIBM.split()))
+    + ("sincos", "sincosf", "memset", "memcpy", "memmove", "bzero", "__bzero", "_fltused")
+)
+"""Symbols that code generation may leave undefined: the C library has them in every process."""
+
+
+def is_allowed(symbol: str) -> bool:
+    """True if object code may leave `symbol` (without the platform's prefix) undefined."""
+    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS
+
+
+def resolve(symbol: str) -> int:
+    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to be found."""
+    if symbol in EXTERNALS:
+        return _blas(symbol)
+    if symbol not in PROCESS_SYMBOLS:
+        raise LoadError("resolving", symbol, "object code may not ask a process for it")
+    return _process_symbol(symbol)
+
+
+@cache
+def _process_symbol(symbol: str) -> int:
+    for library in _c_libraries():
+        if (found := _address(library, symbol)) is not None:
+            return found
+    raise LoadError("resolving", symbol, "this process's C library does not have it")
+
+
+@cache
+def _c_libraries() -> tuple[ctypes.CDLL, ...]:
+    if os.name == "nt":
+        return tuple(ctypes.CDLL(name) for name in ("ucrtbase", "vcruntime140"))
+    return (ctypes.CDLL(None),)
+
+
+def _address(library: ctypes.CDLL, symbol: str) -> int | None:
+    try:
+        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+@cache
+def _blas(external: str) -> int:
+    routine = external.removeprefix("blas_")
+    for library in _libraries_numpy_loaded():
+        for symbol in (f"scipy_{routine}_64_", f"scipy_{routine}_", f"{routine}_64_", f"{routine}_"):
+            if (found := _address(library, symbol)) is not None:
+                return found
+    return _from_cython_blas(routine)
+
+
+@cache
+def _libraries_numpy_loaded() -> tuple[ctypes.CDLL, ...]:
+    return tuple(_opened_if_loaded(numpy_libraries()))
+
+
+def numpy_libraries() -> list[str]:
+    """Return the paths of the BLAS libraries that numpy's wheel brought, sorted; none where numpy uses another."""
+    import numpy
+
+    package = os.path.dirname(numpy.__file__)
+    directories = (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs"))
+    return sorted(
+        os.path.join(directory, name)
+        for directory in directories
+        if os.path.isdir(directory)
+        for name in os.listdir(directory)
+        if "openblas" in name
+    )
+
+
+def _opened_if_loaded(paths: list[str]) -> Iterator[ctypes.CDLL]:
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return
+    for path in paths:
+        try:
+            yield ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:
+            continue
+
+
+def _from_cython_blas(routine: str) -> int:
+    capsule = _cython_blas().__pyx_capi__.get(routine)
+    if capsule is None:
+        raise LoadError("resolving", routine, "SciPy's cython_blas does not have it")
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address: int = get_pointer(capsule, get_name(capsule))
+    return address
+
+
+@cache
+def _cython_blas() -> ModuleType:
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return sys.modules[name]
+    package = importlib.util.find_spec("scipy")
+    if package is None or not package.submodule_search_locations:
+        raise LoadError("resolving BLAS from", name, "SciPy is not installed", "install SciPy")
+    directory = os.path.join(package.submodule_search_locations[0], "linalg")
+    for file in sorted(os.listdir(directory)):
+        if file.startswith("cython_blas.") and file.endswith((".so", ".pyd")):
+            loader = ExtensionFileLoader(name, os.path.join(directory, file))
+            module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
+            loader.exec_module(module)
+            return module
+    raise LoadError("resolving BLAS from", directory, "it has no cython_blas", "install SciPy again")

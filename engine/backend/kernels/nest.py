@@ -1,0 +1,236 @@
+"""A loop nest over operands, and the scalar statements inside it: what elementwise and reduction kernels share.
+
+A nest has dims, numbered from the outermost. Adjacent dims that no operand tells apart become one loop, so that a
+nest over contiguous operands is one flat loop whatever its rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.backend.errors import InvalidKernel
+from engine.backend.loops import (
+    NEGATIVE_POWER,
+    Argument,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Integer,
+    Load,
+    Node,
+    Parameter,
+    Place,
+    Pointer,
+)
+from engine.backend.operations import INTEGERS, ITEM_SIZES
+
+Ref = tuple[str, int] | tuple[str, str, bytes]
+"""("input", i) | ("value", j), the result of statement j | ("constant", dtype, little-endian bytes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of `dtype`: for each dim, whether it stands still there; `strided` unless C-contiguous in the others."""
+
+    dtype: str
+    broadcast: tuple[bool, ...]
+    strided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One scalar operation (operations.py) of `arguments`, giving `dtype`."""
+
+    op: str
+    arguments: tuple[Ref, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop of a nest: the dims it runs over, and the names of its index and its extent."""
+
+    dims: tuple[int, ...]
+    index: str
+    extent: str
+
+
+def collapse(operands: Sequence[Operand], rank: int, kinds: Sequence[object] = ()) -> tuple[Axis, ...]:
+    """Return the axes of a nest over `rank` dims; dims of different `kinds` stay apart."""
+    for position, operand in enumerate(operands):
+        if len(operand.broadcast) != rank:
+            found = f"its pattern has {len(operand.broadcast)} dims, the nest {rank}"
+            raise InvalidKernel("collapsing dims of", f"operand {position}", found)
+    groups: list[list[int]] = []
+    for dim in range(rank):
+        joins = dim > 0 and (not kinds or kinds[dim] == kinds[dim - 1])
+        if joins and all(_runs_on(operand, dim) for operand in operands):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    return tuple(Axis(tuple(dims), f"i{n}", f"n{n}") for n, dims in enumerate(groups))
+
+
+def _runs_on(operand: Operand, dim: int) -> bool:
+    here, before = operand.broadcast[dim], operand.broadcast[dim - 1]
+    return here == before and (here or not operand.strided)
+
+
+@dataclass
+class Signature:
+    """The parameters of a kernel under construction, and what to pass for each."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+
+    def pointer(self, name: str, dtype: str, argument: Argument) -> str:
+        self.parameters.append(Pointer(name, dtype))
+        self.arguments.append(argument)
+        return name
+
+    def integer(self, name: str, argument: Argument) -> str:
+        self.parameters.append(Integer(name))
+        self.arguments.append(argument)
+        return name
+
+
+def declare(signature: Signature, operands: Sequence[Operand], axes: Sequence[Axis]) -> None:
+    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides that are not implied."""
+    for position, operand in enumerate(operands):
+        signature.pointer(f"x{position}", operand.dtype, ("input", position))
+    for axis in axes:
+        signature.integer(axis.extent, ("extent", axis.dims))
+    for position, operand in enumerate(operands):
+        for axis in _strided_axes(operand, axes):
+            signature.integer(_stride(position, axis), ("stride", position, axis.dims[0]))
+
+
+def _strided_axes(operand: Operand, axes: Sequence[Axis]) -> list[Axis]:
+    return [axis for axis in axes if operand.strided and not operand.broadcast[axis.dims[0]]]
+
+
+def _stride(position: int, axis: Axis) -> str:
+    return f"s{position}_{axis.dims[0]}"
+
+
+def contiguous_terms(axes: Sequence[Axis]) -> tuple[tuple[str, ...], ...]:
+    """Return the index of an element of an array that is C-contiguous over `axes`."""
+    return tuple((axis.index, *(a.extent for a in axes[n + 1 :])) for n, axis in enumerate(axes))
+
+
+@dataclass
+class Fused:
+    """The loads and statements of a nest whose loops are `axes`, outermost first.
+
+    Each is emitted at the depth (number of loops around it) where all it needs is there, so that what an inner loop
+    does not change is computed outside it. What belongs at full depth can be emitted several times, as `copy`.
+    """
+
+    operands: Sequence[Operand]
+    statements: Sequence[Statement]
+    axes: Sequence[Axis]
+    order: Sequence[Axis]
+    """The same axes in the order of memory."""
+
+    def __post_init__(self) -> None:
+        self._constants: dict[Ref, str] = {}
+        self._input_depths = [self._input_depth(operand) for operand in self.operands]
+        self._value_depths: list[int] = []
+        for statement in self.statements:
+            self._value_depths.append(self._statement_depth(statement))
+
+    @property
+    def depth(self) -> int:
+        return len(self.axes)
+
+    def dtype(self, ref: Ref) -> str:
+        """Return the dtype of what `ref` names; raises InvalidKernel if there is no such thing."""
+        try:
+            match ref:
+                case ("input", int(position)):
+                    return self.operands[position].dtype
+                case ("value", int(position)):
+                    return self.statements[position].dtype
+                case ("constant", str(dtype), bytes()) if dtype in ITEM_SIZES:
+                    return dtype
+        except IndexError:
+            pass
+        raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
+
+    def name(self, ref: Ref, copy: str = "") -> str:
+        """Return the name of what `ref` names, in the given `copy` of the innermost statements."""
+        self.dtype(ref)
+        if ref[0] == "constant":
+            return self._constants.setdefault(ref, f"c{len(self._constants)}")
+        suffix = copy if self._depth_of(ref) == self.depth else ""
+        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}"
+
+    def constants(self) -> tuple[Node, ...]:
+        """Return the definitions of all constants that were named so far."""
+        return tuple(
+            Constant(name, str(ref[1]), ref[2]) for ref, name in self._constants.items() if len(ref) == 3
+        )
+
+    def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
+        """Return the loads and statements at `depth`; `innermost` replaces the name of the innermost index."""
+        nodes: list[Node] = []
+        for position, at in enumerate(self._input_depths):
+            if at == depth:
+                nodes.append(Load(self.name(("input", position), copy), self._place(position, innermost)))
+        for position, at in enumerate(self._value_depths):
+            if at == depth:
+                nodes.extend(self._statement(position, copy))
+        return tuple(nodes)
+
+    def _statement(self, position: int, copy: str) -> list[Node]:
+        statement = self.statements[position]
+        arguments = tuple(self.name(ref, copy) for ref in statement.arguments)
+        target = self.name(("value", position), copy)
+        compute = Compute(target, statement.op, arguments, statement.dtype)
+        if not _may_fail(statement):
+            return [compute]
+        zero = self.name(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
+        negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
+        return [negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute]
+
+    def _place(self, position: int, innermost: str) -> Place:
+        operand = self.operands[position]
+        moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
+        if operand.strided:
+            terms: tuple[tuple[str, ...], ...] = tuple(
+                (axis.index, _stride(position, axis)) for axis in moving
+            )
+        else:
+            terms = contiguous_terms(moving)
+        if innermost:
+            terms = tuple(
+                (innermost if term[0] == self.axes[-1].index else term[0], *term[1:]) for term in terms
+            )
+        return Place(f"x{position}", terms)
+
+    def _input_depth(self, operand: Operand) -> int:
+        return max(
+            (n + 1 for n, axis in enumerate(self.axes) if not operand.broadcast[axis.dims[0]]), default=0
+        )
+
+    def _statement_depth(self, statement: Statement) -> int:
+        if _may_fail(statement):
+            return self.depth
+        return max((self._depth_of(ref) for ref in statement.arguments), default=0)
+
+    def _depth_of(self, ref: Ref) -> int:
+        self.dtype(ref)
+        match ref:
+            case ("input", int(position)):
+                return self._input_depths[position]
+            case ("value", int(position)) if position < len(self._value_depths):
+                return self._value_depths[position]
+            case ("value", int(position)):
+                raise InvalidKernel("resolving", f"value {position}", "it is used before it is computed")
+        return 0
+
+
+def _may_fail(statement: Statement) -> bool:
+    return statement.op == "pow" and statement.dtype in INTEGERS

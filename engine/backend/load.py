@@ -1,0 +1,120 @@
+"""Links stored kernels into this process and gives out their addresses, without numba.
+
+Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the symbols, read from the object
+itself. LLVM would abort the process on damaged code, and resolve any symbol of the process unasked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from engine.backend.container import StoredKernel, unpack_kernel
+from engine.backend.errors import ForeignTarget, LoadError
+from engine.backend.externals import is_allowed, resolve
+from engine.backend.objects import read_symbols
+from engine.backend.target import process_triple, runnable_levels
+
+if TYPE_CHECKING:
+    from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
+
+
+class Loader:
+    """The code linked into this process; it stays until the process ends. Threads may share a loader.
+
+    A forked child goes on with its parent's: code and linker are the child's own copies, and no fork happens while a
+    thread is linking.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._addresses: dict[str, int] = {}
+        self._trackers: list[ResourceTracker] = []
+        self._jit: LLJIT | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._lock.release,
+            )
+
+    def load(self, content: bytes, symbol: str) -> int:
+        """Return the address of the kernel `symbol` stored as `content` (pack_kernel).
+
+        Raises KernelFormatError on damage, ForeignTarget for another machine's kernel, ObjectFormatError on an object
+        that is none, LoadError if the object asks for what it may not have or does not link.
+        """
+        return self.load_many({symbol: content})[symbol]
+
+    def load_many(self, contents: Mapping[str, bytes]) -> dict[str, int]:
+        """Return the address of each kernel of `contents` (symbol -> stored form), linking the new ones together.
+
+        Raises as `load` does, and has then linked none of them.
+        """
+        with self._lock:
+            missing = {s: content for s, content in contents.items() if s not in self._addresses}
+            if missing:
+                self._link({symbol: _checked_object(symbol, content) for symbol, content in missing.items()})
+            return {symbol: self._addresses[symbol] for symbol in contents}
+
+    def _link(self, objects: dict[str, bytes]) -> None:
+        from llvmlite.binding import JITLibraryBuilder
+
+        builder = JITLibraryBuilder()
+        for symbol, code in objects.items():
+            _add(builder, symbol, code)
+        try:
+            tracker = builder.link(self._linker(), f"library_{len(self._trackers)}")
+        except RuntimeError as error:
+            raise LoadError("linking", ", ".join(objects), str(error)) from error
+        self._trackers.append(tracker)
+        self._addresses.update((symbol, tracker[symbol]) for symbol in objects)
+
+    def _linker(self) -> LLJIT:
+        if self._jit is None:
+            import llvmlite.binding as llvm
+
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            self._jit = llvm.create_lljit_compiler(None, suppress_errors=True)
+        return self._jit
+
+
+@cache
+def process_loader() -> Loader:
+    """Return the loader of this process."""
+    return Loader()
+
+
+def _checked_object(symbol: str, content: bytes) -> bytes:
+    stored = unpack_kernel(content)
+    _check_target(stored, symbol)
+    return stored.object_for(runnable_levels())
+
+
+def _check_target(stored: StoredKernel, symbol: str) -> None:
+    if stored.symbol != symbol:
+        raise LoadError("loading", symbol, f"the stored kernel is {stored.symbol}")
+    if stored.triple != process_triple():
+        raise ForeignTarget(
+            "loading", symbol, f"it is for {stored.triple}; this process is {process_triple()}"
+        )
+
+
+def _add(builder: JITLibraryBuilder, symbol: str, code: bytes) -> None:
+    symbols = read_symbols(code)
+    if symbols.defined != {symbol}:
+        raise LoadError(
+            "loading", symbol, f"its object defines {', '.join(sorted(symbols.defined)) or 'nothing'}"
+        )
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+    if refused:
+        raise LoadError(
+            "loading", symbol, f"its object asks for {', '.join(refused)}, which no kernel may have"
+        )
+    builder.add_object_img(code).export_symbol(symbol)
+    for name in symbols.undefined:
+        builder.import_symbol(name, resolve(name))

@@ -1,0 +1,125 @@
+"""Compiles a kernel to object code, one object for each CPU level, with numba's own pipeline.
+
+numba's front end runs once and gives one LLVM module: no Python or cfunc wrappers, one exported function
+`int32 symbol(int64 *arguments)`, everything else internal. It is then optimized and emitted for each level with that
+level's CPU and features and nothing of this host's. The symbols of each object are checked, because code generation
+adds some (memset, sincos) that the module never declared.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba.core import compiler, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+
+from engine.backend.errors import KernelCompileError
+from engine.backend.externals import is_allowed
+from engine.backend.loops import Kernel
+from engine.backend.numba.intrinsics import function_of
+from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
+from engine.backend.objects import read_symbols
+from engine.backend.target import compiled_levels, process_triple
+
+_ARGUMENTS = types.CPointer(types.int64)
+
+
+def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
+    """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
+
+    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if the compiler refuses it or its code
+    needs more than libm and its externals.
+    """
+    source = print_kernel(kernel)
+    try:
+        with global_compiler_lock:
+            bitcode = _linked(_lowered(source), symbol)
+            objects = {level: _emitted(bitcode, level) for level in compiled_levels()}
+    except Exception as error:
+        raise KernelCompileError("compiling", kernel.summary, f"{type(error).__name__}: {error}") from error
+    for level, code in objects.items():
+        _check_symbols(code, symbol, f"{kernel.summary} for {level}")
+    return objects
+
+
+def _lowered(source: Source) -> Any:
+    scope = {intrinsic.name: function_of(intrinsic) for intrinsic in source.intrinsics}
+    exec(compile(source.text, "<kernel>", "exec"), scope)
+    flags: Any = compiler.Flags()
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+    flags.error_model = "numpy"
+    flags.nrt = True
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    typing.refresh()
+    target.refresh()
+    function = scope[FUNCTION_NAME]
+    return compiler.compile_extra(typing, target, function, (_ARGUMENTS,), types.int32, flags, locals={})
+
+
+def _linked(compiled: Any, symbol: str) -> bytes:
+    """Return the bitcode of the compiled function behind an entry named `symbol`, the only name that stays visible."""
+    _add_entry(compiled, symbol)
+    library = compiled.library
+    module = library._final_module
+    for dependency in library._linking_libraries:
+        module.link_in(dependency._get_module_for_linking(), preserve=True)
+    module = module.clone()
+    for function in module.functions:
+        if not function.is_declaration:
+            function.linkage = "external" if function.name == symbol else "internal"
+    for variable in module.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"
+    bitcode: bytes = module.as_bitcode()
+    return bitcode
+
+
+def _add_entry(compiled: Any, symbol: str) -> None:
+    described, target = compiled.fndesc, compiled.target_context
+    convention = target.call_conv
+    module = target.create_module("entry")
+    function_type = convention.get_function_type(described.restype, described.argtypes)
+    callee = ir.Function(module, function_type, described.llvm_func_name)
+    entry_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64).as_pointer()])
+    builder = ir.IRBuilder(ir.Function(module, entry_type, symbol).append_basic_block("entry"))
+    status = builder.alloca(function_type.args[0].pointee)
+    exception = builder.alloca(function_type.args[1].pointee)
+    builder.call(callee, [status, exception, *builder.function.args])
+    builder.ret(builder.load(status))
+    compiled.library.add_ir_module(module)
+
+
+def _emitted(bitcode: bytes, level: str) -> bytes:
+    module = llvm.parse_bitcode(bitcode)
+    module.verify()
+    machine = llvm.Target.from_triple(process_triple()).create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
+    )
+    _optimize(module, machine)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _optimize(module: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.add_refprune_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
+
+
+def _check_symbols(code: bytes, symbol: str, subject: str) -> None:
+    symbols = read_symbols(code)
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+    if refused:
+        raise KernelCompileError("compiling", subject, f"its code needs {', '.join(refused)}")
+    if symbols.defined != {symbol}:
+        raise KernelCompileError(
+            "compiling", subject, f"its code defines {', '.join(sorted(symbols.defined))}"
+        )

@@ -1,0 +1,138 @@
+"""Reads the symbols of relocatable object code: which are defined, and which it wants from elsewhere.
+
+Reads what LLVM writes for the supported processors: ELF64, Mach-O 64 and COFF, all little-endian. Every offset is
+checked before it is followed; anything odd raises ObjectFormatError and nothing else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.backend.errors import ObjectFormatError
+
+_ELF = b"\x7fELF\x02\x01"
+_MACH_O = b"\xcf\xfa\xed\xfe"
+_COFF_MACHINES = (b"\x64\x86", b"\x64\xaa")
+
+_ELF_SYMBOL_TABLE = 2
+_ELF_LOCAL = 0
+_MACH_O_SYMBOL_TABLE = 2
+_MACH_O_DEBUG, _MACH_O_TYPE = 0xE0, 0x0E
+_COFF_EXTERNAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Names other objects can see: those `defined` here and those `undefined`, without the platform's prefix."""
+
+    defined: frozenset[str]
+    undefined: frozenset[str]
+
+
+def read_symbols(content: bytes) -> Symbols:
+    """Return the symbols of the object `content`; raises ObjectFormatError unless it is one, whole."""
+    if content.startswith(_ELF):
+        found = _elf_symbols(content)
+    elif content.startswith(_MACH_O):
+        found = _mach_o_symbols(content)
+    elif content[:2] in _COFF_MACHINES:
+        found = _coff_symbols(content)
+    else:
+        raise _error(
+            f"it starts with {content[:6].hex() or 'nothing'}, which is no ELF, Mach-O or COFF object"
+        )
+    symbols = tuple(found)
+    return Symbols(
+        frozenset(name for name, defined in symbols if defined),
+        frozenset(name for name, defined in symbols if not defined),
+    )
+
+
+def _elf_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
+    (section_offset,) = _unpack("<Q", content, 0x28)
+    section_size, count, _ = _unpack("<HHH", content, 0x3A)
+    sections = [_unpack("<IIQQQQIIQQ", content, section_offset + i * section_size) for i in range(count)]
+    for _, kind, _, _, offset, size, link, *_ in sections:
+        if kind != _ELF_SYMBOL_TABLE:
+            continue
+        if link >= count:
+            raise _error(f"its symbol table names section {link} of {count}")
+        strings, strings_size = sections[link][4], sections[link][5]
+        for position in range(offset, offset + size, 24):
+            name, info, _, section, _, _ = _unpack("<IBBHQQ", content, position)
+            if info >> 4 != _ELF_LOCAL:
+                yield _string(content, strings, strings_size, name), section != 0
+
+
+def _mach_o_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
+    _, _, _, _, commands, _, _, _ = _unpack("<IIIIIIII", content, 0)
+    position = 32
+    for _ in range(commands):
+        command, size = _unpack("<II", content, position)
+        if command == _MACH_O_SYMBOL_TABLE:
+            table, count, strings, strings_size = _unpack("<IIII", content, position + 8)
+            yield from _mach_o_table(content, table, count, strings, strings_size)
+        if size < 8:
+            raise _error(f"a load command of {size} bytes")
+        position += size
+
+
+def _mach_o_table(
+    content: bytes, table: int, count: int, strings: int, strings_size: int
+) -> Iterator[tuple[str, bool]]:
+    _slice(content, table, 16 * count)
+    for position in range(table, table + 16 * count, 16):
+        name, kind, _, _, value = _unpack("<IBBHQ", content, position)
+        external = kind & 1
+        if external and not kind & _MACH_O_DEBUG:
+            defined = bool(kind & _MACH_O_TYPE) or value != 0
+            yield _string(content, strings, strings_size, name).removeprefix("_"), defined
+
+
+def _coff_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
+    _, _, _, table, count, _, _ = _unpack("<HHIIIHH", content, 0)
+    strings = table + 18 * count
+    (strings_size,) = _unpack("<I", content, strings)
+    position = table
+    while position < strings:
+        value, section, _, storage, auxiliary = _unpack("<IhHBB", content, position + 8)
+        if storage == _COFF_EXTERNAL:
+            name = _coff_name(content, _slice(content, position, 8), strings, strings_size)
+            yield name, section != 0 or value != 0
+        position += 18 * (1 + auxiliary)
+
+
+def _coff_name(content: bytes, field: bytes, strings: int, strings_size: int) -> str:
+    if field.startswith(b"\0\0\0\0"):
+        return _string(content, strings, strings_size, int.from_bytes(field[4:], "little"))
+    return _decoded(field.rstrip(b"\0"))
+
+
+def _string(content: bytes, strings: int, strings_size: int, offset: int) -> str:
+    table = _slice(content, strings, strings_size)
+    end = table.find(b"\0", offset)
+    if end < 0:
+        raise _error(f"a name at {offset} of a string table of {strings_size} bytes")
+    return _decoded(table[offset:end])
+
+
+def _decoded(name: bytes) -> str:
+    if not name.isascii():
+        raise _error(f"a symbol named {name!r}")
+    return name.decode("ascii")
+
+
+def _unpack(layout: str, content: bytes, offset: int) -> tuple[int, ...]:
+    return struct.unpack(layout, _slice(content, offset, struct.calcsize(layout)))
+
+
+def _slice(content: bytes, offset: int, size: int) -> bytes:
+    if offset + size > len(content):
+        raise _error(f"it refers to bytes {offset} to {offset + size} of {len(content)}")
+    return content[offset : offset + size]
+
+
+def _error(found: str) -> ObjectFormatError:
+    return ObjectFormatError("reading the symbols of", "an object", found)
