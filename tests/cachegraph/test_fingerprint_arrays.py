@@ -90,7 +90,13 @@ def test_values_that_compare_equal_differ_by_type_dtype_or_shape() -> None:
             np.array("1"),
         ),
         *("1", np.str_("1"), np.bytes_(b"1"), b"1", np.datetime64(1, "s"), np.datetime64(1, "ns")),
-        *(np.timedelta64(1, "s"), np.timedelta64(1), np.dtype("f8"), np.float64, np.dtype(np.float64).str),
+        *(
+            np.timedelta64(1, "s"),
+            np.timedelta64(1, "D"),
+            np.dtype("f8"),
+            np.float64,
+            np.dtype(np.float64).str,
+        ),
         *(np.dtype("M8[s]"), np.dtype("M8[ns]"), np.dtype("U1"), np.dtype("U2"), type(np.dtype("f8"))),
     ]
     assert len({encode(value) for value in alike}) == len(alike)
@@ -127,7 +133,7 @@ REFUSED = {
     "dtype with metadata": np.dtype("f8", metadata={"unit": "m"}),
     "masked array": np.ma.masked_array([1.0, 2.0], mask=[True, False]),
     "masked constant": np.ma.masked,
-    "record array": np.rec.array([(1, 2.0)]),
+    "record array": np.zeros(1, dtype=[("a", "f8")]).view(np.recarray),
     "matrix": np.ones((2, 2)).view(np.matrix),
     "scalar subclass": Float(1.0),
     "ufunc": np.add,

@@ -16,7 +16,7 @@ from cachegraph.key import LEVELS, CacheKey
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "fingerprints.json").read_text())
 
-parts = st.dictionaries(st.text(max_size=8), st.binary(max_size=300), max_size=5)
+parts = st.dictionaries(st.text(max_size=8) | st.just("\udc80"), st.binary(max_size=300), max_size=5)
 levels = st.sampled_from(LEVELS)
 
 
