@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from cachegraph.counters import PROCESS
 from cachegraph.errors import CacheMissError
@@ -21,9 +20,10 @@ from cachegraph.store.local import LocalStore
 
 __all__ = ["Artifact", "Cache", "Found", "Hit", "Miss", "default_cache"]
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from logging import Logger
 
-log = logging.getLogger("cachegraph")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,9 @@ class Cache:
         try:
             value = load(hit.payload)
         except Exception as error:
-            log.warning("loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True)
+            _log().warning(
+                "loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True
+            )
             return Miss("unreadable", f"loading it raised {type(error).__name__}: {error}")
         load_seconds = perf_counter() - begin
         self._note_hit(key, hit, load_seconds)
@@ -122,7 +124,7 @@ class Cache:
     def _build_and_keep(
         self, key: CacheKey, miss: Miss, build: Callable[[], Artifact], load: Callable[[bytes], T]
     ) -> Found[T]:
-        log.debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
+        _log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
         begin = perf_counter()
         artifact = build()
         built = perf_counter()
@@ -158,10 +160,9 @@ class Cache:
     def _note_store_failure(self, key: CacheKey, error: Exception) -> None:
         reason = store_failure_reason(error)
         PROCESS.store_failure(reason)
-        level = logging.DEBUG if self._warned else logging.WARNING
+        log = _log().debug if self._warned else _log().warning
         self._warned = True
-        log.log(
-            level,
+        log(
             "storing the %s entry %s in %s failed (%s: %s: %s); the result is used, but not kept. Said once.",
             key.level,
             key.hex,
@@ -178,12 +179,20 @@ class Cache:
 
 def _flush(store: LocalStore, activity: Activity, mode: str) -> None:
     batch = activity.take()
-    if mode != "readwrite" or not batch:
+    if mode != "readwrite" or not batch.totals:
         return
     try:
-        store.add_activity(batch)
+        store.add_counts(batch)
     except Exception as error:  # counts may be lost; the end of a process may not fail because of them
-        log.debug("writing counts to %s failed: %s: %s", store.layout.directory, type(error).__name__, error)
+        _log().debug(
+            "writing counts to %s failed: %s: %s", store.layout.directory, type(error).__name__, error
+        )
+
+
+def _log() -> Logger:
+    import logging  # 7 ms, which a warm start does not need
+
+    return logging.getLogger("cachegraph")
 
 
 _default: tuple[Settings, int, Cache] | None = None

@@ -6,13 +6,12 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cachegraph.key import LEVELS
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(NamedTuple):
     """A snapshot: per level {"hits": n, "misses": n}; misses, bypasses and failed stores by reason.
 
     `seconds_saved` is what the hits would have cost to build less what loading them took, and may be negative;
@@ -55,7 +54,9 @@ class Tally:
     def snapshot(self) -> Counters:
         """Return the counts as they are now; they do not change afterwards."""
         with self._locked():
-            levels = {level: {"hits": self._hits[level], "misses": self._level_misses[level]} for level in LEVELS}
+            levels = {
+                level: {"hits": self._hits[level], "misses": self._level_misses[level]} for level in LEVELS
+            }
             return Counters(
                 levels,
                 dict(self._misses),

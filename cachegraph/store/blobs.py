@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.store.paths import FILE_MODE, TEMPORARY_PREFIX, Layout, is_digest, make_directory, unique_name
@@ -18,8 +18,7 @@ _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class BlobFile:
+class BlobFile(NamedTuple):
     """A file under blobs/: its path, size in bytes, time of last change; `digest` is empty for a temporary file."""
 
     path: Path
@@ -50,6 +49,7 @@ class Blobs:
         return digest_hex
 
     def exists(self, digest_hex: str) -> bool:
+        """Return whether there is a blob of that digest, sound or not."""
         return self._layout.blob(digest_hex).exists()
 
     def files(self) -> Iterator[BlobFile]:

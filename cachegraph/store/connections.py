@@ -7,14 +7,12 @@ holds for this process.
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from cachegraph.store.failures import sqlite_code
-from cachegraph.store.migrations import migrate, schema_version
 from cachegraph.store.paths import FILE_MODE, make_directory
 
 READ_TIMEOUT = 2.0
@@ -50,6 +48,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
     Raises sqlite3.Error and OSError.
     """
+    from cachegraph.store.migrations import migrate
+
     make_directory(path.parent)
     _make_file(path)
     connection = _connect(path, "mode=rwc", WRITE_TIMEOUT)
@@ -87,7 +87,7 @@ def _opened(path: Path, query: str) -> sqlite3.Connection | None:
 
 def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqlite3.Connection | None:
     try:
-        if schema_version(connection) > 0:
+        if connection.execute("PRAGMA user_version").fetchone() != (0,):
             _run_pragmas(connection, pragmas)
             return connection
     except BaseException:
@@ -124,4 +124,4 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if sqlite_code(error) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(0.002, 0.02))
+        time.sleep(0.002 + os.urandom(1)[0] / 10_000)

@@ -1,12 +1,9 @@
-"""What goes into a store and what comes out of it, and the verbs every store has."""
+"""What goes into a store, and what comes out of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
-
-from cachegraph.key import CacheKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +41,3 @@ class Miss:
 
     reason: str
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
-
-    digest: bytes
-    level: str
-    format: int
-    payload_size: int
-    blob_size: int
-    stored_size: int
-    seconds: Mapping[str, float]
-    build_seconds: float
-    load_seconds: float
-    created: float
-    last_used: float
-    uses: int
-    summary: str
-    version: str
-
-    @property
-    def hex(self) -> str:
-        return self.digest.hex()
-
-    @property
-    def size(self) -> int:
-        """What a reader gets: the payload and the named blobs."""
-        return self.payload_size + self.blob_size
-
-
-class Store(Protocol):
-    """The verbs of a store. There is no `contains`: what it said would be old when it is used."""
-
-    def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key`, checked; never raises."""
-
-    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
-        """Publish `artifact` under `key` at once, replacing what is there; raises what the disk raises."""
-
-    def scan(self) -> Iterable[Entry]:
-        """Return every entry, the least recently used first."""
-
-    def delete(self, digests: Iterable[bytes]) -> int:
-        """Remove the entries of these keys and return how many there were."""

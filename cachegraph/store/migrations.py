@@ -46,10 +46,13 @@ def migration_file(number: int) -> Path:
     directory = migrations_directory()
     for path in directory.glob(f"{number:04d}_*.sql"):
         return path
-    raise FileNotFoundError(f"migrating the index: no {number:04d}_*.sql in {directory}; reinstall cachegraph")
+    raise FileNotFoundError(
+        f"migrating the index: no {number:04d}_*.sql in {directory}; reinstall cachegraph"
+    )
 
 
 def migrations_directory() -> Path:
+    """Return where the numbered files are: in the package, or beside it in a checkout."""
     shipped = _PACKAGE / "migrations"
     return shipped if shipped.is_dir() else _PACKAGE.parent / "migrations"
 

@@ -12,8 +12,6 @@ Version history: v1 first. An incompatible change makes v2/ beside v1/.
 from __future__ import annotations
 
 import os
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
 STORE_VERSION = "v1"
@@ -23,26 +21,17 @@ TEMPORARY_PREFIX = ".tmp-"
 CLEARING_PREFIX = ".clearing-"
 DAMAGED_SUFFIX = ".damaged-"
 
-_DIGEST = re.compile(r"[0-9a-f]{32}")
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The paths of the store in `directory`."""
 
-    directory: Path
-
-    @property
-    def root(self) -> Path:
-        return self.directory / STORE_VERSION
-
-    @property
-    def index(self) -> Path:
-        return self.root / "index.sqlite"
-
-    @property
-    def blobs(self) -> Path:
-        return self.root / "blobs"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = directory / STORE_VERSION
+        self.index = self.root / "index.sqlite"
+        self.blobs = self.root / "blobs"
 
     def blob(self, digest_hex: str) -> Path:
         """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
@@ -52,7 +41,8 @@ class Layout:
 
 
 def is_digest(name: str) -> bool:
-    return _DIGEST.fullmatch(name) is not None
+    """Return whether `name` is a digest in hexadecimal, as blob files are named."""
+    return len(name) == 32 and _HEXADECIMAL.issuperset(name)
 
 
 def unique_name(prefix: str) -> str:

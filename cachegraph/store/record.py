@@ -1,20 +1,23 @@
 """The record: everything a hit returns, in one checksummed piece of bytes.
 
-    record   := magic(3: "CGR") version(1) checksum(16) digest(16) confirmation(32) length(4) metadata payload
+    record   := magic(3: "CGR") version(1) checksum(16) digest(16) confirmation(32) head blob* cost* payload
     checksum := XXH3-128 of everything after the checksum
     digest, confirmation := those of the key
-    metadata := `length` bytes of JSON: {"blobs": {name: digest, hex}, "payload": digest, hex, or null, "seconds": {step: seconds}}
-    payload  := the rest; empty when the metadata names a blob that holds it
+    head     := elsewhere(1) payload digest(16) number of blobs(2) number of costs(2)
+    blob     := text digest(16)
+    cost     := text seconds(8: IEEE 754)
+    text     := length(2) UTF-8
+    payload  := the rest; when `elsewhere` is 1 it is empty, and the payload is the blob of that digest
 
-Integers are big-endian. Version history: 1 first.
+Numbers are big-endian. Version history: 1 first.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from math import isfinite
 from struct import Struct
+from typing import Any, NamedTuple
 
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.key import CacheKey
@@ -23,12 +26,14 @@ from cachegraph.store.entry import Miss
 RECORD_FORMAT = 1
 
 _MAGIC = b"CGR" + bytes((RECORD_FORMAT,))
-_HEADER = Struct(">4s16s16s32sI")
+_HEADER = Struct(">4s16s16s32sB16sHH")
 _CHECKED_FROM = 4 + 16
+_LENGTH = Struct(">H")
+_DIGEST = Struct(">16s")
+_SECONDS = Struct(">d")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A record taken apart; `payload_blob` is the digest (hex) of the blob that holds the payload, else None."""
 
     payload: bytes
@@ -38,31 +43,62 @@ class Record:
 
 
 def encode(key: CacheKey, record: Record) -> bytes:
-    """Return the bytes of `record` under `key`; raises ValueError on seconds that are not finite."""
-    described = {
-        "blobs": dict(record.blobs),
-        "payload": record.payload_blob,
-        "seconds": dict(record.seconds),
-    }
-    metadata = json.dumps(described, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    header = _HEADER.pack(_MAGIC, bytes(16), key.digest, key.confirmation, len(metadata))
-    checked = header[_CHECKED_FROM:] + metadata + record.payload
-    return _MAGIC + digest(checked) + checked
+    """Return the bytes of `record` under `key`; raises ValueError on what the grammar cannot hold."""
+    elsewhere = record.payload_blob is not None
+    payload_digest = bytes.fromhex(record.payload_blob or "00" * 16)
+    counts = len(record.blobs), len(record.seconds)
+    pieces = [_HEADER.pack(b"", b"", key.digest, key.confirmation, elsewhere, payload_digest, *counts)]
+    for name, digest_hex in record.blobs.items():
+        pieces += _text(name), bytes.fromhex(digest_hex)
+    for step, seconds in record.seconds.items():
+        pieces += _text(step), _finite(step, seconds)
+    checked = b"".join((*pieces, record.payload))[_CHECKED_FROM:]
+    return b"".join((_MAGIC, digest(checked), checked))
 
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
     """Return the record `content` holds for `key`, or why it holds none. Nothing is believed before the checksum."""
     if not isinstance(content, bytes) or len(content) < _HEADER.size:
         return Miss("damaged", "the record is cut short")
-    magic, checksum, stored_digest, confirmation, length = _HEADER.unpack_from(content)
+    magic, checksum, stored_digest, confirmation, elsewhere, payload_digest, blobs, costs = (
+        _HEADER.unpack_from(content)
+    )
     if magic != _MAGIC:
-        return Miss("foreign-format", f"the record starts with {magic.hex()}, this release writes {_MAGIC.hex()}")
-    if digest(memoryview(content)[_CHECKED_FROM:]) != checksum:
+        return Miss("foreign-format", f"the record starts with {magic.hex()}, not with {_MAGIC.hex()}")
+    if digest(content[_CHECKED_FROM:]) != checksum:
         return Miss("damaged", "the record does not match its checksum")
     if stored_digest != key.digest:
         return Miss("damaged", f"the index leads to the record of {stored_digest.hex()}")
     if confirmation != key.confirmation:
         return Miss("collision", "another key has the same digest")
-    end = _HEADER.size + length
-    described = json.loads(content[_HEADER.size : end])
-    return Record(content[end:], described["payload"], described["blobs"], described["seconds"])
+    digests, offset = _read_pairs(content, _HEADER.size, blobs, _DIGEST)
+    seconds, offset = _read_pairs(content, offset, costs, _SECONDS)
+    named = {name: blob.hex() for name, blob in digests.items()}
+    return Record(content[offset:], payload_digest.hex() if elsewhere else None, named, seconds)
+
+
+def _read_pairs(content: bytes, offset: int, count: int, value: Struct) -> tuple[dict[str, Any], int]:
+    pairs = {}
+    for _ in range(count):
+        (length,) = _LENGTH.unpack_from(content, offset)
+        offset += _LENGTH.size
+        text = content[offset : offset + length].decode()
+        offset += length
+        (pairs[text],) = value.unpack_from(content, offset)
+        offset += value.size
+    return pairs, offset
+
+
+def _text(text: str) -> bytes:
+    content = text.encode()
+    if len(content) > 0xFFFF:
+        raise ValueError(f"storing an artifact: a name is {len(content)} bytes long; the limit is 65535")
+    return _LENGTH.pack(len(content)) + content
+
+
+def _finite(step: str, seconds: float) -> bytes:
+    if not isfinite(seconds):
+        raise ValueError(
+            f"storing an artifact: {step!r} took {seconds} seconds; that must be a finite number"
+        )
+    return _SECONDS.pack(seconds)

@@ -107,12 +107,16 @@ SELECT_ENTRIES_BY_PREFIX = (
     .order_by(entry.c.digest)
 )
 SELECT_ENCODING = (
-    select(encoding.c.content).join(entry, entry.c.id == encoding.c.entry_id).where(entry.c.digest == bindparam("key"))
+    select(encoding.c.content)
+    .join(entry, entry.c.id == encoding.c.entry_id)
+    .where(entry.c.digest == bindparam("key"))
 )
-SELECT_REFERENCES = select(entry.c.digest, blob_reference.c.name, blob_reference.c.blob, blob_reference.c.size).join(
-    entry, entry.c.id == blob_reference.c.entry_id
+SELECT_REFERENCES = select(
+    entry.c.digest, blob_reference.c.name, blob_reference.c.blob, blob_reference.c.size
+).join(entry, entry.c.id == blob_reference.c.entry_id)
+SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
+    blob_reference.c.name
 )
-SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(blob_reference.c.name)
 COUNT_REFERENCES_TO = select(func.count()).where(blob_reference.c.blob == bindparam("digest"))
 
 SELECT_LEVELS = select(

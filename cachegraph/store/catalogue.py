@@ -1,0 +1,203 @@
+"""The index as everything but a hit uses it: publishing, listing, deleting, adding up. SQLAlchemy Core throughout."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Select
+
+from cachegraph.key import LEVELS
+from cachegraph.store import schema
+from cachegraph.store.database import Database
+
+PAYLOAD = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
+
+    digest: bytes
+    level: str
+    format: int
+    payload_size: int
+    blob_size: int
+    stored_size: int
+    seconds: Mapping[str, float]
+    build_seconds: float
+    load_seconds: float
+    created: float
+    last_used: float
+    uses: int
+    summary: str
+    version: str
+
+    @property
+    def hex(self) -> str:
+        """The digest of the key in hexadecimal."""
+        return self.digest.hex()
+
+    @property
+    def size(self) -> int:
+        """What a reader gets: the payload and the named blobs."""
+        return self.payload_size + self.blob_size
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A blob an entry refers to: under which name (PAYLOAD for the payload), its digest (hex), its size in bytes."""
+
+    name: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTotals:
+    """What the index holds and has seen at one level."""
+
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the index holds and has seen: by level, misses and bypasses by reason, seconds saved and spent."""
+
+    levels: Mapping[str, LevelTotals]
+    misses: Mapping[str, int]
+    bypasses: Mapping[str, int]
+    seconds_saved: float
+    seconds_spent: float
+
+
+class Catalogue:
+    """The rows in `database`. Methods raise sqlite3.Error and OSError; where there is no index they find nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def publish(
+        self,
+        entry: Entry,
+        record: bytes,
+        encoding: bytes,
+        references: Sequence[Reference],
+        may_publish: Callable[[], bool],
+    ) -> bool:
+        """Put an entry with all that belongs to it in one transaction, unless `may_publish`, asked within it, says no."""
+        with self._database.writing() as connection:
+            if not may_publish():
+                return False
+            connection.execute(schema.UPSERT_ENTRY, _row_of(entry))
+            entry_id = connection.execute(schema.SELECT_ENTRY_ID, {"digest": entry.digest}).scalar_one()
+            connection.execute(schema.UPSERT_RECORD, {"entry_id": entry_id, "content": record})
+            connection.execute(schema.UPSERT_ENCODING, {"entry_id": entry_id, "content": encoding})
+            connection.execute(schema.DELETE_REFERENCES, {"entry": entry_id})
+            if references:
+                rows = [_reference_row(entry_id, reference) for reference in references]
+                connection.execute(schema.INSERT_REFERENCE, rows)
+        return True
+
+    def scan(self) -> list[Entry]:
+        """Return every entry, the least recently used first."""
+        return [_entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
+
+    def find(self, prefix: str) -> list[Entry]:
+        """Return the entries whose key starts with `prefix` (lower-case hexadecimal), in order of key."""
+        return [_entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BY_PREFIX, {"prefix": prefix})]
+
+    def delete(self, digests: Iterable[bytes]) -> int:
+        """Remove the entries of these keys in one transaction and return how many there were."""
+        with self._database.writing() as connection:
+            return sum(
+                connection.execute(schema.DELETE_ENTRY, {"key": digest}).rowcount for digest in digests
+            )
+
+    def encoding(self, digest: bytes) -> bytes | None:
+        """Return the stored encoding of a key, compressed with zlib; None when it is not there."""
+        for row in self._rows(schema.SELECT_ENCODING, {"key": digest}):
+            return bytes(row[0])
+        return None
+
+    def references(self) -> list[tuple[bytes, Reference]]:
+        """Return (key digest, reference) for every reference of every entry."""
+        rows = self._rows(schema.SELECT_REFERENCES, {})
+        return [(digest, Reference(name, blob.hex(), size)) for digest, name, blob, size in rows]
+
+    def references_of(self, digest: bytes) -> list[Reference]:
+        """Return what one entry refers to, in order of name."""
+        rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
+        return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
+
+    def totals(self) -> Totals:
+        """Return what has been held and seen, from one view of the index."""
+        try:
+            with self._database.reading() as connection:
+                levels = connection.execute(schema.SELECT_LEVELS).all()
+                activity = connection.execute(schema.SELECT_ACTIVITY).all()
+        except FileNotFoundError:
+            return _totals((), ())
+        return _totals(levels, activity)
+
+    def used_bytes(self) -> int:
+        """Return how many bytes of the index file hold something."""
+        try:
+            with self._database.reading() as connection:
+                pages = [
+                    int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+                    for name in ("page_count", "freelist_count", "page_size")
+                ]
+        except FileNotFoundError:
+            return 0
+        return (pages[0] - pages[1]) * pages[2]
+
+    def _rows(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> Sequence[Any]:
+        try:
+            with self._database.reading() as connection:
+                return connection.execute(statement, parameters).all()
+        except FileNotFoundError:
+            return []
+
+
+def _row_of(entry: Entry) -> dict[str, object]:
+    return {**asdict(entry), "seconds": json.dumps(dict(entry.seconds), sort_keys=True)}
+
+
+def _entry_of(row: Any) -> Entry:
+    values = dict(row._mapping)
+    try:
+        seconds = json.loads(values["seconds"])
+        return Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})
+    except (TypeError, ValueError, AttributeError) as error:
+        raise sqlite3.DataError(f"reading the index: a row is not what was written ({error})") from error
+
+
+def _reference_row(entry_id: int, reference: Reference) -> dict[str, object]:
+    blob = bytes.fromhex(reference.digest)
+    return {"entry_id": entry_id, "name": reference.name, "blob": blob, "size": reference.size}
+
+
+def _totals(levels: Sequence[Any], activity: Sequence[Any]) -> Totals:
+    held = {level: (entries, size) for level, entries, size in levels}
+    events: dict[tuple[str, str], int] = {}
+    reasons: dict[str, dict[str, int]] = {"hit": {}, "miss": {}, "bypass": {}}
+    seconds = {"hit": 0.0, "miss": 0.0, "bypass": 0.0}
+    for level, outcome, reason, count, cost in activity:
+        events[level, outcome] = events.get((level, outcome), 0) + count
+        by_reason = reasons.setdefault(outcome, {})
+        by_reason[reason] = by_reason.get(reason, 0) + count
+        seconds[outcome] = seconds.get(outcome, 0.0) + cost
+    by_level = {
+        level: LevelTotals(
+            *held.get(level, (0, 0)), events.get((level, "hit"), 0), events.get((level, "miss"), 0)
+        )
+        for level in LEVELS
+    }
+    return Totals(by_level, reasons["miss"], reasons["bypass"], seconds["hit"], seconds["miss"])

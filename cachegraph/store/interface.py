@@ -1,0 +1,26 @@
+"""The verbs every store has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from cachegraph.key import CacheKey
+from cachegraph.store.catalogue import Entry
+from cachegraph.store.entry import Artifact, Hit, Miss
+
+
+class Store(Protocol):
+    """What a cache is kept in. There is no `contains`: what it said would be old when it is used."""
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key`, checked; never raises."""
+
+    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        """Publish `artifact` under `key` at once, replacing what is there; raises what the disk raises."""
+
+    def scan(self) -> Iterable[Entry]:
+        """Return every entry, the least recently used first."""
+
+    def delete(self, digests: Iterable[bytes]) -> int:
+        """Remove the entries of these keys and return how many there were."""

@@ -1,0 +1,93 @@
+"""How an artifact gets into the local store: its blobs first, then everything else in one transaction."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from typing import TYPE_CHECKING
+
+from cachegraph import __version__
+from cachegraph.key import CacheKey
+from cachegraph.store.blobs import Blobs
+from cachegraph.store.catalogue import PAYLOAD, Entry, Reference
+from cachegraph.store.entry import Artifact
+from cachegraph.store.record import RECORD_FORMAT, Record, encode
+
+if TYPE_CHECKING:
+    from cachegraph.store.local import LocalStore
+
+INLINE_LIMIT = 64 * 1024
+
+_ATTEMPTS = 3
+
+
+def publish(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float) -> None:
+    """Put `artifact` into `store` under `key`; a damaged index is set aside and begun anew.
+
+    Raises sqlite3.Error, OSError, and ValueError for what cannot be stored.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            if _publish_once(store, key, artifact, load_seconds):
+                return
+        except Exception as error:
+            if attempt == _ATTEMPTS - 1 or not store.database.heals(error):
+                raise
+    raise OSError(f"storing {key.hex}: its blobs were removed {_ATTEMPTS} times while it was being published")
+
+
+def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
+    payload, named = _write_blobs(store.blobs, artifact)
+    record = encode(key, _record(artifact, payload, named))
+    encoding = zlib.compress(key.encoding)
+    entry = _entry(key, artifact, named, len(record) + len(encoding), load_seconds)
+    references = [*([payload] if payload else []), *named]
+
+    def all_exist() -> bool:  # asked under the write lock that pruning takes too: what exists now stays
+        return all(store.blobs.exists(reference.digest) for reference in references)
+
+    return store.catalogue.publish(entry, record, encoding, references, all_exist)
+
+
+def _write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:
+    if PAYLOAD in artifact.blobs:
+        raise ValueError(
+            "storing an artifact: a blob has the empty name, which stands for the payload; name it"
+        )
+    named = [_write_blob(blobs, name, content) for name, content in artifact.blobs.items()]
+    if len(artifact.payload) <= INLINE_LIMIT:
+        return None, named
+    return _write_blob(blobs, PAYLOAD, artifact.payload), named
+
+
+def _write_blob(blobs: Blobs, name: str, content: bytes) -> Reference:
+    return Reference(name, blobs.write(content), len(content))
+
+
+def _record(artifact: Artifact, payload: Reference | None, named: list[Reference]) -> Record:
+    digests = {reference.name: reference.digest for reference in named}
+    if payload is None:
+        return Record(artifact.payload, None, digests, artifact.seconds)
+    return Record(b"", payload.digest, digests, artifact.seconds)
+
+
+def _entry(
+    key: CacheKey, artifact: Artifact, named: list[Reference], stored_size: int, load_seconds: float
+) -> Entry:
+    now = time.time()
+    return Entry(
+        digest=key.digest,
+        level=key.level,
+        format=RECORD_FORMAT,
+        payload_size=len(artifact.payload),
+        blob_size=sum(reference.size for reference in named),
+        stored_size=stored_size,
+        seconds=artifact.seconds,
+        build_seconds=sum(artifact.seconds.values()),
+        load_seconds=load_seconds,
+        created=now,
+        last_used=now,
+        uses=0,
+        summary=artifact.summary,
+        version=__version__,
+    )
