@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from typing import TypeVar
 
 from engine.graph.apply import Apply
@@ -73,7 +83,7 @@ def io_toposort(inputs: Collection[Variable], outputs: Iterable[Variable]) -> li
     The order is fixed by structure alone: depth first from the outputs, inputs from left to right.
     """
     done: set[Apply] = set()
-    blocked = set(inputs)
+    blocked = inputs if isinstance(inputs, Set | Mapping) else set(inputs)
     order: list[Apply] = []
     for output in outputs:
         if output.owner is None or output in blocked or output.owner in done:
@@ -82,7 +92,9 @@ def io_toposort(inputs: Collection[Variable], outputs: Iterable[Variable]) -> li
     return order
 
 
-def _append_ancestors(root: Apply, blocked: set[Variable], done: set[Apply], order: list[Apply]) -> None:
+def _append_ancestors(
+    root: Apply, blocked: Container[Variable], done: set[Apply], order: list[Apply]
+) -> None:
     """Append to `order` the nodes that `root` needs, then `root`; refuses (ValueError) a cycle."""
     stack: list[tuple[Apply, Iterator[Variable]]] = [(root, iter(root.inputs))]
     open_nodes = {root}
