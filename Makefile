@@ -1,0 +1,45 @@
+# make demo, make test: each sets up everything it needs. The rest is for working on the code.
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint format types imports bench environment clean
+
+python = .venv/bin/python
+
+help:
+	@echo "make demo     set everything up and run the demo: compile a model once, start warm in the next process"
+	@echo "make test     set everything up and run all tests"
+	@echo "make quick    the tests that are neither slow nor stress"
+	@echo "make lint     ruff's checks and formatting      make format   apply the formatting"
+	@echo "make types    mypy                              make imports  the import rules"
+	@echo "make bench    tools/bench/warm_start.py         make clean    remove what make made"
+
+environment:
+	@tools/set-up .venv
+
+demo: environment
+	@$(python) examples/grunfeld/demo.py
+
+test: environment
+	@$(python) -m pytest
+
+quick: environment
+	@$(python) -m pytest -m "not slow and not stress"
+
+lint: environment
+	@$(python) -m ruff check
+	@$(python) -m ruff format --check
+
+format: environment
+	@$(python) -m ruff check --fix
+	@$(python) -m ruff format
+
+types: environment
+	@$(python) -m mypy
+
+imports: environment
+	@.venv/bin/lint-imports --no-logo
+
+bench: environment
+	@$(python) tools/bench/warm_start.py
+
+clean:
+	rm -rf .venv .venv-oldest build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
