@@ -1,0 +1,67 @@
+"""Operations that pass a value on: identity, second, cast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.scalar.op import ApplyScalarOp, ScalarOp
+from engine.scalar.promotion import DTYPES, Signature, last, same
+
+
+class Identity(ScalarOp):
+    """`a`."""
+
+    name = "identity"
+    rule = staticmethod(same)
+
+    def _impl(self, a: Any) -> Any:
+        return a
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return cotangent
+
+
+class Second(ScalarOp):
+    """`b`, broadcast to the shape of `a`, whose values do not matter."""
+
+    name = "second"
+    nin = 2
+    rule = staticmethod(last)
+
+    def _impl(self, a: Any, b: Any) -> Any:
+        return np.broadcast_to(b, np.broadcast_shapes(np.shape(a), np.shape(b)))[()]
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return cotangent if index == 1 else None
+
+
+class Cast(ScalarOp):
+    """`a` as `dtype`. A float goes to an integer towards zero; one that does not fit gives what the CPU gives."""
+
+    __props__ = ("dtype",)
+    name = "cast"
+
+    def __init__(self, dtype: str) -> None:
+        if dtype not in DTYPES:
+            raise TypeError(f"Casting to dtype {dtype!r}: there are {', '.join(DTYPES)}")
+        self.dtype = dtype
+
+    def _signature(self, dtypes: tuple[str, ...]) -> Signature:
+        return dtypes, self.dtype
+
+    def _impl(self, a: Any) -> Any:
+        return a.astype(self.dtype)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return cotangent
+
+    def __str__(self) -> str:
+        return f"cast{{{self.dtype}}}"
+
+    __repr__ = __str__
+
+
+identity = Identity()
+second = Second()

@@ -1,0 +1,136 @@
+"""`ScalarOp`: an operation on numbers. Elementwise operations, fused loops and kernels are made of them.
+
+Each says, in one place, its type rule, its reference on numpy arrays and its derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.scalar.promotion import NoRule, Signature, weak_dtype
+from engine.scalar.type import ScalarType, scalar_type
+
+ApplyScalarOp = Callable[..., Any]
+"""`apply(scalar_op, *arguments)`: the operation on variables of the kind at hand, and Python numbers."""
+
+
+class ScalarOp(Op):
+    """An operation from `nin` numbers to one.
+
+    `name` is the kernel's name for it. `rule` is its type rule, a function of `engine.scalar.promotion`.
+    """
+
+    __props__ = ()
+    name: str
+    nin: int = 1
+    rule: ClassVar[Callable[[tuple[str, ...]], Signature]]
+
+    def signature(self, dtypes: tuple[str, ...]) -> Signature:
+        """The dtypes that arguments of `dtypes` are cast to, and the result's dtype.
+
+        Refuses (TypeError) another number of arguments than `nin`, and dtypes that the operation does not take.
+        """
+        return _signature(self, dtypes)
+
+    def _signature(self, dtypes: tuple[str, ...]) -> Signature:
+        return type(self).rule(dtypes)
+
+    def impl(self, *arrays: Any) -> Any:
+        """The operation on arrays (or numpy scalars) that were cast already: numpy's values, no warnings."""
+        with np.errstate(all="ignore"):
+            return self._impl(*arrays)
+
+    def _impl(self, *arrays: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must implement _impl()")
+
+    def derivative(
+        self,
+        inputs: Sequence[Any],
+        output: Any,
+        cotangent: Any,
+        apply: ApplyScalarOp,
+        wanted: Sequence[bool] | None = None,
+    ) -> list[Any]:
+        """The gradient for each of `inputs`, given the output's, `cotangent`; None where nothing flows.
+
+        Built with `apply`, so the same text serves scalars and tensors. Of the inputs not `wanted`, None.
+        """
+        return [
+            self.partial(index, inputs, output, cotangent, apply) if wanted is None or wanted[index] else None
+            for index in range(len(inputs))
+        ]
+
+    def partial(self, index: int, inputs: Sequence[Any], output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        """The gradient for input `index`; None, as here, if nothing flows through it."""
+        return None
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The operation on scalar variables; Python numbers take the dtype of the others."""
+        variables = as_scalars(inputs)
+        dtype = self.signature(tuple([variable.type.dtype for variable in variables]))[1]
+        return Apply(self, variables, [scalar_type(dtype).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        arguments, dtype = self.signature(tuple([variable.type.dtype for variable in node.inputs]))
+        values = [np.dtype(to).type(value) for to, value in zip(arguments, inputs, strict=True)]
+        output_storage[0][0] = np.dtype(dtype).type(self.impl(*values))
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        if cotangents[0] is None:
+            return [None] * len(inputs)
+        return self.derivative(inputs, outputs[0], cotangents[0], apply_scalar_op)
+
+
+@lru_cache(maxsize=4096)
+def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
+    if len(dtypes) != op.nin:
+        raise TypeError(f"Applying {op}: it takes {op.nin} arguments, {len(dtypes)} were given")
+    try:
+        return op._signature(dtypes)
+    except NoRule as reason:
+        raise TypeError(f"Applying {op} to ({', '.join(dtypes)}): {op} {reason}") from None
+
+
+def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
+    """`op` on scalar variables and Python numbers."""
+    return op.make_node(*inputs).outputs[0]
+
+
+def as_scalar(value: Any) -> Variable:
+    """`value` as a scalar variable: variables as they are, numbers as constants.
+
+    Refuses (TypeError) what is neither, and tensors.
+    """
+    if isinstance(value, Variable):
+        if isinstance(value.type, ScalarType):
+            return value
+        raise TypeError(f"Using {value} of type {value.type} as a scalar: it is no scalar variable")
+    if isinstance(value, np.generic):
+        return scalar_type(value.dtype.name).make_constant(value)
+    if isinstance(value, bool | int | float):
+        return _constant(value, weak_dtype(value, ()))
+    raise TypeError(f"Using {value!r} as a scalar: it is a {type(value).__name__}, neither a variable nor a number")
+
+
+def as_scalars(values: Sequence[Any]) -> list[Variable]:
+    """The arguments of one operation as scalar variables; Python numbers take the dtype of the others."""
+    result = [value if type(value) in _WEAK else as_scalar(value) for value in values]
+    strong = tuple([variable.type.dtype for variable in result if isinstance(variable, Variable)])
+    return [v if isinstance(v, Variable) else _constant(v, weak_dtype(v, strong)) for v in result]
+
+
+_WEAK = (bool, int, float)
+
+
+def _constant(value: bool | int | float, dtype: str) -> Variable:
+    with np.errstate(all="ignore"):
+        return scalar_type(dtype).make_constant(np.dtype(dtype).type(value))
