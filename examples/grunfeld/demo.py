@@ -76,7 +76,7 @@ def run(directory: Path) -> int:
         *number_problems(panel, cold, warm, related, density, estimate),
     ]
     print("cachegraph stats")
-    command([sys.executable, "-c", "from cachegraph.cli import main; main()", "stats"], directory)
+    command([sys.executable, "-m", "cachegraph", "stats"], directory)
     for problem in problems:
         print(f"PROBLEM: {problem}")
     return 1 if problems else 0
