@@ -55,7 +55,7 @@ class Cache:
         """Return the entry of `key` or the reason there is none; never raises."""
         found = self._find(key)
         if isinstance(found, Hit):
-            self._note_hit(key, found, 0.0)
+            self._note_hit(key, found, None)
         else:
             self._note_miss(key, found, 0.0)
         return found
@@ -146,8 +146,8 @@ class Cache:
             return False
         return True
 
-    def _note_hit(self, key: CacheKey, hit: Hit, load_seconds: float) -> None:
-        saved = sum(hit.seconds.values()) - load_seconds
+    def _note_hit(self, key: CacheKey, hit: Hit, load_seconds: float | None) -> None:
+        saved = sum(hit.seconds.values()) - (load_seconds or 0.0)
         PROCESS.hit(key.level, saved)
         self._begin_counting()
         self._activity.hit(key.level, key.digest, load_seconds, saved)

@@ -11,14 +11,14 @@ Happening = tuple[str, str, str]  # level, outcome (hit, miss, bypass), reason
 
 
 class Use:
-    """How often an entry was used, when last (seconds since 1970), and how long loading it took then."""
+    """How often an entry was used, when last (seconds since 1970), and how long loading it took, if known."""
 
     __slots__ = ("last_used", "load_seconds", "uses")
 
     def __init__(self) -> None:
         self.uses = 0
         self.last_used = 0.0
-        self.load_seconds = 0.0
+        self.load_seconds: float | None = None
 
 
 class Total:
@@ -46,13 +46,13 @@ class Activity:
     def __init__(self) -> None:
         self._begin()
 
-    def hit(self, level: str, digest: bytes, load_seconds: float, seconds_saved: float) -> None:
-        """Count a use of an entry, and the hit."""
+    def hit(self, level: str, digest: bytes, load_seconds: float | None, seconds_saved: float) -> None:
+        """Count a use of an entry, and the hit; `load_seconds` is None when it was not measured."""
         with self._locked():
             use = self._batch.uses.setdefault(digest, Use())
             use.uses += 1
             use.last_used = time.time()
-            use.load_seconds = load_seconds
+            use.load_seconds = use.load_seconds if load_seconds is None else load_seconds
             self._add((level, "hit", ""), seconds_saved)
 
     def miss(self, level: str, reason: str, seconds_spent: float) -> None:

@@ -16,7 +16,8 @@ _SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
 )
 _COUNT_USE = (
-    "UPDATE entry SET uses = uses + ?, last_used = max(last_used, ?), load_seconds = ? WHERE digest = ?"
+    "UPDATE entry SET uses = uses + ?, last_used = max(last_used, ?), load_seconds = coalesce(?, load_seconds) "
+    "WHERE digest = ?"
 )
 _COUNT_ACTIVITY = """
     INSERT INTO activity (day, level, outcome, reason, events, seconds) VALUES (?, ?, ?, ?, ?, ?)

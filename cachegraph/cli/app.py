@@ -1,0 +1,22 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+import typer
+
+from cachegraph.cli import clear, dir, list, prune, show, stats
+
+app = typer.Typer(
+    name="cachegraph",
+    help="Look at, prune and clear a cachegraph cache directory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+app.command("dir")(dir.dir_command)
+app.command("stats")(stats.stats_command)
+app.command("list")(list.list_command)
+app.command("show")(show.show_command)
+app.command("prune")(prune.prune_command)
+app.command("clear")(clear.clear_command)

@@ -1,0 +1,15 @@
+"""`cachegraph dir`: where the cache is."""
+
+from __future__ import annotations
+
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_store
+from cachegraph.cli.output import print_json, print_line
+
+
+def dir_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
+    """Print the cache directory."""
+    layout = open_store(directory).layout
+    if as_json:
+        print_json({"directory": str(layout.directory)})
+    else:
+        print_line(str(layout.directory))

@@ -1,0 +1,52 @@
+"""What the commands have in common: their options, the store they open, and how they end on a problem."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from cachegraph.errors import SettingsError, StoreError
+from cachegraph.settings import current_settings
+from cachegraph.store.failures import is_damage
+from cachegraph.store.local import LocalStore
+
+DirectoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir", help="The cache directory. [default: CACHEGRAPH_DIR, or the user's cache directory]"
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def open_store(directory: Path | None) -> LocalStore:
+    """Return the store in `directory`, or in the one the settings name; touches nothing on the disk."""
+    if directory is not None:
+        return LocalStore(directory.expanduser().absolute())
+    try:
+        return LocalStore(current_settings().directory)
+    except SettingsError as error:
+        fail(str(error), code=2)
+
+
+@contextmanager
+def problems_reported(store: LocalStore) -> Iterator[None]:
+    """End the command with a message and code 1 on an index that is damaged or a disk that refuses."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        damage = "is damaged" if is_damage(error) else "cannot be used"
+        fail(f"the index {store.layout.index} {damage}: {error}")
+    except (OSError, StoreError) as error:
+        fail(str(error))
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Print `message` to standard error and end the command."""
+    typer.echo(f"cachegraph: {message}", err=True)
+    raise typer.Exit(code)

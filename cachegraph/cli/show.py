@@ -1,0 +1,101 @@
+"""`cachegraph show KEY`: everything the store knows about one entry."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from cachegraph.cli.list import describe
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
+from cachegraph.cli.output import print_json, print_line, print_table
+from cachegraph.cli.units import format_age, format_seconds, format_size
+from cachegraph.errors import InvalidEncoding
+from cachegraph.key import CacheKey
+from cachegraph.store.catalogue import Entry, Reference
+from cachegraph.store.local import LocalStore
+
+_MOST_LISTED = 5
+
+
+def show_command(
+    key: Annotated[str, typer.Argument(help="The key, or its first digits.")],
+    directory: DirectoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one entry: the parts of its key, what it cost, its blobs and its uses."""
+    prefix = key.lower()
+    if not prefix or set(prefix) - set("0123456789abcdef"):
+        raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
+    store = open_store(directory)
+    with problems_reported(store):
+        entry = _only(store.catalogue.find(prefix), prefix, store)
+        references = store.catalogue.references_of(entry.digest)
+        parsed = _stored_key(store, entry)
+    if as_json:
+        print_json(_document(entry, references, parsed))
+    else:
+        _print(entry, references, parsed)
+
+
+def _only(found: Sequence[Entry], prefix: str, store: LocalStore) -> Entry:
+    if not found:
+        fail(f"no key in {store.layout.directory} starts with {prefix}")
+    if len(found) > 1:
+        some = ", ".join(entry.hex for entry in found[:_MOST_LISTED])
+        fail(f"{len(found)} keys start with {prefix} ({some}, ...); give more digits")
+    return found[0]
+
+
+def _stored_key(store: LocalStore, entry: Entry) -> CacheKey:
+    compressed = store.catalogue.encoding(entry.digest)
+    try:
+        parsed = CacheKey.parse(zlib.decompress(compressed or b""))
+    except (zlib.error, InvalidEncoding) as error:
+        fail(f"the encoding of key {entry.hex} is damaged: {error}")
+    if parsed.digest != entry.digest:
+        fail(f"the encoding of key {entry.hex} is damaged: it is that of {parsed.hex}")
+    return parsed
+
+
+def _document(entry: Entry, references: Sequence[Reference], key: CacheKey) -> dict[str, object]:
+    digests = key.part_digests
+    parts = [{"name": name, "bytes": len(part), "digest": digests[name].hex()} for name, part in key.parts]
+    blobs = [
+        {"name": reference.name, "bytes": reference.size, "digest": reference.digest}
+        for reference in references
+    ]
+    return {**describe(entry), "parts": parts, "blobs": blobs}
+
+
+def _print(entry: Entry, references: Sequence[Reference], key: CacheKey) -> None:
+    now = time.time()
+    facts = {
+        "key": entry.hex,
+        "level": entry.level,
+        "what": entry.summary,
+        "size": format_size(entry.size),
+        "created": f"{format_age(now - entry.created)} ago by cachegraph {entry.version}",
+        "used": f"{entry.uses} times, last {format_age(now - entry.last_used)} ago",
+        "load": format_seconds(entry.load_seconds),
+    }
+    for name, value in facts.items():
+        print_line(f"{name:8} {value}")
+    print_line()
+    costs = [*entry.seconds.items(), ("total", entry.build_seconds)]
+    print_table({"build": "left", "time": "right"}, ((step, format_seconds(cost)) for step, cost in costs))
+    print_line()
+    digests = key.part_digests
+    print_table(
+        {"part": "left", "size": "right", "digest": "left"},
+        ((name, format_size(len(part)), digests[name].hex()) for name, part in key.parts),
+    )
+    if references:
+        print_line()
+        print_table(
+            {"blob": "left", "size": "right", "digest": "left"},
+            ((one.name or "(payload)", format_size(one.size), one.digest) for one in references),
+        )

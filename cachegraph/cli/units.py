@@ -1,0 +1,65 @@
+"""Sizes, durations and ages, as people write and read them."""
+
+from __future__ import annotations
+
+import re
+
+_SIZES = {"": 1, "b": 1}
+_SIZES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
+_SIZES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
+_SIZES |= {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
+_DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of `5GB`, `1.5 MiB`, `4096`; raises ValueError on anything else."""
+    return int(_parse(text, _SIZES, "a size such as 5GB, 500MB or 1GiB"))
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of `90d`, `12h`, `2w`; raises ValueError on anything else, a bare number included."""
+    return _parse(text, _DURATIONS, "a duration such as 90d, 12h or 2w")
+
+
+def format_size(size: float) -> str:
+    """Return `size` bytes in at most 7 characters: `640 B`, `1.2 kB`, `12.3 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time span to three digits: `0 s`, `12.3 ms`, `4.56 s`, `12.3 min`, `4.5 h`; negative ones too."""
+    if seconds < 0:
+        return f"-{format_seconds(-seconds)}"
+    if seconds == 0:
+        return "0 s"
+    for limit, factor, unit in (
+        (1e-3, 1e6, "us"),
+        (1.0, 1e3, "ms"),
+        (120.0, 1.0, "s"),
+        (7200.0, 1 / 60, "min"),
+    ):
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds / 3600:.1f} h"
+
+
+def format_age(seconds: float) -> str:
+    """Return how long ago something was: `now`, `5 min`, `3 h`, `12 d`."""
+    if seconds < 60:
+        return "now"
+    for limit, factor, unit in ((7200, 60, "min"), (2 * 86400, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / factor:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def _parse(text: str, units: dict[str, int], expected: str) -> float:
+    matched = _QUANTITY.fullmatch(text)
+    if matched is None or matched[2].lower() not in units:
+        raise ValueError(f"{text!r} is not {expected}")
+    return float(matched[1]) * units[matched[2].lower()]
