@@ -14,7 +14,6 @@ from cachegraph.cli.units import format_age, format_size, parse_duration, parse_
 from cachegraph.store.eviction import Plan, carry_out, plan
 
 
-
 def _size(text: str) -> int:
     try:
         return parse_size(text)
@@ -51,23 +50,7 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would b
 
 
 def prune_command(
-    max_size: 
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _duration(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-MaxSizeOption = None,
+    max_size: MaxSizeOption = None,
     older_than: OlderThanOption = None,
     dry_run: DryRunOption = False,
     directory: DirectoryOption = None,
