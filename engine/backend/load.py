@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Loader:
-    """The code linked into this process; it stays until the process ends. Threads may share a loader.
+    """The code linked into this process; it stays as long as the loader does. Threads may share a loader.
 
     A forked child goes on with its parent's: code and linker are the child's own copies, and no fork happens while a
     thread is linking.

@@ -47,10 +47,7 @@ UFUNCS = {
     "isnan": np.isnan,
     "reciprocal": np.reciprocal,
 }
-EXACT = (
-    "add sub mul true_div floor_div mod neg sqrt sqr abs sign maximum minimum lt le gt ge eq neq and_ or_ xor invert "
-    "identity isnan reciprocal"
-).split()
+INEXACT = {"pow", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "sigmoid", "softplus"}
 
 
 def special_values(dtype: str) -> np.ndarray:
@@ -96,7 +93,7 @@ def test_an_operation_gives_what_numpy_gives(run, dtype, arity):
     for op, found in zip(names, outputs, strict=True):
         expected = expected_of(op, *grid)
         assert found.dtype == expected.dtype, op
-        if op in EXACT or dtype not in FLOATS:
+        if op not in INEXACT or dtype not in FLOATS:
             np.testing.assert_array_equal(found, expected, err_msg=op)
             if dtype in FLOATS and op not in ("maximum", "minimum"):
                 finite = ~np.isnan(expected)

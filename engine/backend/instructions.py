@@ -1,0 +1,184 @@
+"""The machine's instructions: how they are written, checked and shown.
+
+A program's code is a stream of int64 words, run from front to back; there are no jumps.
+
+    code        := instruction* HALT
+    instruction := opcode operand*        the operands are those of INSTRUCTIONS, in order
+    CALL        := opcode function area n register{n}
+
+Registers hold int64s. The first RESERVED of them belong to the machine, which says there where and why it stopped; no
+instruction writes them. Status codes are what the machine returns; details are what it leaves in registers 1, 2, 3.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.backend.errors import InvalidProgram
+
+MACHINE_VERSION = 1
+
+HALTED = 0
+YIELDED = 1
+"""Register 1: the site. Register 0: where to go on."""
+UNEQUAL = 2
+"""Registers 1, 2, 3: the site and the two values."""
+NOT_ONE = 3
+"""Registers 1, 2: the site and the value."""
+NEGATIVE = 4
+"""Registers 1, 2: the site and the value."""
+INDIVISIBLE = 5
+"""Registers 1, 2, 3: the site, the divisor and the dividend."""
+KERNEL_FAILED = 6
+"""Registers 1, 2: the kernel's status and the register of its address."""
+NOT_BOUND = 7
+"""Register 1: the item that is not an array as expected."""
+
+RESERVED = 4
+MAX_RANK = 64
+
+_KINDS = {
+    "d": "register written",
+    "a": "register read",
+    "i": "number",
+    "n": "rank: as many more registers follow the one written",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction: its opcode, its operands (a letter of _KINDS each), and what it does."""
+
+    name: str
+    opcode: int
+    operands: str
+    meaning: str
+
+
+_TABLE = (
+    ("HALT", "", "stop with HALTED"),
+    ("YIELD", "i", "stop with YIELDED at this site, to be resumed behind it"),
+    ("MOV", "da", "d = a"),
+    ("ADD", "daa", "d = a + b"),
+    ("SUB", "daa", "d = a - b"),
+    ("MUL", "daa", "d = a * b"),
+    ("FLOORDIV", "daa", "d = a // b, rounded down; 0 if b is 0"),
+    ("MOD", "daa", "d = a % b, with the sign of b; 0 if b is 0"),
+    ("MAX", "daa", "d = max(a, b)"),
+    ("MIN", "daa", "d = min(a, b)"),
+    ("NEG", "da", "d = -a"),
+    ("ALIGN", "da", "d = a rounded up to a multiple of 64"),
+    ("SAME", "aai", "stop with UNEQUAL at this site unless a == b"),
+    ("ONE", "ai", "stop with NOT_ONE at this site unless a == 1"),
+    ("NONNEG", "ai", "stop with NEGATIVE at this site unless a >= 0"),
+    ("DIVIDES", "aai", "stop with INDIVISIBLE at this site unless a divides b (0 divides only 0)"),
+    ("LOAD64", "da", "d = the int64 at the address a"),
+    ("LOAD32", "da", "d = the int32 at the address a"),
+    ("LOAD8", "da", "d = the byte at the address a, unsigned"),
+    ("STORE64", "aa", "the int64 at the address a becomes b"),
+    (
+        "CALL",
+        "aai",
+        "copy n registers to those from `area` on, call the kernel at a; stop with KERNEL_FAILED unless 0",
+    ),
+    (
+        "BIND",
+        "diaan",
+        "d = address, d+1.. = lengths of the array in this item; stop with NOT_BOUND unless it fits",
+    ),
+)
+INSTRUCTIONS = {
+    name: Instruction(name, opcode, operands, meaning)
+    for opcode, (name, operands, meaning) in enumerate(_TABLE)
+}
+_BY_OPCODE = tuple(INSTRUCTIONS.values())
+
+
+class Assembler:
+    """Collects a program's code; `code` is the words so far."""
+
+    def __init__(self) -> None:
+        self.code: list[int] = []
+
+    def emit(self, name: str, *operands: int) -> None:
+        """Append the instruction `name`; raises InvalidProgram if there is none or it takes other operands."""
+        instruction = INSTRUCTIONS.get(name)
+        if instruction is None or name == "CALL" or len(operands) != len(instruction.operands):
+            raise InvalidProgram(
+                "assembling", name, f"with {len(operands)} operands there is no such instruction"
+            )
+        self.code.extend((instruction.opcode, *operands))
+
+    def call(self, function: int, area: int, arguments: Sequence[int]) -> None:
+        """Append a CALL of the kernel whose address is in the register `function`, with these registers."""
+        self.code.extend((INSTRUCTIONS["CALL"].opcode, function, area, len(arguments), *arguments))
+
+
+def check_code(code: Sequence[int], registers: int) -> None:
+    """Refuse (InvalidProgram) code that the machine, with so many registers, might not run safely to its end."""
+    last = None
+    for position, instruction, operands in _walk(code):
+        if last == "HALT":
+            raise InvalidProgram("checking", "a program", f"it goes on behind HALT, at word {position}")
+        last = instruction.name
+        wrong = _wrong_operand(instruction, operands, registers)
+        if wrong:
+            raise InvalidProgram("checking", "a program", f"{last} at word {position}: {wrong}")
+    if last != "HALT":
+        raise InvalidProgram("checking", "a program", "it does not end in HALT")
+
+
+def show(code: Sequence[int]) -> str:
+    """Return the code as text for a reader, an instruction a line."""
+    return "\n".join(
+        f"{position:6} {instruction.name:9}{' '.join(map(_shown, _kinds(instruction, operands), operands))}"
+        for position, instruction, operands in _walk(code)
+    )
+
+
+def _walk(code: Sequence[int]) -> Iterator[tuple[int, Instruction, tuple[int, ...]]]:
+    position = 0
+    while position < len(code):
+        opcode = code[position]
+        if not 0 <= opcode < len(_BY_OPCODE):
+            raise InvalidProgram("reading", "a program", f"opcode {opcode} at word {position}")
+        instruction = _BY_OPCODE[opcode]
+        end = position + 1 + len(instruction.operands)
+        if instruction.name == "CALL" and end <= len(code):
+            end += max(0, code[end - 1])
+        if end > len(code):
+            raise InvalidProgram(
+                "reading", "a program", f"{instruction.name} at word {position} is cut short"
+            )
+        yield position, instruction, tuple(code[position + 1 : end])
+        position = end
+
+
+def _kinds(instruction: Instruction, operands: tuple[int, ...]) -> str:
+    return instruction.operands + "a" * (len(operands) - len(instruction.operands))
+
+
+def _wrong_operand(instruction: Instruction, operands: tuple[int, ...], registers: int) -> str | None:
+    for kind, operand in zip(_kinds(instruction, operands), operands, strict=True):
+        lowest = RESERVED if kind == "d" else 0
+        if kind in "da" and not lowest <= operand < registers:
+            return f"{_KINDS[kind]} {operand} is not among {lowest} to {registers - 1}"
+        if kind == "i" and operand < 0:
+            return f"{_KINDS[kind]} {operand} is negative"
+    if instruction.name == "BIND":
+        first, rank = operands[0], operands[-1]
+        if not 0 <= rank <= MAX_RANK or first + rank >= registers:
+            return f"rank {rank} from register {first} on, of {registers} registers"
+    if instruction.name == "CALL":
+        _, area, count = operands[:3]
+        if area < RESERVED or area + count > registers:
+            return f"{count} arguments from register {area} on, of {registers} registers"
+    return None
+
+
+def _shown(kind: str, operand: int) -> str:
+    return f"r{operand}" if kind in "da" else str(operand)
