@@ -1,0 +1,121 @@
+"""Values to variables: arrays and numbers become constants of a graph."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.graph.variables import Constant, Variable
+from engine.scalar.promotion import weak_dtype
+from engine.tensor.type import TensorType, check_dtype, tensor_type
+from engine.tensor.variable import TensorConstant
+
+_WEAK = (bool, int, float)
+
+
+def constant(
+    value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> TensorConstant:
+    """`value` (an array, a number, nested lists of numbers) as a constant, cast to `dtype` if one is given.
+
+    Its static shape is its shape, so axes of length 1 broadcast. With `ndim`, axes of length 1 are put in front.
+    Without `dtype`, Python integers are int64 and floats float64.
+    """
+    data = _to_array(value, dtype)
+    if ndim is not None and ndim != data.ndim:
+        if ndim < data.ndim:
+            raise ValueError(f"Making a constant of {ndim} dimensions: the value has {data.ndim}")
+        data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
+    return TensorConstant(tensor_type(data.dtype.name, data.shape), data, name)
+
+
+def _to_array(value: Any, dtype: Any) -> np.ndarray:
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("Making a constant of a masked array: its mask would be lost; fill it first")
+    if isinstance(value, list | tuple) and _holds_variables(value):
+        raise TypeError("Making a tensor of a list of variables: only numbers can be listed")
+    try:
+        data = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"Making a constant of {value!r}: numpy makes no array of it ({error})") from error
+    if data.dtype.kind not in "biuf":
+        raise TypeError(f"Making a constant of {value!r} ({type(value).__name__}): it is not made of numbers")
+    if not isinstance(value, np.ndarray | np.generic) and data.size == 0 and dtype is None:
+        data = data.astype("float64")
+    with np.errstate(all="ignore"):
+        return data.astype(check_dtype(data.dtype if dtype is None else dtype), copy=False)
+
+
+def _holds_variables(value: Sequence[Any]) -> bool:
+    return any(
+        isinstance(item, Variable) or (isinstance(item, list | tuple) and _holds_variables(item))
+        for item in value
+    )
+
+
+def as_tensor_variable(
+    value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
+) -> Any:
+    """`value` as a tensor variable: variables as they are, everything else as `constant` makes it.
+
+    With `ndim`, axes of length 1 are put in front of a variable that has fewer. Refuses (TypeError) variables of other types.
+    """
+    if not isinstance(value, Variable):
+        return constant(value, name, ndim, dtype)
+    if not isinstance(value.type, TensorType):
+        raise TypeError(f"Using {value} of type {value.type} as a tensor: it is no tensor variable")
+    if dtype is not None and value.type.dtype != check_dtype(dtype):
+        raise TypeError(f"Using {value} of dtype {value.type.dtype} as {dtype}: cast it with astype")
+    return value if ndim is None else pad(value, ndim)
+
+
+def as_tensors(values: Sequence[Any]) -> list[Any]:
+    """The arguments of one elementwise operation as tensor variables of equal rank.
+
+    Python numbers take the dtype of the others (NEP 50); axes of length 1 are put in front.
+    """
+    tensors = [v if type(v) in _WEAK else as_tensor_variable(v) for v in values]
+    strong = [v.type for v in tensors if isinstance(v, Variable)]
+    ndim = max([type.ndim for type in strong], default=0)
+    if len(strong) == len(tensors):
+        return [v if v.type.ndim == ndim else pad(v, ndim) for v in tensors]
+    dtypes = tuple([type.dtype for type in strong])
+    return [
+        (v if v.type.ndim == ndim else pad(v, ndim))
+        if isinstance(v, Variable)
+        else number(v, weak_dtype(v, dtypes), ndim)
+        for v in tensors
+    ]
+
+
+def number(value: bool | int | float, dtype: str, ndim: int = 0) -> Any:
+    """A Python number as a constant of `dtype` and `ndim` axes of length 1. Equal ones are one object."""
+    bits = struct.pack("<d", value) if isinstance(value, float) else value
+    return _number(type(value), bits, dtype, ndim)
+
+
+@lru_cache(maxsize=1024)
+def _number(kind: type, bits: Any, dtype: str, ndim: int) -> TensorConstant:
+    value = struct.unpack("<d", bits)[0] if kind is float else bits
+    with np.errstate(all="ignore"):
+        data = np.full((1,) * ndim, value, dtype)
+    return TensorConstant(tensor_type(dtype, data.shape), data)
+
+
+def pad(variable: Any, ndim: int) -> Any:
+    """`variable` with axes of length 1 put in front, so that it has `ndim`."""
+    from engine.tensor.elemwise import dimshuffle
+
+    missing = ndim - variable.type.ndim
+    if missing < 0:
+        raise ValueError(f"Using {variable} of type {variable.type} with {ndim} dimensions: it has more")
+    if missing == 0:
+        return variable
+    if isinstance(variable, Constant):
+        data = variable.data.reshape((1,) * missing + variable.data.shape)
+        return TensorConstant(tensor_type(variable.type.dtype, data.shape), data)
+    return dimshuffle(variable, ("x",) * missing + tuple(range(variable.type.ndim)))

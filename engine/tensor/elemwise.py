@@ -1,0 +1,259 @@
+"""Operations on tensors element by element, and the reordering of axes that makes them broadcast.
+
+Broadcasting is numpy's, except that an axis broadcasts only if its length is known to be 1 when the graph is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.scalar.conversion import Cast
+from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable, as_tensors
+from engine.tensor.type import TensorType, check_dtype, tensor_type
+
+
+class Elemwise(Op):
+    """`scalar_op` on tensors. Inputs of lower rank get axes of length 1 in front.
+
+    Refuses (ValueError) lengths that do not fit: those known when the node is made, the others when it is
+    computed; then too an axis of length 1 that is not known to be 1 and meets another length.
+    """
+
+    __props__ = ("scalar_op",)
+
+    def __init__(self, scalar_op: ScalarOp) -> None:
+        self.scalar_op = scalar_op
+
+    @property
+    def nin(self) -> int:
+        """The number of inputs."""
+        return self.scalar_op.nin
+
+    def make_node(self, *inputs: Any) -> Apply:
+        tensors = as_tensors(inputs)
+        type = _output_type(self, tuple([variable.type for variable in tensors]))
+        return Apply(self, tensors, [type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        types = [variable.type for variable in node.inputs]
+        shape = broadcast_lengths(str(self), types, [value.shape for value in inputs])
+        arguments, dtype = self.scalar_op.signature(tuple([type.dtype for type in types]))
+        cast = [value.astype(to, copy=False) for value, to in zip(inputs, arguments, strict=True)]
+        result = np.asarray(self.scalar_op.impl(*cast))
+        output_storage[0][0] = np.array(np.broadcast_to(result, shape), dtype, order="C")
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        return self.pullback_wanted(inputs, outputs, cotangents, None)
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable | None],
+        wanted: Sequence[bool] | None,
+    ) -> list[Variable | None]:
+        """`pullback`; the inputs not `wanted` get None."""
+        if cotangents[0] is None or outputs[0].type.dtype not in FLOATS:
+            return [None] * len(inputs)
+        found = self.scalar_op.derivative(inputs, outputs[0], cotangents[0], apply_elemwise, wanted)
+        return [_fit(g, i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """For each input, whether the output's value depends on it: of `second`, not on the first."""
+        return [[not (self.scalar_op.name == "second" and index == 0)] for index in range(len(node.inputs))]
+
+    def __str__(self) -> str:
+        return str(self.scalar_op)
+
+    __repr__ = __str__
+
+
+@lru_cache(maxsize=256)
+def elemwise(scalar_op: ScalarOp) -> Elemwise:
+    """The Elemwise of `scalar_op`, the same object every time."""
+    return Elemwise(scalar_op)
+
+
+def apply_elemwise(scalar_op: ScalarOp, *inputs: Any) -> Any:
+    """`scalar_op` on tensors and numbers, element by element."""
+    return elemwise(scalar_op).make_node(*inputs).outputs[0]
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """`x` with its elements cast to `dtype`; itself if it has that dtype."""
+    x, dtype = as_tensor_variable(x), check_dtype(dtype)
+    return x if x.type.dtype == dtype else apply_elemwise(Cast(dtype), x)
+
+
+@lru_cache(maxsize=4096)
+def _output_type(op: Elemwise, types: tuple[TensorType, ...]) -> TensorType:
+    dtype = op.scalar_op.signature(tuple([type.dtype for type in types]))[1]
+    axes = zip(*[type.shape for type in types], strict=True)
+    return tensor_type(
+        dtype, tuple([_static_length(op, types, axis, known) for axis, known in enumerate(axes)])
+    )
+
+
+def _static_length(
+    op: Elemwise, types: Sequence[TensorType], axis: int, known: Sequence[int | None]
+) -> int | None:
+    lengths = {length for length in known if length is not None and length != 1}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"Applying {op} to {', '.join(str(type) for type in types)}: the lengths along axis {axis} do not fit: "
+            + ", ".join(f"input {position} has {length}" for position, length in enumerate(known))
+        )
+    if lengths:
+        return lengths.pop()
+    return None if None in known else 1
+
+
+def broadcast_lengths(
+    what: str, types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The shape of the elementwise result of arrays of `shapes`; refuses (ValueError) lengths that do not fit.
+
+    An axis broadcasts only if its length is 1 in the type.
+    """
+    result = []
+    for axis in range(types[0].ndim):
+        strict = {
+            p: s[axis] for p, (s, t) in enumerate(zip(shapes, types, strict=True)) if t.shape[axis] != 1
+        }
+        lengths = set(strict.values())
+        if len(lengths) > 1:
+            raise ValueError(_mismatch(what, axis, strict))
+        result.append(lengths.pop() if lengths else 1)
+    return tuple(result)
+
+
+def _mismatch(what: str, axis: int, lengths: dict[int, int]) -> str:
+    found = ", ".join(f"input {position} has length {length}" for position, length in lengths.items())
+    text = f"Computing {what}: along axis {axis}, {found}."
+    if 1 not in lengths.values():
+        return f"{text} Input dimension mismatch: these lengths must be equal."
+    return (
+        f"{text} Runtime broadcasting not allowed: an axis broadcasts only if its length is known to be 1 when the "
+        "graph is built. Declare it with shape=(1, ...), or drop it and put it back with dimshuffle."
+    )
+
+
+def _fit(gradient: Any, variable: Any, output: Any) -> Any:
+    """`gradient` summed over the axes along which `variable` was broadcast, in the dtype of a float `variable`."""
+    if gradient is None:
+        return None
+    axes = unbroadcast_axes(variable.type, gradient.type)
+    if axes:
+        from engine.tensor.reduction import sum
+
+        gradient = sum(gradient, axes, keepdims=True)
+    dtype = variable.type.dtype
+    return cast(gradient, dtype) if dtype in FLOATS and gradient.type.dtype != dtype else gradient
+
+
+def unbroadcast_axes(target: TensorType, type: TensorType) -> tuple[int, ...]:
+    """The axes whose length is known to be 1 in `target` and is not in `type`."""
+    if target.shape == type.shape:
+        return ()
+    return tuple(
+        [a for a, (t, s) in enumerate(zip(target.shape, type.shape, strict=True)) if t == 1 and s != 1]
+    )
+
+
+class DimShuffle(Op):
+    """Reorders the axes of a tensor of `input_ndim` axes: `new_order` has an old axis or "x", a new one of length 1.
+
+    An axis that is left out must have length 1: otherwise refused, when it is known (TypeError) or when it is
+    computed (ValueError). The output is a view.
+    """
+
+    __props__ = ("input_ndim", "new_order")
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def __init__(self, input_ndim: int, new_order: Sequence[int | str]) -> None:
+        self.input_ndim = int(input_ndim)
+        self.new_order = tuple(["x" if axis == "x" else int(axis) for axis in new_order])
+        kept = [axis for axis in self.new_order if not isinstance(axis, str)]
+        if len(set(kept)) != len(kept) or any(not 0 <= axis < input_ndim for axis in kept):
+            raise ValueError(
+                f"Reordering the {input_ndim} axes of a tensor as {self.new_order}: each of 0 to {input_ndim - 1} may "
+                'occur once, everything else must be "x"'
+            )
+        self.drop = tuple([axis for axis in range(input_ndim) if axis not in kept])
+        self.shuffle = tuple(kept)
+        self.augment = tuple([position for position, axis in enumerate(self.new_order) if axis == "x"])
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [_shuffled_type(self, x.type).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x = inputs[0]
+        for axis in self.drop:
+            if x.shape[axis] != 1:
+                raise ValueError(
+                    f"Computing {self}: axis {axis} is dropped and must have length 1, not {x.shape[axis]}"
+                )
+        view = np.squeeze(x, self.drop) if self.drop else x
+        order = np.argsort(np.argsort(self.shuffle))
+        output_storage[0][0] = np.expand_dims(np.transpose(view, order), self.augment)
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        if cotangents[0] is None:
+            return [None]
+        position = {axis: place for place, axis in enumerate(self.new_order)}
+        return [dimshuffle(cotangents[0], [position.get(axis, "x") for axis in range(self.input_ndim)])]
+
+    def __str__(self) -> str:
+        return f"DimShuffle{{order=[{','.join(str(axis) for axis in self.new_order)}]}}"
+
+    __repr__ = __str__
+
+
+@lru_cache(maxsize=4096)
+def _shuffled_type(op: DimShuffle, type: TensorType) -> TensorType:
+    if type.ndim != op.input_ndim:
+        raise TypeError(f"Applying {op} to {type}: it takes {op.input_ndim} dimensions")
+    for axis in op.drop:
+        if type.shape[axis] not in (1, None):
+            raise TypeError(
+                f"Applying {op} to {type}: axis {axis} is dropped and has length {type.shape[axis]}, not 1"
+            )
+    shape = [1 if isinstance(axis, str) else type.shape[axis] for axis in op.new_order]
+    return tensor_type(type.dtype, tuple(shape))
+
+
+@lru_cache(maxsize=1024)
+def _dimshuffle_op(input_ndim: int, new_order: tuple[int | str, ...]) -> DimShuffle:
+    return DimShuffle(input_ndim, new_order)
+
+
+def dimshuffle(x: Any, new_order: Sequence[int | str]) -> Any:
+    """`x` with its axes in `new_order`, which has an axis, or "x" for a new one of length 1, for each of the result.
+
+    Axes may be negative. An axis that is left out must have length 1.
+    """
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    order = tuple([a if a == "x" or not -ndim <= a < 0 else a + ndim for a in new_order])
+    if x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        inner, inner_order = x.owner.inputs[0], x.owner.op.new_order
+        _dimshuffle_op(ndim, order)
+        order = tuple([a if a == "x" else inner_order[a] for a in order])
+        x, ndim = inner, inner.type.ndim
+    if order == tuple(range(ndim)):
+        return x
+    return _dimshuffle_op(ndim, order).make_node(x).outputs[0]

@@ -1,0 +1,52 @@
+"""The operations element by element, under PyTensor's names. Each takes tensors, arrays and numbers.
+
+What each computes, in which dtype, and its gradient are beside each other in `engine.scalar`.
+"""
+
+from __future__ import annotations
+
+from engine import scalar
+from engine.tensor.elemwise import elemwise
+
+add = elemwise(scalar.add)
+sub = elemwise(scalar.sub)
+mul = elemwise(scalar.mul)
+true_div = elemwise(scalar.true_div)
+floor_div = elemwise(scalar.floor_div)
+mod = elemwise(scalar.mod)
+neg = elemwise(scalar.neg)
+reciprocal = elemwise(scalar.reciprocal)
+pow = power = elemwise(scalar.pow)
+sqr = elemwise(scalar.sqr)
+sqrt = elemwise(scalar.sqrt)
+abs = elemwise(scalar.abs)
+sign = elemwise(scalar.sign)
+
+exp = elemwise(scalar.exp)
+expm1 = elemwise(scalar.expm1)
+log = elemwise(scalar.log)
+log1p = elemwise(scalar.log1p)
+sigmoid = expit = elemwise(scalar.sigmoid)
+softplus = elemwise(scalar.softplus)
+sin = elemwise(scalar.sin)
+cos = elemwise(scalar.cos)
+tanh = elemwise(scalar.tanh)
+
+lt = elemwise(scalar.lt)
+le = elemwise(scalar.le)
+gt = elemwise(scalar.gt)
+ge = elemwise(scalar.ge)
+eq = elemwise(scalar.eq)
+neq = elemwise(scalar.neq)
+isnan = elemwise(scalar.isnan)
+
+and_ = elemwise(scalar.and_)
+or_ = elemwise(scalar.or_)
+xor = elemwise(scalar.xor)
+invert = elemwise(scalar.invert)
+
+where = switch = elemwise(scalar.where)
+maximum = elemwise(scalar.maximum)
+minimum = elemwise(scalar.minimum)
+second = fill = elemwise(scalar.second)
+identity = elemwise(scalar.identity)

@@ -1,0 +1,112 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.scalar.arithmetic import mul
+from engine.scalar.promotion import FLOATS, common_dtype
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.shape import transpose
+from engine.tensor.type import tensor_type
+
+
+class Dot(Op):
+    """The product of two tensors of 1 or 2 dimensions: the last axis of the first with the first of the last.
+
+    It computes in the common dtype; of bools it is `or` of `and`. Refuses (ValueError) lengths that do not fit.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any, y: Any) -> Apply:
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        if not (1 <= x.type.ndim <= 2 and 1 <= y.type.ndim <= 2):
+            raise TypeError(f"Multiplying {x.type} by {y.type}: both must have 1 or 2 dimensions")
+        inner = (x.type.shape[-1], y.type.shape[0])
+        if None not in inner and inner[0] != inner[1]:
+            raise ValueError(_mismatch(x.type.shape, y.type.shape))
+        dtype = common_dtype(x.type.dtype, y.type.dtype)
+        return Apply(self, [x, y], [tensor_type(dtype, x.type.shape[:-1] + y.type.shape[1:]).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, y = inputs
+        if x.shape[-1] != y.shape[0]:
+            raise ValueError(_mismatch(x.shape, y.shape))
+        dtype = common_dtype(node.inputs[0].type.dtype, node.inputs[1].type.dtype)
+        with np.errstate(all="ignore"):
+            output_storage[0][0] = np.asarray(
+                np.dot(x.astype(dtype, copy=False), y.astype(dtype, copy=False))
+            )
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        return self.pullback_wanted(inputs, outputs, cotangents, (True, True))
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        cotangents: Sequence[Variable | None],
+        wanted: Sequence[bool] | None,
+    ) -> list[Variable | None]:
+        """`pullback`; the inputs not `wanted` get None."""
+        gradient = cotangents[0]
+        if gradient is None or outputs[0].type.dtype not in FLOATS:
+            return [None, None]
+        rules = (_of_left, _of_right)
+        found = [
+            rule(*inputs, gradient) if w else None
+            for rule, w in zip(rules, wanted or (True, True), strict=True)
+        ]
+        return [_as_input(g, variable) for g, variable in zip(found, inputs, strict=True)]
+
+
+def _of_left(x: Any, y: Any, gradient: Any) -> Any:
+    if y.type.ndim == 2:
+        return dot(gradient, transpose(y))
+    return apply_elemwise(mul, gradient, y) if x.type.ndim == 1 else _outer(gradient, y)
+
+
+def _of_right(x: Any, y: Any, gradient: Any) -> Any:
+    if x.type.ndim == 2:
+        return dot(transpose(x), gradient)
+    return apply_elemwise(mul, gradient, x) if y.type.ndim == 1 else _outer(x, gradient)
+
+
+def _outer(x: Any, y: Any) -> Any:
+    return apply_elemwise(mul, dimshuffle(x, (0, "x")), dimshuffle(y, ("x", 0)))
+
+
+def _as_input(gradient: Any, variable: Variable) -> Any:
+    if gradient is None or variable.type.dtype not in FLOATS:
+        return gradient
+    return cast(gradient, variable.type.dtype)
+
+
+def _mismatch(x: Sequence[int | None], y: Sequence[int | None]) -> str:
+    return f"Multiplying a tensor of shape {tuple(x)} by one of shape {tuple(y)}: lengths {x[-1]} and {y[0]} must be equal"
+
+
+_dot = Dot()
+
+
+def dot(x: Any, y: Any) -> Any:
+    """The product of `x` and `y`, of at most 2 dimensions each; element by element if one has none."""
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    if x.type.ndim == 0 or y.type.ndim == 0:
+        return apply_elemwise(mul, x, y)
+    return _dot.make_node(x, y).outputs[0]
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The product of `x` and `y`, of 1 or 2 dimensions each (TypeError otherwise)."""
+    return _dot.make_node(x, y).outputs[0]

@@ -1,0 +1,194 @@
+"""Reductions over axes: sum, largest and smallest element, mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.scalar.arithmetic import true_div
+from engine.scalar.comparison import eq
+from engine.scalar.conversion import second
+from engine.scalar.promotion import FLOATS, common_dtype
+from engine.scalar.selection import where
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.shape import size_over
+from engine.tensor.type import TensorType, check_dtype, tensor_type
+
+_DEFAULT_SUM = {"bool": "int64", "int32": "int64"}
+_DEFAULT_ACCUMULATOR = {"float32": "float64"}
+
+
+class Reduction(Op):
+    """Base class of the reductions over `axis`: a sorted tuple of axes, none negative."""
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis: Sequence[int]) -> None:
+        self.axis = tuple(sorted(axis))
+        if len(set(self.axis)) != len(self.axis) or any(a < 0 for a in self.axis):
+            raise ValueError(f"Reducing over axes {self.axis}: each may occur once, none may be negative")
+
+    def output_dtype(self, dtype: str) -> str:
+        """The result's dtype for a tensor of `dtype`."""
+        return dtype
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [_reduced_type(self, x.type).make_variable()])
+
+    def expand(self, variable: Any, ndim: int) -> Any:
+        """`variable`, which has the result's axes, with length 1 along the reduced ones."""
+        kept = iter(range(ndim))
+        return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{axis={list(self.axis)}}}"
+
+    __repr__ = __str__
+
+
+@lru_cache(maxsize=4096)
+def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
+    if op.axis and op.axis[-1] >= type.ndim:
+        raise ValueError(f"Applying {op} to {type}: it has no axis {op.axis[-1]}")
+    shape = [length for axis, length in enumerate(type.shape) if axis not in op.axis]
+    return tensor_type(op.output_dtype(type.dtype), tuple(shape))
+
+
+class Sum(Reduction):
+    """The sum over `axis`, added up in `acc_dtype` and given as `dtype`."""
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+
+    def __init__(self, axis: Sequence[int], dtype: str, acc_dtype: str) -> None:
+        super().__init__(axis)
+        self.dtype = check_dtype(dtype)
+        self.acc_dtype = check_dtype(acc_dtype)
+
+    def output_dtype(self, dtype: str) -> str:
+        return self.dtype
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        with np.errstate(all="ignore"):
+            total = np.sum(inputs[0], axis=self.axis, dtype=self.acc_dtype)
+            output_storage[0][0] = np.asarray(total).astype(self.dtype, copy=False)
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        if cotangents[0] is None or self.dtype not in FLOATS:
+            return [None]
+        dtype = inputs[0].type.dtype
+        gradient = self.expand(cotangents[0], inputs[0].type.ndim)
+        return [apply_elemwise(second, inputs[0], cast(gradient, dtype) if dtype in FLOATS else gradient)]
+
+
+class ExtremumOver(Reduction):
+    """Base class of the largest and smallest element. All elements that equal it get its gradient."""
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        x, gradient = inputs[0], cotangents[0]
+        if gradient is None or x.type.dtype not in FLOATS:
+            return [None]
+        found = apply_elemwise(eq, x, self.expand(outputs[0], x.type.ndim))
+        return [apply_elemwise(where, found, self.expand(gradient, x.type.ndim), 0)]
+
+
+class Max(ExtremumOver):
+    """The largest element over `axis`, NaN if there is one; refuses (ValueError) to reduce no elements."""
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.asarray(np.max(inputs[0], axis=self.axis))
+
+
+class Min(ExtremumOver):
+    """The smallest element over `axis`, NaN if there is one; refuses (ValueError) to reduce no elements."""
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.asarray(np.min(inputs[0], axis=self.axis))
+
+
+def normalize_axis(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """`axis` as a sorted tuple without negative numbers: None is all of `ndim` axes.
+
+    Refuses (ValueError) an axis that there is not, or one named twice; (TypeError) what is no whole number.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, int | np.integer):
+        axis = (int(axis),)
+    result = []
+    for a in axis:
+        if isinstance(a, bool) or not isinstance(a, int | np.integer):
+            raise TypeError(f"Reducing over axis {a!r}: an axis is a whole number")
+        if not -ndim <= a < ndim:
+            raise ValueError(f"Reducing over axis {a}: the tensor has {ndim} dimensions")
+        result.append(int(a) % ndim)
+    if len(set(result)) != len(result):
+        raise ValueError(f"Reducing over axes {tuple(axis)}: one is named twice")
+    return tuple(sorted(result))
+
+
+def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
+    result = op.make_node(x).outputs[0]
+    return op.expand(result, x.type.ndim) if keepdims else result
+
+
+def sum(
+    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+) -> Any:
+    """The sum of `x` over `axis`: an axis, several, or all.
+
+    Bools and int32 are summed as int64, float32 in float64 and given as float32, unless `dtype` and `acc_dtype`
+    say otherwise.
+    """
+    x = as_tensor_variable(x)
+    axes = normalize_axis(axis, x.type.ndim)
+    dtype = _DEFAULT_SUM.get(x.type.dtype, x.type.dtype) if dtype is None else check_dtype(dtype)
+    if not axes:
+        return cast(x, dtype)
+    if acc_dtype is None:
+        acc_dtype = common_dtype(dtype, _DEFAULT_ACCUMULATOR.get(x.type.dtype, dtype))
+    return _reduced(_sum_op(axes, dtype, acc_dtype), x, keepdims)
+
+
+@lru_cache(maxsize=1024)
+def _sum_op(axis: tuple[int, ...], dtype: str, acc_dtype: str) -> Sum:
+    return Sum(axis, dtype, acc_dtype)
+
+
+def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
+    """The mean of `x` over `axis`: float32 for float32, float64 otherwise, unless `dtype` is another float."""
+    x = as_tensor_variable(x)
+    found = x.type.dtype
+    dtype = check_dtype(dtype or (found if found in FLOATS else "float64"))
+    if dtype not in FLOATS:
+        raise TypeError(f"Taking the mean of {x} as {dtype}: a mean is a float")
+    axes = normalize_axis(axis, x.type.ndim)
+    count = cast(size_over(x, axes), dtype)
+    return apply_elemwise(true_div, sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims), count)
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element of `x` over `axis`; NaN if there is one."""
+    return _extremum(Max, x, axis, keepdims)
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element of `x` over `axis`; NaN if there is one."""
+    return _extremum(Min, x, axis, keepdims)
+
+
+def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> Any:
+    x = as_tensor_variable(x)
+    axes = normalize_axis(axis, x.type.ndim)
+    return _reduced(kind(axes), x, keepdims) if axes else x

@@ -1,0 +1,206 @@
+"""Lengths of axes, and new shapes for the same elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Constant, Variable
+from engine.scalar.arithmetic import mul
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.conversion import as_tensor_variable, number
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.type import TensorType, tensor_type
+
+
+class Shape_i(Op):
+    """The length of a tensor along axis `i`, as an int64 of 0 dimensions. It does not depend on the elements."""
+
+    __props__ = ("i",)
+
+    def __init__(self, i: int) -> None:
+        self.i = int(i)
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        if not 0 <= self.i < x.type.ndim:
+            raise ValueError(f"Taking the length of {x} along axis {self.i}: it has {x.type.ndim} dimensions")
+        return Apply(self, [x], [tensor_type("int64", ()).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.array(inputs[0].shape[self.i], "int64")
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        return [None]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The elements do not matter."""
+        return [[False]]
+
+
+@lru_cache(maxsize=64)
+def _shape_i_op(axis: int) -> Shape_i:
+    return Shape_i(axis)
+
+
+def shape_i(x: Any, i: int) -> Any:
+    """The length of `x` along axis `i` (may be negative): a constant if the type knows it."""
+    x = as_tensor_variable(x)
+    axis = i + x.type.ndim if i < 0 else i
+    known = x.type.shape[axis] if 0 <= axis < x.type.ndim else None
+    return _shape_i_op(axis).make_node(x).outputs[0] if known is None else number(known, "int64")
+
+
+def size_over(x: Any, axes: Sequence[int]) -> Any:
+    """The number of elements of `x` over `axes`, an int64 of 0 dimensions; what the type knows is multiplied now."""
+    known = prod([length for axis in axes if (length := x.type.shape[axis]) is not None])
+    unknown = [shape_i(x, axis) for axis in axes if x.type.shape[axis] is None]
+    if known != 1 or not unknown:
+        unknown.append(number(known, "int64"))
+    result = unknown[0]
+    for length in unknown[1:]:
+        result = apply_elemwise(mul, result, length)
+    return result
+
+
+class Reshape(Op):
+    """A tensor's elements, in C order, in a shape of `ndim` lengths: further inputs, int64 of 0 dimensions.
+
+    A constant -1 is the length that is left. Refuses (ValueError) lengths that do not make up the number of elements.
+    The output may be a view.
+    """
+
+    __props__ = ("ndim",)
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def __init__(self, ndim: int) -> None:
+        self.ndim = int(ndim)
+
+    def make_node(self, x: Any, *lengths: Any) -> Apply:
+        x = as_tensor_variable(x)
+        if len(lengths) != self.ndim:
+            raise ValueError(f"Reshaping {x} to {self.ndim} dimensions: {len(lengths)} lengths were given")
+        variables = [_as_length(x, length) for length in lengths]
+        shape = _static_shape(x.type, [_known(variable) for variable in variables])
+        return Apply(self, [x, *variables], [tensor_type(x.type.dtype, shape).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, shape = inputs[0], tuple([int(length) for length in inputs[1:]])
+        for position, length in enumerate(shape):
+            if length < -1 or (length == -1 and _known(node.inputs[1 + position]) != -1):
+                raise ValueError(
+                    f"Reshaping an array to {shape}: length {position} is negative; -1 must be a constant"
+                )
+        output_storage[0][0] = x.reshape(_check_size(x.shape, shape))
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        nothing: list[Variable | None] = [None] * self.ndim
+        if cotangents[0] is None:
+            return [None, *nothing]
+        x = inputs[0]
+        return [reshape(cotangents[0], [shape_i(x, axis) for axis in range(x.type.ndim)]), *nothing]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The elements depend on the first input alone."""
+        return [[True], *([False] for _ in range(self.ndim))]
+
+
+def _as_length(x: Any, length: Any) -> Any:
+    if isinstance(length, int | np.integer) and not isinstance(length, bool):
+        return number(int(length), "int64")
+    variable = as_tensor_variable(length)
+    if variable.type.ndim != 0 or variable.type.dtype not in INTEGERS:
+        raise TypeError(
+            f"Reshaping {x}: a length must be an integer of 0 dimensions, not {variable.type}; a shape is given as a "
+            "tuple of lengths"
+        )
+    return cast(variable, "int64")
+
+
+def _known(variable: Variable) -> int | None:
+    return int(variable.data) if isinstance(variable, Constant) else None
+
+
+def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with its -1 worked out; refuses (ValueError) one that has not as many elements as `found`."""
+    size, known = prod(found), prod([length for length in shape if length != -1])
+    if -1 not in shape and size == known:
+        return shape
+    if shape.count(-1) == 1 and known and size % known == 0:
+        return tuple([size // known if length == -1 else length for length in shape])
+    raise ValueError(
+        f"Reshaping an array of shape {found}, which has {size} elements, to {shape}: they do not fit"
+    )
+
+
+def _static_shape(type: TensorType, lengths: Sequence[int | None]) -> tuple[int | None, ...]:
+    if lengths.count(-1) > 1 or any(length is not None and length < -1 for length in lengths):
+        raise ValueError(
+            f"Reshaping {type} to {tuple(lengths)}: one length may be -1, no other may be negative"
+        )
+    source = [length for length in type.shape if length is not None]
+    if None not in lengths and len(source) == type.ndim:
+        return _check_size(tuple(source), tuple([length for length in lengths if length is not None]))
+    return tuple([None if length == -1 else length for length in lengths])
+
+
+@lru_cache(maxsize=64)
+def _reshape_op(ndim: int) -> Reshape:
+    return Reshape(ndim)
+
+
+def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
+    """The elements of `x`, in C order, in `newshape`: a length or a tuple of them, numbers or integer variables.
+
+    One length may be -1: what is left. Refuses (ValueError) a shape of another number of elements.
+    """
+    lengths = list(newshape) if isinstance(newshape, tuple | list) else [newshape]
+    if ndim is not None and ndim != len(lengths):
+        raise ValueError(f"Reshaping {x}: ndim={ndim}, but {len(lengths)} lengths were given")
+    return _reshape_op(len(lengths)).make_node(x, *lengths).outputs[0]
+
+
+def flatten(x: Any, ndim: int = 1) -> Any:
+    """`x` with all axes from number `ndim - 1` on made one, in C order."""
+    x = as_tensor_variable(x)
+    if ndim < 1 or ndim > max(x.type.ndim, 1):
+        raise ValueError(f"Flattening {x} of {x.type.ndim} dimensions to {ndim}: from 1 to as many as it has")
+    if x.type.ndim == ndim:
+        return x
+    kept = [shape_i(x, axis) for axis in range(ndim - 1)]
+    return reshape(x, [*kept, size_over(x, range(ndim - 1, x.type.ndim)) if kept else -1])
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+    """`x` with its axes in the order `axes` (they may be negative); without any, reversed."""
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    order = list(range(ndim))[::-1] if axes is None else [a + ndim if a < 0 else a for a in axes]
+    if sorted(order) != list(range(ndim)):
+        raise ValueError(f"Transposing {x} of {ndim} dimensions by {axes}: each axis must occur once")
+    return dimshuffle(x, order)
+
+
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """`x` without the axes `axis`, which must have length 1; without any, those known to have length 1."""
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    if axis is None:
+        dropped = {a for a, known in enumerate(x.type.broadcastable) if known}
+    else:
+        dropped = {a + ndim if a < 0 else a for a in ([axis] if isinstance(axis, int) else axis)}
+    if not dropped <= set(range(ndim)):
+        raise ValueError(
+            f"Squeezing {x} of {ndim} dimensions: it has no axis {sorted(dropped - set(range(ndim)))}"
+        )
+    return dimshuffle(x, [a for a in range(ndim) if a not in dropped])

@@ -1,0 +1,150 @@
+"""Elements by their index along the first axis, and the addition of something to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.scalar.conversion import second
+from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.shape import flatten, reshape, shape_i
+from engine.tensor.type import TensorType, tensor_type
+
+
+class AdvancedSubtensor1(Op):
+    """`x[index]`, for a vector of integers: row `index[k]` of `x` as row `k`.
+
+    Negative indices count from the end. Refuses (IndexError) an index out of range.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any, index: Any) -> Apply:
+        x, index = _checked(x, index)
+        shape = (index.type.shape[0], *x.type.shape[1:])
+        return Apply(self, [x, index], [tensor_type(x.type.dtype, shape).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, index = inputs
+        check_index(index, x.shape[0])
+        output_storage[0][0] = x[index]
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        x, index = inputs
+        if cotangents[0] is None or x.type.dtype not in FLOATS:
+            return [None, None]
+        zeros = apply_elemwise(second, x, cast(as_tensor_variable(0.0), x.type.dtype))
+        return [advanced_inc_subtensor1.make_node(zeros, cotangents[0], index).outputs[0], None]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The index only chooses."""
+        return [[True], [False]]
+
+
+class AdvancedIncSubtensor1(Op):
+    """`x` with row `k` of `y` added to row `index[k]`; what is named several times gets all of it.
+
+    Refuses (IndexError) an index out of range, (ValueError) a `y` that has not the shape of `x[index]`.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any, y: Any, index: Any) -> Apply:
+        x, index = _checked(x, index)
+        y = as_tensor_variable(y)
+        if common_dtype(x.type.dtype, y.type.dtype) != x.type.dtype:
+            raise TypeError(
+                f"Adding {y.type} to elements of {x.type}: dtype {x.type.dtype} is expected; cast it first"
+            )
+        if y.type.ndim != x.type.ndim:
+            raise TypeError(f"Adding {y.type} to elements of {x.type}: both must have as many dimensions")
+        expected = (index.type.shape[0], *x.type.shape[1:])
+        if any(None not in (a, b) and a != b for a, b in zip(expected, y.type.shape, strict=True)):
+            raise ValueError(f"Adding {y.type} to elements of {x.type}: shape {expected} is expected")
+        return Apply(self, [x, y, index], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, y, index = inputs
+        check_index(index, x.shape[0])
+        expected = (*index.shape, *x.shape[1:])
+        if y.shape != expected:
+            raise ValueError(
+                f"Adding an array of shape {y.shape} to elements of one of shape {x.shape}: {expected} fits"
+            )
+        result = np.array(x, order="C")
+        with np.errstate(all="ignore"):
+            np.add.at(result, index, y)
+        output_storage[0][0] = result
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
+    ) -> list[Variable | None]:
+        x, y, index = inputs
+        gradient = cotangents[0]
+        if gradient is None or x.type.dtype not in FLOATS:
+            return [None, None, None]
+        of_rows = advanced_subtensor1.make_node(gradient, index).outputs[0]
+        return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The index only chooses."""
+        return [[True], [True], [False]]
+
+
+advanced_subtensor1 = AdvancedSubtensor1()
+advanced_inc_subtensor1 = AdvancedIncSubtensor1()
+
+
+def _checked(x: Any, index: Any) -> tuple[Any, Any]:
+    x, index = as_tensor_variable(x), as_tensor_variable(index)
+    if x.type.ndim == 0:
+        raise TypeError(f"Indexing {x} of type {x.type}: it has no axis")
+    if index.type.ndim != 1 or index.type.dtype not in INTEGERS:
+        raise TypeError(
+            f"Indexing {x} by {index} of type {index.type}: the index must be a vector of integers"
+        )
+    return x, index
+
+
+def check_index(index: np.ndarray, length: int) -> None:
+    """Refuse (IndexError) an index outside of -length .. length - 1, naming it and where it stands."""
+    wrong = np.flatnonzero((index < -length) | (index >= length))
+    if wrong.size:
+        position = int(wrong[0])
+        raise IndexError(
+            f"Indexing axis 0 of size {length}: index {int(index[position])} at position {position} is out of bounds"
+        )
+
+
+def get_item(x: Any, index: Any) -> Any:
+    """`x[index]` along the first axis, for integers: a number, a list, an array or a tensor of any rank.
+
+    Refuses (TypeError) everything else.
+    """
+    if isinstance(index, slice | tuple | str | float) or index is None or index is Ellipsis:
+        raise _unsupported(x, index)
+    index = as_tensor_variable(index, dtype="int64" if isinstance(index, list) and not index else None)
+    if index.type.dtype not in INTEGERS:
+        raise _unsupported(x, index)
+    if index.type.ndim == 1:
+        return advanced_subtensor1.make_node(x, index).outputs[0]
+    rows = advanced_subtensor1.make_node(x, flatten(index)).outputs[0]
+    lengths = [shape_i(index, axis) for axis in range(index.type.ndim)]
+    return reshape(rows, lengths + [shape_i(x, axis) for axis in range(1, x.type.ndim)])
+
+
+def _unsupported(x: Any, index: Any) -> TypeError:
+    found = index.type if isinstance(getattr(index, "type", None), TensorType) else repr(index)
+    return TypeError(
+        f"Indexing {x} by {found}: only integers (a number, a list, an array or an integer tensor) along the first "
+        "axis are supported"
+    )

@@ -1,0 +1,283 @@
+"""`TensorVariable`: a tensor in a graph, with numpy's operators and methods, which build nodes."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+import engine.tensor as pt
+from engine.graph.types import Type
+from engine.graph.variables import Constant, Variable
+
+
+class TensorVariable(Variable):
+    """A tensor. `==` and `hash` are identity; `eq` and `neq` compare elements.
+
+    Where a Python number meets a tensor it takes the tensor's dtype (NEP 50).
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the elements."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.ndim
+
+    @property
+    def broadcastable(self) -> tuple[bool, ...]:
+        """For each axis, whether its length is known to be 1."""
+        return self.type.broadcastable
+
+    def __add__(self, other: Any) -> Any:
+        return pt.add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return pt.add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return pt.sub(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return pt.sub(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return pt.mul(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return pt.mul(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return pt.true_div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return pt.true_div(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return pt.floor_div(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return pt.floor_div(other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return pt.mod(self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return pt.mod(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return pt.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return pt.pow(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return pt.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return pt.matmul(other, self)
+
+    def __neg__(self) -> Any:
+        return pt.neg(self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return pt.abs(self)
+
+    def __invert__(self) -> Any:
+        return pt.invert(self)
+
+    def __and__(self, other: Any) -> Any:
+        return pt.and_(self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return pt.and_(other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return pt.or_(self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return pt.or_(other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return pt.xor(self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return pt.xor(other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return pt.lt(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return pt.le(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return pt.gt(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return pt.ge(self, other)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"Taking the truth of {self}: a variable of a graph has no value yet; use where, and_ or or_, or compare "
+            "with `is`"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(f"Taking the length of {self}: it is known when the graph runs; use shape_i(x, 0)")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"Iterating over {self}: its length is known when the graph runs; index it instead")
+
+    def __getitem__(self, index: Any) -> Any:
+        return pt.subtensor.get_item(self, index)
+
+    def eq(self, other: Any) -> Any:
+        """Element by element, whether the two are equal."""
+        return pt.eq(self, other)
+
+    def neq(self, other: Any) -> Any:
+        """Element by element, whether the two differ."""
+        return pt.neq(self, other)
+
+    @property
+    def T(self) -> Any:
+        """The tensor with its axes in reverse order."""
+        return pt.transpose(self)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The tensor with its axes in the order `axes`; without any, reversed."""
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
+            axes = axes[0]
+        return pt.transpose(self, axes or None)
+
+    def dimshuffle(self, *pattern: Any) -> Any:
+        """The tensor with its axes in the order `pattern`, and a new axis of length 1 for each "x" in it."""
+        if len(pattern) == 1 and isinstance(pattern[0], tuple | list):
+            pattern = tuple(pattern[0])
+        return pt.dimshuffle(self, pattern)
+
+    def reshape(self, *shape: Any) -> Any:
+        """The tensor with its elements, in C order, in another shape; one length may be -1."""
+        if len(shape) == 1 and isinstance(shape[0], tuple | list):
+            shape = tuple(shape[0])
+        return pt.reshape(self, shape)
+
+    def flatten(self, ndim: int = 1) -> Any:
+        """The tensor with all axes from number `ndim - 1` on made one."""
+        return pt.flatten(self, ndim)
+
+    def ravel(self) -> Any:
+        """The elements as a vector, in C order."""
+        return pt.flatten(self)
+
+    def sum(
+        self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+    ) -> Any:
+        """The sum over `axis`."""
+        return pt.sum(self, axis, dtype, keepdims, acc_dtype)
+
+    def mean(self, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
+        """The mean over `axis`."""
+        return pt.mean(self, axis, dtype, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest element over `axis`."""
+        return pt.max(self, axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The smallest element over `axis`."""
+        return pt.min(self, axis, keepdims)
+
+    def dot(self, other: Any) -> Any:
+        """The matrix product."""
+        return pt.dot(self, other)
+
+    def astype(self, dtype: str) -> Any:
+        """The tensor cast to `dtype`."""
+        return pt.cast(self, dtype)
+
+    def exp(self) -> Any:
+        """e to the power of each element."""
+        return pt.exp(self)
+
+    def log(self) -> Any:
+        """The natural logarithm of each element."""
+        return pt.log(self)
+
+    def sqrt(self) -> Any:
+        """The square root of each element."""
+        return pt.sqrt(self)
+
+    def sin(self) -> Any:
+        """The sine of each element."""
+        return pt.sin(self)
+
+    def cos(self) -> Any:
+        """The cosine of each element."""
+        return pt.cos(self)
+
+    def tanh(self) -> Any:
+        """The hyperbolic tangent of each element."""
+        return pt.tanh(self)
+
+    def zeros_like(self, dtype: str | None = None) -> Any:
+        """Zeros in the shape of this tensor."""
+        return pt.zeros_like(self, dtype)
+
+    def ones_like(self, dtype: str | None = None) -> Any:
+        """Ones in the shape of this tensor."""
+        return pt.ones_like(self, dtype)
+
+
+class TensorConstant(TensorVariable, Constant):
+    """A tensor known when the graph is built. `data` is C-contiguous and read-only.
+
+    A copy is made of an array that somebody could still change.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, type: Type, data: np.ndarray, name: str | None = None) -> None:
+        super().__init__(type, immutable(data), name)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is data: it has so many elements that no rewrite and no key looks at them."""
+        return pt.is_data(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({**state, "data": immutable(state["data"])})
+
+    def __str__(self) -> str:
+        if self.name is not None or self.data.size <= 6:
+            return super().__str__()
+        return f"<{self.type} constant>"
+
+    __repr__ = __str__
+
+
+def immutable(data: np.ndarray) -> np.ndarray:
+    """`data` as a C-contiguous array that nobody can write to: itself, or a copy."""
+    if data.flags.c_contiguous and _is_immutable(data):
+        return data
+    copy = np.array(data, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def _is_immutable(data: Any) -> bool:
+    while isinstance(data, np.ndarray):
+        if data.flags.writeable:
+            return False
+        data = data.base
+    return data is None or isinstance(data, bytes)
