@@ -24,23 +24,26 @@ CREATE INDEX entry_by_last_used ON entry (last_used);
 
 -- All that a hit returns, in one checksummed piece: cachegraph/store/record.py.
 CREATE TABLE record (
-    entry_id INTEGER NOT NULL PRIMARY KEY REFERENCES entry (id) ON DELETE CASCADE,
-    content BLOB NOT NULL
+    entry_id INTEGER NOT NULL PRIMARY KEY,
+    content BLOB NOT NULL,
+    FOREIGN KEY (entry_id) REFERENCES entry (id) ON DELETE CASCADE
 );
 
 -- The canonical encoding of the key, compressed with zlib; read only to show a key or to explain a miss.
 CREATE TABLE encoding (
-    entry_id INTEGER NOT NULL PRIMARY KEY REFERENCES entry (id) ON DELETE CASCADE,
-    content BLOB NOT NULL
+    entry_id INTEGER NOT NULL PRIMARY KEY,
+    content BLOB NOT NULL,
+    FOREIGN KEY (entry_id) REFERENCES entry (id) ON DELETE CASCADE
 );
 
 -- Which blob files an entry refers to, so that what nothing refers to can be found. The name '' is the payload.
 CREATE TABLE blob_reference (
-    entry_id INTEGER NOT NULL REFERENCES entry (id) ON DELETE CASCADE,
+    entry_id INTEGER NOT NULL,
     name TEXT NOT NULL,
     blob BLOB NOT NULL,
     size INTEGER NOT NULL,
-    PRIMARY KEY (entry_id, name)
+    PRIMARY KEY (entry_id, name),
+    FOREIGN KEY (entry_id) REFERENCES entry (id) ON DELETE CASCADE
 );
 
 CREATE INDEX blob_reference_by_blob ON blob_reference (blob);
