@@ -49,6 +49,24 @@ class NullGradientError(EngineError, ValueError):
         self.op = op
 
 
+class GradientError(EngineError):
+    """A gradient is not what finite differences give.
+
+    Fields: `argument` (its position), `index` (of the element that differs most), `expected` (the finite
+    difference), `found`.
+    """
+
+    def __init__(self, argument: int, index: tuple[int, ...], expected: float, found: float) -> None:
+        super().__init__(
+            f"Checking the gradient for argument {argument}: at element {index} finite differences give {expected:.9g}, "
+            f"the gradient is {found:.9g}; correct the pullback of the Op, or check at a point without a kink nearby"
+        )
+        self.argument = argument
+        self.index = index
+        self.expected = expected
+        self.found = found
+
+
 class ArgumentError(EngineError, TypeError):
     """A compiled function was called with a value that one of its inputs does not take.
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
 from engine.graph.props import ByProps
-from engine.graph.variables import Variable
 
 
 class Op(ByProps):
@@ -29,9 +28,7 @@ class Op(ByProps):
         """Compute the outputs from the values `inputs`, and put each in element 0 of its storage."""
         raise NotImplementedError(f"{type(self).__name__} must implement perform()")
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The gradient of a cost for each input, given its gradient for each output (None: the cost does not
         depend on it). None in the result: the output does not depend on that input in a differentiable way.
 
@@ -39,7 +36,23 @@ class Op(ByProps):
         """
         raise NullGradientError(f"Taking a gradient through {self}: it declares none (no pullback)", self)
 
-    def __call__(self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any) -> Any:
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        """`pullback`, where nobody asks for the inputs not `wanted`: an Op may give None for these."""
+        return self.pullback(inputs, outputs, cotangents)
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """For each input and each output, whether the output depends on the values of the input. Here: always."""
+        return [[True] * len(node.outputs) for _ in node.inputs]
+
+    def __call__(
+        self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any
+    ) -> Any:
         """Apply this Op: its output, or the list of its outputs if there are several."""
         node = self.make_node(*inputs, **kwargs)
         if name is not None and len(node.outputs) == 1:
