@@ -22,7 +22,7 @@ ApplyScalarOp = Callable[..., Any]
 
 
 class ScalarOp(Op):
-    """An operation from `nin` numbers to one.
+    """An operation from `nin` numbers to one (what is made of several of them may give `nout`).
 
     `name` is the kernel's name for it. `rule` is its type rule, a function of `engine.scalar.promotion`.
     """
@@ -30,7 +30,8 @@ class ScalarOp(Op):
     __props__ = ()
     name: str
     nin: int = 1
-    rule: ClassVar[Callable[[tuple[str, ...]], Signature]]
+    nout: int = 1
+    rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
 
     def signature(self, dtypes: tuple[str, ...]) -> Signature:
         """The dtypes that arguments of `dtypes` are cast to, and the result's dtype.
@@ -41,6 +42,10 @@ class ScalarOp(Op):
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
         return type(self).rule(dtypes)
+
+    def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        """The dtype of each of the `nout` results, for arguments of `dtypes`."""
+        return (self.signature(dtypes)[1],)
 
     def impl(self, *arrays: Any) -> Any:
         """The operation on arrays (or numpy scalars) that were cast already: numpy's values, no warnings."""
@@ -67,7 +72,9 @@ class ScalarOp(Op):
             for index in range(len(inputs))
         ]
 
-    def partial(self, index: int, inputs: Sequence[Any], output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+    def partial(
+        self, index: int, inputs: Sequence[Any], output: Any, cotangent: Any, apply: ApplyScalarOp
+    ) -> Any:
         """The gradient for input `index`; None, as here, if nothing flows through it."""
         return None
 
@@ -82,9 +89,7 @@ class ScalarOp(Op):
         values = [np.dtype(to).type(value) for to, value in zip(arguments, inputs, strict=True)]
         output_storage[0][0] = np.dtype(dtype).type(self.impl(*values))
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[0] is None:
             return [None] * len(inputs)
         return self.derivative(inputs, outputs[0], cotangents[0], apply_scalar_op)
@@ -105,7 +110,7 @@ def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
     return op.make_node(*inputs).outputs[0]
 
 
-def as_scalar(value: Any) -> Variable:
+def as_scalar(value: Any) -> Any:
     """`value` as a scalar variable: variables as they are, numbers as constants.
 
     Refuses (TypeError) what is neither, and tensors.
@@ -118,10 +123,12 @@ def as_scalar(value: Any) -> Variable:
         return scalar_type(value.dtype.name).make_constant(value)
     if isinstance(value, bool | int | float):
         return _constant(value, weak_dtype(value, ()))
-    raise TypeError(f"Using {value!r} as a scalar: it is a {type(value).__name__}, neither a variable nor a number")
+    raise TypeError(
+        f"Using {value!r} as a scalar: it is a {type(value).__name__}, neither a variable nor a number"
+    )
 
 
-def as_scalars(values: Sequence[Any]) -> list[Variable]:
+def as_scalars(values: Sequence[Any]) -> list[Any]:
     """The arguments of one operation as scalar variables; Python numbers take the dtype of the others."""
     result = [value if type(value) in _WEAK else as_scalar(value) for value in values]
     strong = tuple([variable.type.dtype for variable in result if isinstance(variable, Variable)])

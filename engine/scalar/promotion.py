@@ -104,5 +104,7 @@ def weak_dtype(value: bool | int | float, strong: tuple[str, ...]) -> str:
     dtype = "int64" if dtype == "bool" else dtype
     bound = _BOUNDS.get(dtype)
     if bound is not None and not -bound <= value < bound:
-        raise OverflowError(f"Using the Python integer {value} as {dtype}: it is out of bounds; use a wider dtype")
+        raise OverflowError(
+            f"Using the Python integer {value} as {dtype}: it is out of bounds; use a wider dtype"
+        )
     return dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ class ScalarVariable(Variable):
     """A variable that holds one number."""
 
     __slots__ = ()
+    type: ScalarType
 
     @property
     def dtype(self) -> str:
@@ -51,12 +52,16 @@ class ScalarType(Type):
         if type(value) is self.numpy_dtype.type:
             return value
         if strict:
-            raise TypeError(f"Using {value!r} as {self}: it is a {type(value).__name__}, not a numpy.{self.dtype}")
+            raise TypeError(
+                f"Using {value!r} as {self}: it is a {type(value).__name__}, not a numpy.{self.dtype}"
+            )
         with np.errstate(all="ignore"):
             try:
                 result = self.numpy_dtype.type(value)
             except (TypeError, ValueError, OverflowError) as error:
-                raise TypeError(f"Using {value!r} as {self}: it is no number of that dtype ({error})") from error
+                raise TypeError(
+                    f"Using {value!r} as {self}: it is no number of that dtype ({error})"
+                ) from error
             exact = result == value or (result != result and value != value)
         python_float = type(value) is float and self.dtype == "float32" and allow_downcast is None
         if not (exact or allow_downcast or python_float):
@@ -76,7 +81,7 @@ class ScalarType(Type):
         return f"Scalar({self.dtype})"
 
 
-@lru_cache(maxsize=None)
+@cache
 def scalar_type(dtype: str) -> ScalarType:
     """The ScalarType of `dtype`, the same object every time."""
     return ScalarType(dtype)

@@ -13,7 +13,6 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
 from engine.scalar.conversion import Cast
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
@@ -40,29 +39,29 @@ class Elemwise(Op):
 
     def make_node(self, *inputs: Any) -> Apply:
         tensors = as_tensors(inputs)
-        type = _output_type(self, tuple([variable.type for variable in tensors]))
-        return Apply(self, tensors, [type.make_variable()])
+        types = _output_types(self, tuple([variable.type for variable in tensors]))
+        return Apply(self, tensors, [type.make_variable() for type in types])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         types = [variable.type for variable in node.inputs]
         shape = broadcast_lengths(str(self), types, [value.shape for value in inputs])
-        arguments, dtype = self.scalar_op.signature(tuple([type.dtype for type in types]))
+        arguments, _ = self.scalar_op.signature(tuple([type.dtype for type in types]))
         cast = [value.astype(to, copy=False) for value, to in zip(inputs, arguments, strict=True)]
-        result = np.asarray(self.scalar_op.impl(*cast))
-        output_storage[0][0] = np.array(np.broadcast_to(result, shape), dtype, order="C")
+        found = self.scalar_op.impl(*cast)
+        results = (found,) if self.scalar_op.nout == 1 else found
+        for storage, output, result in zip(output_storage, node.outputs, results, strict=True):
+            storage[0] = np.array(np.broadcast_to(np.asarray(result), shape), output.type.dtype, order="C")
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return self.pullback_wanted(inputs, outputs, cotangents, None)
 
     def pullback_wanted(
         self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable | None],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
-    ) -> list[Variable | None]:
+    ) -> list[Any]:
         """`pullback`; the inputs not `wanted` get None."""
         if cotangents[0] is None or outputs[0].type.dtype not in FLOATS:
             return [None] * len(inputs)
@@ -97,12 +96,11 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _output_type(op: Elemwise, types: tuple[TensorType, ...]) -> TensorType:
-    dtype = op.scalar_op.signature(tuple([type.dtype for type in types]))[1]
+def _output_types(op: Elemwise, types: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
     axes = zip(*[type.shape for type in types], strict=True)
-    return tensor_type(
-        dtype, tuple([_static_length(op, types, axis, known) for axis, known in enumerate(axes)])
-    )
+    shape = tuple([_static_length(op, types, axis, known) for axis, known in enumerate(axes)])
+    dtypes = op.scalar_op.result_dtypes(tuple([type.dtype for type in types]))
+    return tuple([tensor_type(dtype, shape) for dtype in dtypes])
 
 
 def _static_length(
@@ -209,9 +207,7 @@ class DimShuffle(Op):
         order = np.argsort(np.argsort(self.shuffle))
         output_storage[0][0] = np.expand_dims(np.transpose(view, order), self.augment)
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[0] is None:
             return [None]
         position = {axis: place for place, axis in enumerate(self.new_order)}

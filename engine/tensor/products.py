@@ -46,18 +46,16 @@ class Dot(Op):
                 np.dot(x.astype(dtype, copy=False), y.astype(dtype, copy=False))
             )
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return self.pullback_wanted(inputs, outputs, cotangents, (True, True))
 
     def pullback_wanted(
         self,
-        inputs: Sequence[Variable],
-        outputs: Sequence[Variable],
-        cotangents: Sequence[Variable | None],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
-    ) -> list[Variable | None]:
+    ) -> list[Any]:
         """`pullback`; the inputs not `wanted` get None."""
         gradient = cotangents[0]
         if gradient is None or outputs[0].type.dtype not in FLOATS:

@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
 from engine.scalar.arithmetic import true_div
 from engine.scalar.comparison import eq
 from engine.scalar.conversion import second
@@ -80,9 +79,7 @@ class Sum(Reduction):
             total = np.sum(inputs[0], axis=self.axis, dtype=self.acc_dtype)
             output_storage[0][0] = np.asarray(total).astype(self.dtype, copy=False)
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[0] is None or self.dtype not in FLOATS:
             return [None]
         dtype = inputs[0].type.dtype
@@ -93,9 +90,7 @@ class Sum(Reduction):
 class ExtremumOver(Reduction):
     """Base class of the largest and smallest element. All elements that equal it get its gradient."""
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or x.type.dtype not in FLOATS:
             return [None]

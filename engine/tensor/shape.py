@@ -36,9 +36,7 @@ class Shape_i(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.array(inputs[0].shape[self.i], "int64")
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -101,10 +99,8 @@ class Reshape(Op):
                 )
         output_storage[0][0] = x.reshape(_check_size(x.shape, shape))
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
-        nothing: list[Variable | None] = [None] * self.ndim
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        nothing = [None] * self.ndim
         if cotangents[0] is None:
             return [None, *nothing]
         x = inputs[0]

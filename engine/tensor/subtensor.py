@@ -9,7 +9,6 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
@@ -36,9 +35,7 @@ class AdvancedSubtensor1(Op):
         check_index(index, x.shape[0])
         output_storage[0][0] = x[index]
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, index = inputs
         if cotangents[0] is None or x.type.dtype not in FLOATS:
             return [None, None]
@@ -85,9 +82,7 @@ class AdvancedIncSubtensor1(Op):
             np.add.at(result, index, y)
         output_storage[0][0] = result
 
-    def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Variable | None]
-    ) -> list[Variable | None]:
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, y, index = inputs
         gradient = cotangents[0]
         if gradient is None or x.type.dtype not in FLOATS:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 import engine.tensor as pt
-from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
+
+if TYPE_CHECKING:
+    from engine.tensor.type import TensorType
 
 
 class TensorVariable(Variable):
@@ -18,6 +20,7 @@ class TensorVariable(Variable):
     """
 
     __slots__ = ()
+    type: TensorType
     __array_priority__ = 1000
     __array_ufunc__ = None
 
@@ -247,7 +250,7 @@ class TensorConstant(TensorVariable, Constant):
 
     __slots__ = ()
 
-    def __init__(self, type: Type, data: np.ndarray, name: str | None = None) -> None:
+    def __init__(self, type: TensorType, data: np.ndarray, name: str | None = None) -> None:
         super().__init__(type, immutable(data), name)
 
     @property

@@ -1,0 +1,147 @@
+"""Gradients of a scalar cost, by reverse accumulation over the nodes that compute it.
+
+A gradient has the type of its variable; that of an integer variable is a float64 (the slope of the operations that
+it meets as if it were real; none flows through an operation that gives integers or bools).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import engine.tensor as pt
+from engine.errors import DisconnectedInputError
+from engine.graph.apply import Apply
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Variable
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import number
+from engine.tensor.type import TensorType
+
+Known = Mapping[Variable, Any]
+
+
+def grad(
+    cost: Any,
+    wrt: Any,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    known_grads: Known | None = None,
+) -> Any:
+    """The gradient of `cost`, a float of 0 dimensions, for `wrt`: a variable, or several (a list then).
+
+    No gradient flows through the variables `consider_constant`. `known_grads` has the gradients of variables that
+    are known from elsewhere; `cost` may be None then. Where the cost does not depend on a variable:
+    `disconnected_inputs` is "raise" (DisconnectedInputError), "warn", or "ignore", which give zeros.
+    Raises TypeError for a `cost` that is no float of 0 dimensions, NullGradientError where an Op has no gradient.
+    """
+    if disconnected_inputs not in ("raise", "warn", "ignore"):
+        raise ValueError(
+            f'disconnected_inputs={disconnected_inputs!r}: it must be "raise", "warn" or "ignore"'
+        )
+    targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
+    _check(cost, targets, known_grads)
+    cotangents: dict[Variable, Any] = dict(known_grads or {})
+    if cost is not None:
+        cotangents.setdefault(cost, number(1.0, cost.type.dtype))
+    roots = list(cotangents)
+    nodes = io_toposort(set(consider_constant or ()), roots)
+    _accumulate(nodes, targets, cotangents, frozenset(known_grads or ()))
+    gradients = [cotangents.get(target) for target in targets]
+    if any(gradient is None for gradient in gradients):
+        _check_connected(
+            [t for t, g in zip(targets, gradients, strict=True) if g is None],
+            nodes,
+            roots,
+            disconnected_inputs,
+        )
+    gradients = [_of_type(gradient, target) for gradient, target in zip(gradients, targets, strict=True)]
+    return gradients[0] if isinstance(wrt, Variable) else gradients
+
+
+def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None:
+    if cost is None and not known_grads:
+        raise ValueError("Taking a gradient: neither a cost nor known_grads were given")
+    if cost is not None and not (isinstance(cost, Variable) and isinstance(cost.type, TensorType)):
+        raise TypeError(
+            f"Taking the gradient of {cost!r} ({type(cost).__name__}): the cost must be a tensor variable"
+        )
+    if cost is not None and cost.type.ndim != 0:
+        raise TypeError(
+            f"Taking the gradient of {cost} of type {cost.type}: the cost must be a scalar; sum it first"
+        )
+    if cost is not None and cost.type.dtype not in FLOATS:
+        raise TypeError(f"Taking the gradient of {cost} of type {cost.type}: the cost must be a float")
+    for target in targets:
+        if not (isinstance(target, Variable) and isinstance(target.type, TensorType)):
+            raise TypeError(
+                f"Taking a gradient for {target!r} ({type(target).__name__}): it must be a tensor variable"
+            )
+
+
+def _accumulate(
+    nodes: Sequence[Apply],
+    targets: Sequence[Variable],
+    cotangents: dict[Variable, Any],
+    known: Collection[Variable],
+) -> None:
+    """Add to `cotangents` those of all variables between `targets` and what is in it, from the outputs back."""
+    needed = _needed(nodes, targets)
+    for node in reversed(nodes):
+        given = [cotangents.get(output) for output in node.outputs]
+        wanted = [variable in needed and variable not in known for variable in node.inputs]
+        if not any(wanted) or all(cotangent is None for cotangent in given):
+            continue
+        found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
+        for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
+            if is_wanted and gradient is not None:
+                before = cotangents.get(variable)
+                cotangents[variable] = gradient if before is None else pt.add(before, gradient)
+
+
+def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable]:
+    """The variables whose gradient is needed: `targets`, and the floats computed from them."""
+    needed = set(targets)
+    for node in nodes:
+        if any(variable in needed for variable in node.inputs):
+            needed.update([output for output in node.outputs if _is_float(output)])
+    return needed
+
+
+def _is_float(variable: Variable) -> bool:
+    return getattr(variable.type, "dtype", "float64") in FLOATS
+
+
+def _of_type(gradient: Any, target: Any) -> Any:
+    """`gradient` in the dtype of `target`, or float64 for an integer; zeros if there is none."""
+    dtype = target.type.dtype if _is_float(target) else "float64"
+    return pt.zeros_like(target, dtype) if gradient is None else pt.cast(gradient, dtype)
+
+
+def _check_connected(
+    targets: Sequence[Any], nodes: Sequence[Apply], roots: Collection[Variable], disconnected_inputs: str
+) -> None:
+    """Refuse, or warn of, the first of `targets` on whose values none of `roots` depends."""
+    for target in targets:
+        if disconnected_inputs == "ignore" or _is_connected(target, nodes, roots):
+            continue
+        message = (
+            f"Taking a gradient for {target} of type {target.type}: the cost does not depend on its values; take it out "
+            'of wrt, or use disconnected_inputs="ignore" for zeros'
+        )
+        if disconnected_inputs == "raise":
+            raise DisconnectedInputError(message, target)
+        warnings.warn(message, stacklevel=3)
+
+
+def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
+    """Whether one of `roots`, computed by `nodes`, depends on the values of `target`, differentiably or not."""
+    reached = {target}
+    for node in nodes:
+        if not any(variable in reached for variable in node.inputs):
+            continue
+        for variable, row in zip(node.inputs, node.op.connection_pattern(node), strict=True):
+            if variable in reached:
+                reached.update([output for output, depends in zip(node.outputs, row, strict=True) if depends])
+    return any(root in reached for root in roots)

@@ -1,0 +1,104 @@
+"""Shared variables: variables with a value of their own, kept between calls and changed by updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.tensor.type import TensorType, check_dtype, tensor_type
+from engine.tensor.variable import TensorVariable
+
+
+class Container:
+    """Where a shared variable keeps its value: `storage[0]`, a C-contiguous, aligned array of exactly `type`."""
+
+    __slots__ = ("storage", "type")
+
+    def __init__(self, type: TensorType, value: np.ndarray) -> None:
+        self.type = type
+        self.storage: list[np.ndarray] = [value]
+
+    @property
+    def data(self) -> np.ndarray:
+        """The value itself."""
+        return self.storage[0]
+
+    def __getstate__(self) -> tuple[TensorType, np.ndarray]:
+        return self.type, self.storage[0]
+
+    def __setstate__(self, state: tuple[TensorType, np.ndarray]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+
+class TensorSharedVariable(TensorVariable):
+    """A tensor whose value is in `container`; clones and copies of the graph use the same container."""
+
+    __slots__ = ("allow_downcast", "container", "default_update", "strict")
+
+    def __init__(
+        self,
+        type: TensorType,
+        value: Any,
+        name: str | None = None,
+        strict: bool = False,
+        allow_downcast: bool | None = None,
+        container: Container | None = None,
+        borrow: bool = False,
+    ) -> None:
+        super().__init__(type, None, None, name)
+        self.strict = strict
+        self.allow_downcast = allow_downcast
+        self.default_update: Any = None
+        self.container: Container = container or Container(type, self._filtered(value, borrow))
+
+    def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.ndarray:
+        """The value: a copy, or, with `borrow`, the array that the variable uses."""
+        return self.container.data if borrow else self.container.data.copy()
+
+    def set_value(self, value: Any, borrow: bool = False) -> None:
+        """Give the variable a new value, of which it keeps a copy, or, with `borrow`, the array itself if it can.
+
+        Refuses (TypeError) what the type does not hold: another dtype that could lose digits, rank or length.
+        """
+        self.container.storage[0] = self._filtered(value, borrow)
+
+    def _filtered(self, value: Any, borrow: bool) -> np.ndarray:
+        array = self.type.filter(value, strict=self.strict, allow_downcast=self.allow_downcast)
+        return np.array(array, order="C", copy=None if borrow else True)
+
+    def clone(self, name: str | None = None) -> TensorSharedVariable:
+        """A shared variable on the same container."""
+        copy = TensorSharedVariable(
+            self.type, None, name or self.name, self.strict, self.allow_downcast, container=self.container
+        )
+        copy.default_update = self.default_update
+        return copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = {
+            name: getattr(self, name) for name in ("allow_downcast", "container", "default_update", "strict")
+        }
+        return {**super().__getstate__(), **own}
+
+
+def shared(
+    value: Any,
+    name: str | None = None,
+    strict: bool = False,
+    allow_downcast: bool | None = None,
+    borrow: bool = False,
+    shape: Sequence[int | None] | None = None,
+) -> TensorSharedVariable:
+    """A shared variable that holds `value`: an array, a numpy scalar or a Python number.
+
+    Its lengths may change later, so none is known and none broadcasts; `shape` declares those that do not change.
+    With `borrow` the array is not copied. Refuses (TypeError) other values.
+    """
+    if not isinstance(value, np.ndarray | np.generic | int | float):
+        raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
+    array = np.asarray(value)
+    lengths = (None,) * array.ndim if shape is None else tuple(shape)
+    tensor = tensor_type(check_dtype(array.dtype), lengths)
+    return TensorSharedVariable(tensor, array, name, strict, allow_downcast, borrow=borrow)
