@@ -29,6 +29,8 @@ _LLVM_INTRINSICS = {
     "abs": "llvm.fabs",
     "copysign": "llvm.copysign",
     "floor": "llvm.floor",
+    "maximum": "llvm.maximum",
+    "minimum": "llvm.minimum",
 }
 _LIBM = ("expm1", "log1p", "tanh")
 _SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
@@ -101,14 +103,6 @@ def _is_nan(b: Builder, x: Value) -> Value:
     return b.fcmp_unordered("uno", x, x)
 
 
-def _float_maximum(b: Builder, x: Value, y: Value) -> Value:
-    return b.select(b.or_(b.fcmp_ordered(">=", x, y), _is_nan(b, x)), x, y)
-
-
-def _float_minimum(b: Builder, x: Value, y: Value) -> Value:
-    return b.select(b.or_(b.fcmp_ordered("<=", x, y), _is_nan(b, x)), x, y)
-
-
 def _float_sign(b: Builder, x: Value) -> Value:
     zero, one = x.type(0.0), x.type(1.0)
     signed = b.select(b.fcmp_ordered("<", x, zero), x.type(-1.0), b.select(_is_nan(b, x), x, zero))
@@ -167,8 +161,6 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., Value]] = {
     "true_div": lambda b, x, y: b.fdiv(x, y),
     "floor_div": _float_floor_div,
     "mod": _float_mod,
-    "maximum": _float_maximum,
-    "minimum": _float_minimum,
     "neg": lambda b, x: b.fneg(x),
     "sqr": lambda b, x: b.fmul(x, x),
     "sign": _float_sign,
