@@ -1,0 +1,133 @@
+"""`Composite`: several scalar operations as one. What is fused becomes an Elemwise of a Composite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.variables import Constant, Variable
+from engine.inner.base import HasInnerGraph
+from engine.scalar import ScalarOp, ScalarType, scalar_type
+from engine.scalar.op import as_scalar
+from engine.scalar.promotion import Signature
+
+MAX_PRINTED = 8
+"""Composites of more operations than this are printed without their expression."""
+
+
+class Composite(ScalarOp, HasInnerGraph):
+    """The scalar `outputs` computed from the scalar `inputs`. Equal if the frozen graphs are.
+
+    Refuses (TypeError) what is no scalar, and Ops that are no scalar Ops; (MissingInputError) a root that is neither
+    an input nor a constant.
+    """
+
+    __props__ = ("fgraph",)
+    name = "composite"
+
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+        self._hold(FrozenFunctionGraph.from_io(inputs, outputs))
+
+    @classmethod
+    def from_fgraph(cls, fgraph: FrozenFunctionGraph) -> Composite:
+        """The Composite of a frozen graph of scalars."""
+        new = cls.__new__(cls)
+        new._hold(fgraph)
+        return new
+
+    def _hold(self, fgraph: FrozenFunctionGraph) -> None:
+        for variable in (*fgraph.inputs, *fgraph.outputs):
+            if not isinstance(variable.type, ScalarType):
+                raise TypeError(f"Making a Composite: {variable} of type {variable.type} is no scalar")
+        for node in fgraph.nodes:
+            if not isinstance(node.op, ScalarOp):
+                raise TypeError(f"Making a Composite: {node.op} is no scalar Op")
+        self.fgraph = fgraph
+        self.nin = len(fgraph.inputs)
+        self.nout = len(fgraph.outputs)
+
+    @property
+    def input_dtypes(self) -> tuple[str, ...]:
+        """The dtypes of the inputs: those that arguments are cast to."""
+        return tuple([dtype_of(variable) for variable in self.inner_inputs])
+
+    def _signature(self, dtypes: tuple[str, ...]) -> Signature:
+        return self.input_dtypes, self.result_dtypes(dtypes)[0]
+
+    def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+        """The dtype of each output, whatever those of the arguments, which are cast."""
+        return tuple([dtype_of(variable) for variable in self.inner_outputs])
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The Composite of scalar variables; refuses (TypeError) other dtypes than `input_dtypes`."""
+        variables = [as_scalar(value) for value in inputs]
+        found = tuple([dtype_of(variable) for variable in variables])
+        if found != self.input_dtypes:
+            raise TypeError(
+                f"Applying {self} to ({', '.join(found)}): it takes ({', '.join(self.input_dtypes)}); cast first"
+            )
+        return Apply(
+            self, variables, [scalar_type(dtype).make_variable() for dtype in self.result_dtypes(found)]
+        )
+
+    def _impl(self, *arrays: Any) -> Any:
+        """One array, or, of several outputs, a tuple of them; all of the arguments' common shape."""
+        values: dict[Variable, Any] = dict(zip(self.inner_inputs, arrays, strict=True))
+        for node in self.fgraph.nodes:
+            values.update(zip(node.outputs, _evaluate(node, values), strict=True))
+        shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
+        results = [np.broadcast_to(_value(variable, values), shape)[()] for variable in self.inner_outputs]
+        return results[0] if self.nout == 1 else tuple(results)
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        results = self.impl(*inputs)
+        results = (results,) if self.nout == 1 else results
+        for storage, dtype, result in zip(output_storage, self.result_dtypes(()), results, strict=True):
+            storage[0] = np.dtype(dtype).type(result)
+
+    def derivative(
+        self, inputs: Any, output: Any, cotangent: Any, apply: Any, wanted: Any = None
+    ) -> list[Any]:
+        """Made by rewriting, after gradients are taken: it declares none."""
+        raise NotImplementedError(
+            f"Differentiating {self}: take the gradient of the graph before it is fused"
+        )
+
+    def __str__(self) -> str:
+        if self.nout > 1 or len(self.fgraph.nodes) > MAX_PRINTED:
+            return "Composite{...}"
+        return f"Composite{{{_expression(self.inner_outputs[0])}}}"
+
+    __repr__ = __str__
+
+
+def dtype_of(variable: Variable) -> str:
+    """The dtype of a scalar."""
+    return cast(ScalarType, variable.type).dtype
+
+
+def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
+    return variable.data if isinstance(variable, Constant) else values[variable]
+
+
+def _evaluate(node: Apply, values: dict[Variable, Any]) -> Sequence[Any]:
+    """The outputs of a node of an inner graph, on arrays."""
+    op = node.op
+    assert isinstance(op, ScalarOp)
+    dtypes, _ = op.signature(tuple([dtype_of(variable) for variable in node.inputs]))
+    found = [_value(variable, values) for variable in node.inputs]
+    results = op.impl(*[value.astype(dtype, copy=False) for value, dtype in zip(found, dtypes, strict=True)])
+    return results if len(node.outputs) > 1 else [results]
+
+
+def _expression(variable: Variable) -> str:
+    node = variable.owner
+    if node is None:
+        number = getattr(variable, "id", None)
+        return str(variable) if number is None else f"i{number}"
+    position = "" if len(node.outputs) == 1 else f"[{variable.index}]"
+    return f"{node.op}({', '.join(_expression(item) for item in node.inputs)}){position}"

@@ -1,0 +1,113 @@
+"""Databases of rewrites, by name and tags; a query chooses those that run.
+
+The description of what a query chooses (names and positions, nothing else) is the part of a cache key that says how
+a graph is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from engine.rewriting.rewriters import (
+    EquilibriumGraphRewriter,
+    GraphRewriter,
+    NodeRewriter,
+    SequentialGraphRewriter,
+)
+
+Description = tuple["str | float | Description", ...]
+
+
+@dataclass(frozen=True)
+class RewriteDatabaseQuery:
+    """Chooses the rewrites that have one of `include`, all of `require` and none of `exclude` as name or tag."""
+
+    include: frozenset[str]
+    require: frozenset[str] = frozenset()
+    exclude: frozenset[str] = field(default_factory=frozenset)
+
+    def __init__(
+        self, include: Iterable[str], require: Iterable[str] = (), exclude: Iterable[str] = ()
+    ) -> None:
+        for name, tags in (("include", include), ("require", require), ("exclude", exclude)):
+            object.__setattr__(self, name, frozenset(tags))
+
+    def including(self, *tags: str) -> RewriteDatabaseQuery:
+        """The query that includes `tags` too."""
+        return replace(self, include=self.include | set(tags))
+
+    def requiring(self, *tags: str) -> RewriteDatabaseQuery:
+        """The query that requires `tags` too."""
+        return replace(self, require=self.require | set(tags))
+
+    def excluding(self, *tags: str) -> RewriteDatabaseQuery:
+        """The query that excludes `tags` too."""
+        return replace(self, exclude=self.exclude | set(tags))
+
+    def selects(self, tags: frozenset[str]) -> bool:
+        """Whether a rewrite with these names and tags is chosen."""
+        return bool(self.include & tags) and self.require <= tags and not self.exclude & tags
+
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class _Entry(Generic[R]):
+    name: str
+    rewriter: R
+    tags: frozenset[str]
+    position: float
+
+
+class RewriteDatabase(Generic[R]):
+    """Rewrites by name and tags, in the order of their positions (equal positions: as registered)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._entries: dict[str, _Entry[R]] = {}
+
+    def register(self, name: str, rewriter: R, *tags: str, position: float = 1.0) -> None:
+        """Add `rewriter`, found by `name` and `tags`; refuses (ValueError) a name that is taken."""
+        if name in self._entries:
+            raise ValueError(
+                f"Registering {name} in {self.name}: there is a rewrite of that name; choose another"
+            )
+        self._entries[name] = _Entry(name, rewriter, frozenset((name, *tags)), float(position))
+
+    def selected(self, query: RewriteDatabaseQuery) -> list[_Entry[R]]:
+        """The entries that `query` chooses, in running order."""
+        found = [entry for entry in self._entries.values() if query.selects(entry.tags)]
+        return sorted(found, key=lambda entry: entry.position)
+
+    def query(self, query: RewriteDatabaseQuery) -> GraphRewriter:
+        """The rewriter that does what `query` chooses."""
+        raise NotImplementedError(f"{type(self).__name__} must implement query()")
+
+    def describe(self, query: RewriteDatabaseQuery) -> Description:
+        """What `query` chooses, in running order: (name, position) or, of a database, (name, position, *those)."""
+        rows: list[Description] = []
+        for entry in self.selected(query):
+            inner = entry.rewriter.describe(query) if isinstance(entry.rewriter, RewriteDatabase) else ()
+            rows.append((entry.name, entry.position, *inner))
+        return tuple(rows)
+
+
+class EquilibriumDB(RewriteDatabase[NodeRewriter]):
+    """Rewrites of nodes, applied together until none applies; on one node they are tried in order."""
+
+    def query(self, query: RewriteDatabaseQuery) -> EquilibriumGraphRewriter:
+        """The rewriter that applies what `query` chooses until none applies."""
+        return EquilibriumGraphRewriter([entry.rewriter for entry in self.selected(query)], name=self.name)
+
+
+class SequenceDB(RewriteDatabase["GraphRewriter | RewriteDatabase[NodeRewriter]"]):
+    """Rewrites of graphs, and databases of them, that run one after the other."""
+
+    def query(self, query: RewriteDatabaseQuery) -> SequentialGraphRewriter:
+        """The rewriter that runs what `query` chooses."""
+        found = [entry.rewriter for entry in self.selected(query)]
+        chosen = [item.query(query) if isinstance(item, RewriteDatabase) else item for item in found]
+        return SequentialGraphRewriter(*chosen, name=self.name)

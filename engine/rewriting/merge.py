@@ -1,0 +1,70 @@
+"""`MergeOptimizer`: equal nodes, and equal constants, become one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast
+
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Constant, Variable
+from engine.rewriting.report import RewriteReport
+from engine.rewriting.rewriters import GraphRewriter
+from engine.tensor import is_data
+
+
+class MergeOptimizer(GraphRewriter):
+    """Makes nodes with equal Ops on the same inputs one, and constants of equal type and bits one.
+
+    Of data (constants whose values are not part of a graph's identity) only the same object is merged. A node that
+    destroys an input is never merged.
+    """
+
+    name = "merge"
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        constants: dict[Hashable, Constant] = {}
+        nodes: dict[Hashable, Apply] = {}
+        for node in fgraph.toposort():
+            for variable in list(node.inputs):
+                if isinstance(variable, Constant):
+                    report.count("merge_constants", _merge_constant(fgraph, variable, constants))
+            if not node.op.destroy_map:
+                report.count("merge_nodes", _merge_node(fgraph, node, nodes))
+        for variable in list(fgraph.outputs):
+            if isinstance(variable, Constant):
+                report.count("merge_constants", _merge_constant(fgraph, variable, constants))
+
+
+def _merge_constant(fgraph: FunctionGraph, constant: Constant, kept: dict[Hashable, Constant]) -> int:
+    """Use the constant of `kept` that equals `constant`, if there is one; how many were replaced."""
+    key = (constant.type, id(constant.data)) if is_data(constant) else _bits(constant)
+    found = kept.setdefault(key, constant)
+    if found is constant or not constant.type.same_data(found.data, constant.data):
+        return 0
+    fgraph.replace(constant, found, "merge_constants")
+    return 1
+
+
+def _bits(constant: Constant) -> Hashable:
+    return (constant.type, *constant.type.data_key(constant.data))
+
+
+def _merge_node(fgraph: FunctionGraph, node: Apply, kept: dict[Hashable, Apply]) -> int:
+    """Use the outputs of the node of `kept` that equals `node`, if there is one; how many were replaced."""
+    key = (node.op, tuple(node.inputs))
+    found = kept.setdefault(key, node)
+    if found is node:
+        return 0
+    if not _may_stand_for(found, node):
+        if not _may_stand_for(node, found):
+            return 0
+        kept[key] = node
+        found, node = node, found
+    fgraph.replace_all(zip(node.outputs, found.outputs, strict=True), "merge_nodes")
+    return 1
+
+
+def _may_stand_for(node: Apply, other: Apply) -> bool:
+    pairs = zip(cast(list[Variable], other.outputs), node.outputs, strict=True)
+    return all(old.type.is_super(new.type) for old, new in pairs)

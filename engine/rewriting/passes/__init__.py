@@ -1,0 +1,1 @@
+"""The rewrites, one subject a module."""

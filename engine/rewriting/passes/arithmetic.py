@@ -1,0 +1,169 @@
+"""Neutral elements, signs and quotients.
+
+Only what is exact for every float is done: `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0 or is
+no float, while `x + (-0.0)` and `x - 0.0` are x. `x * 0` stays: it is NaN where x is infinite. A product or sum with
+signs moved is the same number, but where it is NaN the sign of the NaN may differ.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Constant, Variable
+from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_op_of, scalar_value
+from engine.rewriting.rewriters import node_rewriter
+from engine.scalar.promotion import FLOATS
+from engine.tensor.elemwise import Elemwise, cast, elemwise
+
+NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
+
+
+def as_output(variable: Variable, node: Apply) -> list[Variable] | None:
+    """`variable` instead of the output of `node`, cast to its dtype; None if the types still differ."""
+    result = cast(variable, dtype_of(node.outputs[0]))
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([elemwise(scalar.add)])
+def local_add_zero(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x + 0 -> x, where that is exact."""
+    for zero, other in (node.inputs, node.inputs[::-1]):
+        if scalar_value(zero) == 0 and _is_neutral_zero(zero, other, dtype_of(node.outputs[0])):
+            return as_output(other, node)
+    return None
+
+
+def _is_neutral_zero(zero: Variable, other: Variable, dtype: str) -> bool:
+    if dtype not in FLOATS or math.copysign(1.0, scalar_value(zero)) < 0:
+        return True
+    owner = other.owner
+    if owner is None:
+        return dtype_of(other) not in FLOATS
+    return isinstance(owner.op, Elemwise) and owner.op.scalar_op.name in NEVER_NEGATIVE_ZERO
+
+
+@node_rewriter([elemwise(scalar.sub)])
+def local_sub_zero(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x - 0 -> x; -0.0 - x -> -x (of integers 0 - x -> -x)."""
+    left, right = node.inputs
+    dtype = dtype_of(node.outputs[0])
+    if scalar_value(right) == 0 and (dtype not in FLOATS or math.copysign(1.0, scalar_value(right)) > 0):
+        return as_output(left, node)
+    if scalar_value(left) == 0 and (dtype not in FLOATS or math.copysign(1.0, scalar_value(left)) < 0):
+        return as_output(apply_scalar(scalar.neg, cast(right, dtype)), node)
+    return None
+
+
+@node_rewriter([elemwise(scalar.mul)])
+def local_mul_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x * 1 -> x; x * -1 -> -x."""
+    dtype = dtype_of(node.outputs[0])
+    for factor, other in (node.inputs, node.inputs[::-1]):
+        if scalar_value(factor) == 1:
+            return as_output(other, node)
+        if scalar_value(factor) == -1:
+            return as_output(apply_scalar(scalar.neg, cast(other, dtype)), node)
+    return None
+
+
+@node_rewriter([elemwise(scalar.true_div)])
+def local_div_by_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x / 1 -> x; x / -1 -> -x; x / 2**k -> x * 2**-k, where that power is a normal number of the dtype."""
+    left, right = node.inputs
+    dtype = dtype_of(node.outputs[0])
+    divisor = scalar_value(right)
+    if divisor is None:
+        return None
+    if divisor == 1:
+        return as_output(left, node)
+    if divisor == -1:
+        return as_output(apply_scalar(scalar.neg, cast(left, dtype)), node)
+    if not _is_power_of_two(float(divisor)):
+        return None
+    return as_output(apply_scalar(scalar.mul, cast(left, dtype), 1.0 / float(divisor)), node)
+
+
+def _is_power_of_two(value: float) -> bool:
+    """Whether `value` is 2**k (or its negative) with 2**k and 2**-k normal numbers of every float dtype."""
+    if not math.isfinite(value):
+        return False
+    mantissa, exponent = math.frexp(value)
+    return abs(mantissa) == 0.5 and -120 < exponent < 120
+
+
+@node_rewriter([elemwise(scalar.neg)])
+def local_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """-(-x) -> x; -(x * c) -> x * -c; -(c / x) -> -c / x."""
+    (x,) = node.inputs
+    inner = operands_of(x, scalar.neg)
+    if inner is not None:
+        return as_output(inner[0], node)
+    if dtype_of(x) not in FLOATS:
+        return None
+    for op in (scalar.mul, scalar.true_div):
+        operands = operands_of(x, op)
+        if operands is None:
+            continue
+        for position, operand in enumerate(operands):
+            if (
+                isinstance(operand, Constant)
+                and dtype_of(operand) == dtype_of(x)
+                and scalar_value(operand) is not None
+            ):
+                negated = list(operands)
+                negated[position] = apply_scalar(scalar.neg, operand)
+                return as_output(apply_scalar(op, *negated), node)
+    return None
+
+
+@node_rewriter([elemwise(scalar.add), elemwise(scalar.sub)])
+def local_add_sub_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """a + -b -> a - b; -a + b -> b - a; a - -b -> a + b, of floats."""
+    left, right = node.inputs
+    op = scalar_op_of(node)
+    negated = _negated(right, node)
+    if negated is not None:
+        return as_output(apply_scalar(scalar.sub if op == scalar.add else scalar.add, left, negated), node)
+    negated = _negated(left, node)
+    if negated is not None and op == scalar.add:
+        return as_output(apply_scalar(scalar.sub, right, negated), node)
+    return None
+
+
+@node_rewriter([elemwise(scalar.mul), elemwise(scalar.true_div)])
+def local_mul_div_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """-a * -b -> a * b; -a / -b -> a / b; -a * c -> a * -c; -a / c -> a / -c, c / -a -> -c / a, of floats."""
+    left, right = node.inputs
+    op = scalar_op_of(node)
+    first, second = _negated(left, node), _negated(right, node)
+    if first is not None and second is not None:
+        return as_output(apply_scalar(op, first, second), node)
+    if first is not None and _is_float_constant(right, node):
+        return as_output(apply_scalar(op, first, apply_scalar(scalar.neg, right)), node)
+    if second is not None and _is_float_constant(left, node):
+        return as_output(apply_scalar(op, apply_scalar(scalar.neg, left), second), node)
+    return None
+
+
+def _is_float_constant(variable: Variable, node: Apply) -> bool:
+    return scalar_value(variable) is not None and dtype_of(variable) == dtype_of(node.outputs[0])
+
+
+def _negated(variable: Variable, node: Apply) -> Variable | None:
+    """What `variable` is the negative of, if it is one, and has the float dtype of the output of `node`."""
+    if dtype_of(variable) not in FLOATS or dtype_of(variable) != dtype_of(node.outputs[0]):
+        return None
+    operands = operands_of(variable, scalar.neg)
+    return None if operands is None else operands[0]
+
+
+@node_rewriter([elemwise(scalar.true_div)])
+def local_one_over(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """1 / x -> reciprocal(x)."""
+    left, right = node.inputs
+    if scalar_value(left) != 1 or dtype_of(right) != dtype_of(node.outputs[0]):
+        return None
+    return as_output(apply_scalar(scalar.reciprocal, right), node)

@@ -1,0 +1,45 @@
+"""Constant folding: what is computed from constants alone is computed once, by the reference, when a graph is built.
+
+Data is never looked at, and no data is made: a result of more than 32 elements is left to be computed. So is what
+raises: it raises when it runs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Constant, Variable
+from engine.rewriting.pattern import tensor_type_of
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
+
+
+@node_rewriter(None)
+def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """f(constants) -> constant."""
+    if not all(isinstance(variable, Constant) and not is_data(variable) for variable in node.inputs):
+        return None
+    if any(_known_size(output) > LARGEST_CONSTANT for output in node.outputs):
+        return None
+    storage: list[list[np.ndarray | None]] = [[None] for _ in node.outputs]
+    try:
+        with np.errstate(all="ignore"):
+            node.op.perform(
+                node, [variable.data for variable in node.inputs if isinstance(variable, Constant)], storage
+            )
+    except Exception:  # whatever it raises, it is to raise when it runs
+        return None
+    values = [np.array(cell[0], order="C") for cell in storage]
+    if any(value.size > LARGEST_CONSTANT for value in values):
+        return None
+    return [tensor_type(value.dtype.name, value.shape).make_constant(value) for value in values]
+
+
+def _known_size(variable: Variable) -> int:
+    """The number of elements, an unknown length counted as none."""
+    lengths = tensor_type_of(variable).shape
+    return 0 if None in lengths else math.prod(n for n in lengths if n is not None)

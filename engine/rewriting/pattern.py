@@ -1,0 +1,125 @@
+"""Patterns of elementwise operations: what the rewrites match and build.
+
+A pattern is a variable (a string), a number (a constant of one element with that value), or a tuple of a scalar Op
+and a pattern for each of its arguments. The arguments of `add` and `mul` match in either order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Constant, Variable
+from engine.rewriting.rewriters import NodeRewriter, Tracked
+from engine.scalar import ScalarOp
+from engine.scalar.promotion import FLOATS
+from engine.tensor.elemwise import Elemwise, elemwise
+from engine.tensor.type import TensorType
+
+Pattern = tuple[Any, ...] | str | float
+Bindings = dict[str, Variable]
+
+COMMUTATIVE = (scalar.add, scalar.mul)
+
+
+class PatternNodeRewriter(NodeRewriter):
+    """Replaces what matches `pattern` by `result`, a pattern of the same variables.
+
+    It applies where every operation of the match computes in the float dtype of the outermost one, so that nothing
+    is rounded or wraps in between, and leaves alone what would get another type.
+    """
+
+    def __init__(self, name: str, pattern: tuple[Any, ...], result: Pattern) -> None:
+        self.name = name
+        self.pattern = pattern
+        self.result = result
+
+    def tracks(self) -> Sequence[Tracked]:
+        return (elemwise(self.pattern[0]),)
+
+    def transform(self, fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+        output = node.outputs[0]
+        if dtype_of(output) not in FLOATS:
+            return None
+        bindings = _match(self.pattern, output, dtype_of(output), {})
+        if bindings is None:
+            return None
+        result = _build(self.result, bindings)
+        return [result] if output.type.is_super(result.type) else None
+
+
+def _match(pattern: Pattern, variable: Variable, dtype: str, bindings: Bindings) -> Bindings | None:
+    """`bindings` and what the variables of `pattern` stand for in `variable`; None if it does not match."""
+    if dtype_of(variable) != dtype:
+        return None
+    if isinstance(pattern, str):
+        known = bindings.get(pattern, variable)
+        return {**bindings, pattern: variable} if known is variable else None
+    if not isinstance(pattern, tuple):
+        return bindings if scalar_value(variable) == pattern else None
+    operands = operands_of(variable, pattern[0])
+    if operands is None:
+        return None
+    orders = [operands, operands[::-1]] if pattern[0] in COMMUTATIVE else [operands]
+    for order in orders:
+        found = _match_all(pattern[1:], order, dtype, bindings)
+        if found is not None:
+            return found
+    return None
+
+
+def _match_all(
+    patterns: Sequence[Pattern], variables: Sequence[Variable], dtype: str, bindings: Bindings
+) -> Bindings | None:
+    for pattern, variable in zip(patterns, variables, strict=True):
+        found = _match(pattern, variable, dtype, bindings)
+        if found is None:
+            return None
+        bindings = found
+    return bindings
+
+
+def _build(pattern: Pattern, bindings: Bindings) -> Variable:
+    if isinstance(pattern, str):
+        return bindings[pattern]
+    assert isinstance(pattern, tuple)
+    arguments = [a if isinstance(a, int | float) else _build(a, bindings) for a in pattern[1:]]
+    return apply_scalar(pattern[0], *arguments)
+
+
+def apply_scalar(op: ScalarOp, *inputs: Any) -> Variable:
+    """`op` of tensors and numbers, element by element."""
+    return elemwise(op).make_node(*inputs).outputs[0]
+
+
+def scalar_op_of(node: Apply) -> ScalarOp:
+    """The scalar Op that `node`, an Elemwise, applies."""
+    return cast(Elemwise, node.op).scalar_op
+
+
+def operands_of(variable: Variable, op: ScalarOp) -> Sequence[Variable] | None:
+    """The arguments of which `variable` is `op`, element by element; None if something else computes it."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise) or node.op.scalar_op != op:
+        return None
+    return node.inputs
+
+
+def scalar_value(variable: Variable) -> Any:
+    """The number that `variable`, a constant of one element, holds; None if it is anything else."""
+    if not isinstance(variable, Constant) or variable.data.size != 1:
+        return None
+    return variable.data.item()
+
+
+def dtype_of(variable: Variable) -> str:
+    """The dtype of a tensor."""
+    return tensor_type_of(variable).dtype
+
+
+def tensor_type_of(variable: Variable) -> TensorType:
+    """The type of a tensor."""
+    return cast(TensorType, variable.type)

@@ -1,0 +1,221 @@
+"""Rewriters: of one node, and of a whole graph.
+
+What a rewriter does depends on the structure of the graph alone: nodes are visited in topological order, never in an
+order that hashing or object identity decides.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from engine.graph.apply import Apply
+from engine.graph.features import Feature, register_feature_callback
+from engine.graph.fgraph import FunctionGraph, Output
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.rewriting.report import RewriteReport
+
+Tracked = Op | type[Op]
+Replacements = Sequence[Variable] | Literal[False] | None
+Transform = Callable[[FunctionGraph, Apply], Replacements]
+
+LOOK_BEHIND = 3
+"""How many nodes downstream of a change are looked at again: one less than the deepest pattern of a rewrite."""
+
+
+class NodeRewriter:
+    """A rewrite of one node: `transform` gives what to use instead of its outputs, or None (or False)."""
+
+    name: str = ""
+
+    def tracks(self) -> Sequence[Tracked] | None:
+        """The Ops (or classes of Ops) whose nodes may be rewritten; None for all."""
+        return None
+
+    def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
+        """The variables to use instead of the outputs of `node`; None or False leaves it as it is."""
+        raise NotImplementedError(f"{type(self).__name__} must implement transform()")
+
+
+class FromFunctionNodeRewriter(NodeRewriter):
+    """The rewrite of a node that a function implements."""
+
+    def __init__(self, function: Transform, tracks: Sequence[Tracked] | None) -> None:
+        self.function = function
+        self.name = function.__name__
+        self.__doc__ = function.__doc__
+        self._tracks = tracks
+
+    def tracks(self) -> Sequence[Tracked] | None:
+        return self._tracks
+
+    def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
+        return self.function(fgraph, node)
+
+
+def node_rewriter(tracks: Sequence[Tracked] | None) -> Callable[[Transform], FromFunctionNodeRewriter]:
+    """Make a function of (fgraph, node) a rewriter of the nodes of `tracks` (Ops or classes of Ops; None: all)."""
+    return lambda function: FromFunctionNodeRewriter(function, tracks)
+
+
+class GraphRewriter:
+    """A rewrite of a whole graph, in place."""
+
+    name: str = ""
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        """Rewrite `fgraph`; count what was done in `report`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement apply()")
+
+    def rewrite(self, fgraph: FunctionGraph) -> RewriteReport:
+        """Rewrite `fgraph`; what was done."""
+        report = RewriteReport()
+        with report.timed(self.name or type(self).__name__):
+            self.apply(fgraph, report)
+        return report
+
+
+class SequentialGraphRewriter(GraphRewriter):
+    """Rewriters of graphs, one after the other, each timed under its own name."""
+
+    def __init__(self, *rewriters: GraphRewriter, name: str = "sequence") -> None:
+        self.rewriters = rewriters
+        self.name = name
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        for rewriter in self.rewriters:
+            with report.timed(rewriter.name):
+                rewriter.apply(fgraph, report)
+
+
+class EquilibriumGraphRewriter(GraphRewriter):
+    """Applies rewrites of nodes until none applies any more.
+
+    Each round goes through the graph once, from inputs to outputs, and looks only at nodes that are new or whose
+    surroundings changed. It stops, with a RuntimeWarning, after `max_use_ratio` applications a node: then two
+    rewrites undo each other.
+    """
+
+    def __init__(
+        self, rewriters: Sequence[NodeRewriter], name: str = "equilibrium", max_use_ratio: int = 20
+    ) -> None:
+        self.rewriters = tuple(rewriters)
+        self.name = name
+        self.max_use_ratio = max_use_ratio
+        self._found: dict[Op, tuple[NodeRewriter, ...]] = {}
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        affected = _Affected()
+        fgraph.attach_feature(affected)
+        remaining = self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
+        try:
+            while affected.nodes and remaining > 0:
+                remaining = self._round(fgraph, affected, report, remaining)
+        finally:
+            fgraph.remove_feature(affected)
+        if remaining <= 0:
+            warnings.warn(
+                f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications a node; two of its "
+                f"rewrites undo each other. Applied: {report.applied}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def _round(
+        self, fgraph: FunctionGraph, affected: _Affected, report: RewriteReport, remaining: int
+    ) -> int:
+        """Go through the graph once; how many applications are still allowed."""
+        for visited in fgraph.toposort():
+            if visited not in affected.nodes:
+                continue
+            queue = deque([visited])
+            while queue and remaining > 0:
+                node = queue.popleft()
+                affected.nodes.discard(node)
+                if node in fgraph.apply_nodes and self._rewrite_node(fgraph, node, report):
+                    remaining -= 1
+                    queue.extend(affected.take_new())
+        affected.nodes = {node for node in affected.nodes if node in fgraph.apply_nodes}
+        return remaining
+
+    def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
+        """Apply the first rewrite that changes `node`; whether one did."""
+        for rewriter in self.rewriters_of(node.op):
+            replacements = rewriter.transform(fgraph, node)
+            if replacements and replace_outputs(fgraph, node, replacements, rewriter.name):
+                report.count(rewriter.name)
+                return True
+        return False
+
+    def rewriters_of(self, op: Op) -> tuple[NodeRewriter, ...]:
+        """The rewrites that may apply to nodes of `op`, in the order they are tried."""
+        found = self._found.get(op)
+        if found is None:
+            found = self._found[op] = tuple(
+                rewriter for rewriter in self.rewriters if _is_tracked(rewriter, op)
+            )
+        return found
+
+
+def replace_outputs(
+    fgraph: FunctionGraph, node: Apply, replacements: Sequence[Variable], reason: str
+) -> bool:
+    """Use `replacements` instead of the outputs of `node`; whether that changes anything.
+
+    Refuses (ValueError, TypeError) another number of replacements, or a replacement of another type.
+    """
+    if len(replacements) != len(node.outputs):
+        raise ValueError(
+            f"Rewriting {node} by {reason}: {len(node.outputs)} outputs need {len(node.outputs)} replacements, "
+            f"{len(replacements)} came"
+        )
+    pairs = [(old, new) for old, new in zip(node.outputs, replacements, strict=True) if new is not old]
+    fgraph.replace_all(pairs, reason)
+    return bool(pairs)
+
+
+def _is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
+    tracked = rewriter.tracks()
+    return tracked is None or any(
+        isinstance(op, item) if isinstance(item, type) else item == op for item in tracked
+    )
+
+
+class _Affected(Feature):
+    """The nodes whose surroundings changed since they were looked at, and those imported since `take_new`."""
+
+    def __init__(self) -> None:
+        self.nodes: set[Apply] = set()
+        self.new: list[Apply] = []
+
+    @register_feature_callback
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        self.nodes.update(fgraph.apply_nodes)
+
+    @register_feature_callback
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
+        self.nodes.add(node)
+        self.new.append(node)
+
+    @register_feature_callback
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply, index: int, old: Variable, new: Variable, reason: str | None
+    ) -> None:
+        level = [node]
+        for _ in range(LOOK_BEHIND):
+            level = [changed for changed in level if not isinstance(changed.op, Output)]
+            self.nodes.update(level)
+            level = [
+                client
+                for changed in level
+                for output in changed.outputs
+                for client, _ in fgraph.clients[output]
+            ]
+
+    def take_new(self) -> list[Apply]:
+        """The nodes imported since this was last asked, each after those it needs."""
+        new, self.new = self.new, []
+        return new
