@@ -39,7 +39,7 @@ def problems_reported(store: LocalStore) -> Iterator[None]:
     """End the command with a message and code 1 on an index that is damaged or a disk that refuses."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         damage = "is damaged" if is_damage(error) else "cannot be used"
         fail(f"the index {store.layout.index} {damage}: {error}")
     except (OSError, StoreError) as error:

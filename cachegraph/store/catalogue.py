@@ -13,6 +13,7 @@ from sqlalchemy import Select
 from cachegraph.key import LEVELS
 from cachegraph.store import schema
 from cachegraph.store.database import Database
+from cachegraph.store.failures import IndexDamaged
 
 PAYLOAD = ""
 
@@ -91,7 +92,10 @@ class Catalogue:
         references: Sequence[Reference],
         may_publish: Callable[[], bool],
     ) -> bool:
-        """Put an entry with all that belongs to it in one transaction, unless `may_publish`, asked within it, says no."""
+        """Put an entry with all that belongs to it in one transaction, unless `may_publish`, asked within it, says no.
+
+        It is read back before it is committed: SQLite can follow a damaged chain of pages without noticing.
+        """
         with self._database.writing() as connection:
             if not may_publish():
                 return False
@@ -103,6 +107,8 @@ class Catalogue:
             if references:
                 rows = [_reference_row(entry_id, reference) for reference in references]
                 connection.execute(schema.INSERT_REFERENCE, rows)
+            if connection.execute(schema.SELECT_RECORD, {"key": entry.digest}).scalar() != record:
+                raise IndexDamaged(f"storing {entry.hex}: the index returned something else than was written")
         return True
 
     def scan(self) -> list[Entry]:

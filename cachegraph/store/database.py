@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from cachegraph.store.connections import open_for_reading, open_for_writing
-from cachegraph.store.failures import is_damage, is_moved, sqlite_code
+from cachegraph.store.failures import IndexDamaged, is_damage, is_moved, sqlite_code
 from cachegraph.store.paths import DAMAGED_SUFFIX, unique_name
 
 if TYPE_CHECKING:
     import sqlalchemy
 
 _FORK_WAIT = 15.0
+_CHECKED_SIZE = 10**9  # bytes; about a second
 _COMPANIONS = ("", "-wal", "-shm")
 
 Identity = tuple[int, int]
@@ -42,27 +43,32 @@ class Database:
         self._opening = threading.Lock()
         self._paused: list[threading.Lock] = []
         self._damaged: Identity | None = None
+        self._doubted: Identity | None = None
 
     def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
-        """Return the first row, or None; through sqlite3 alone. An index that was replaced meanwhile is opened again.
+        """Return the first row, or None; through sqlite3 alone.
 
-        Raises sqlite3.Error and OSError.
+        What it returns may be old when the index was replaced meanwhile: ask `renew`. Raises sqlite3.Error and OSError.
         """
         reader = self._reader()
         if reader is None:
             return None
-        row = None
         try:
-            row = reader.select_one(statement, parameters)
-        except sqlite3.Error as error:
-            if not self._is_stale(reader):
-                self._remember_damage(error, reader)
-                raise
-        if row is not None or not self._is_stale(reader):
-            return row
+            return reader.select_one(statement, parameters)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if self._is_stale(reader):
+                return None
+            if is_damage(error):
+                self._damaged = reader.identity
+            raise
+
+    def renew(self) -> bool:
+        """Return whether there is something newer to read than `select_one` has read: the index was replaced."""
+        reader: _Reader | None = getattr(self._here, "reader", None)
+        if reader is None or not self._is_stale(reader):
+            return False
         self._here.reader = None
-        reader = self._reader()
-        return None if reader is None else reader.select_one(statement, parameters)
+        return True
 
     @contextmanager
     def reading(self) -> Iterator[sqlalchemy.Connection]:
@@ -83,10 +89,18 @@ class Database:
         with self._writing:
             try:
                 with _plain_errors(), self._current_writer().database.begin() as connection:
+                    self._check_if_doubted(connection)
                     yield connection
             except BaseException:
                 self._close_writer()
                 raise
+
+    def doubt(self) -> None:
+        """Have the index checked before it is next written to: a reader met a row that is not what was written.
+
+        SQLite can take a page of one row for one of another, and would spread that with every write.
+        """
+        self._doubted = identity(self.path)
 
     def heals(self, error: BaseException) -> bool:
         """Return whether writing again may go well after `error`: a damaged index is set aside, a moved one forgotten."""
@@ -121,10 +135,6 @@ class Database:
         """A fork closed it, or the index it reads was replaced or deleted."""
         return reader.closed or reader.identity != identity(self.path)
 
-    def _remember_damage(self, error: sqlite3.Error, reader: _Reader) -> None:
-        if is_damage(error):
-            self._damaged = reader.identity
-
     def _open_existing(self) -> sqlite3.Connection:
         connection = open_for_reading(self.path)
         if connection is None:
@@ -146,6 +156,14 @@ class Database:
         _close_connections_before_forks(self)
         self._writer = _Writer(self.path)
         return self._writer
+
+    def _check_if_doubted(self, connection: sqlalchemy.Connection) -> None:
+        doubted, self._doubted = self._doubted, None
+        if doubted is None or doubted != identity(self.path) or os.stat(self.path).st_size > _CHECKED_SIZE:
+            return
+        (found,) = connection.exec_driver_sql("PRAGMA quick_check(1)").one()
+        if found != "ok":
+            raise IndexDamaged(f"checking the index {self.path}: {found}")
 
     def _refuses_writes_without_cause(self, error: BaseException) -> bool:
         """A damaged header can make an index look as if a newer SQLite had written it, which makes it read-only."""

@@ -5,26 +5,33 @@ from __future__ import annotations
 import errno
 import sqlite3
 
-_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT})
+_DAMAGE_CODES = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT}
+)
 _DAMAGE_EXTENDED_CODES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
-_DAMAGE_MESSAGES = ("no such ", "has no column", "already exists", "Could not decode", "malformed")
 _READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 _READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
+class IndexDamaged(sqlite3.DatabaseError):
+    """The index does not hold what was just written, or fails its check, without SQLite having noticed."""
+
+
 def is_damage(error: BaseException) -> bool:
     """Return whether the index, and not the access to it, is at fault: it is then set aside and begun anew.
 
-    The statements are fixed, so a table or column that is not there was damaged away.
+    The statements are fixed, so one that SQLite finds fault with (SQLITE_ERROR) met a schema that was damaged.
     """
+    if isinstance(error, UnicodeDecodeError):  # SQLite quoted a damaged schema in its message
+        return True
     if not isinstance(error, sqlite3.Error):
         return False
     extended = sqlite_code(error)
     if extended & 0xFF in _DAMAGE_CODES or extended in _DAMAGE_EXTENDED_CODES:
         return True
-    return isinstance(error, sqlite3.DataError) or any(text in str(error) for text in _DAMAGE_MESSAGES)
+    return isinstance(error, IndexDamaged | sqlite3.DataError) or "Could not decode" in str(error)
 
 
 def is_moved(error: BaseException) -> bool:

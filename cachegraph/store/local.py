@@ -18,7 +18,7 @@ from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import miss_reason
 from cachegraph.store.index import add_counts, select_record
 from cachegraph.store.paths import Layout
-from cachegraph.store.record import decode
+from cachegraph.store.record import Record, decode
 
 if TYPE_CHECKING:
     from cachegraph.store.catalogue import Catalogue, Entry
@@ -35,10 +35,9 @@ class LocalStore:
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises. Takes no lock and writes nothing."""
         try:
-            content = select_record(self.database, key.digest)
-            if content is None:
-                return Miss("never-seen", "the index has no such key")
-            record = decode(content, key)
+            record = self._record(key)
+            if isinstance(record, Miss) and self.database.renew():
+                record = self._record(key)
             if isinstance(record, Miss):
                 return record
             if record.payload_blob is None:
@@ -51,6 +50,15 @@ class LocalStore:
         if payload is None:
             return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
         return Hit(payload, record.blobs, record.seconds)
+
+    def _record(self, key: CacheKey) -> Record | Miss:
+        content = select_record(self.database, key.digest)
+        if content is None:
+            return Miss("never-seen", "the index has no such key")
+        record = decode(content, key)
+        if isinstance(record, Miss) and record.reason == "damaged":
+            self.database.doubt()
+        return record
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; a damaged index is set aside first.

@@ -91,6 +91,11 @@ SELECT_ENTRY_ID = select(entry.c.id).where(entry.c.digest == bindparam("digest")
 
 _new_record = insert(record)
 UPSERT_RECORD = _new_record.on_conflict_do_update(set_={"content": _new_record.excluded.content})
+SELECT_RECORD = (
+    select(record.c.content)
+    .join(entry, entry.c.id == record.c.entry_id)
+    .where(entry.c.digest == bindparam("key"))
+)
 _new_encoding = insert(encoding)
 UPSERT_ENCODING = _new_encoding.on_conflict_do_update(set_={"content": _new_encoding.excluded.content})
 

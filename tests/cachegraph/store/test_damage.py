@@ -1,0 +1,335 @@
+"""A damaged store: never an exception, never wrong bytes, and the next store heals it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cachegraph.cache import Artifact, Cache, Hit, Miss
+from cachegraph.key import CacheKey
+from cachegraph.settings import Settings
+from cachegraph.store.local import LocalStore
+
+Key = Callable[..., CacheKey]
+Damage = Callable[[bytearray], None]
+
+SIZES = {"empty": 0, "small": 100, "inline": 20_000, "limit": 64 * 1024, "blob": 150_000}
+PAGE = 4096
+
+
+def artifact(name: str) -> Artifact:
+    content = random.Random(name).randbytes(SIZES[name])
+    return Artifact(content, {"graph": content[::2]}, {"rewrite": 0.5, "compile": 1.5}, name)
+
+
+KEYS = {name: CacheKey.build("kernel", {"graph": name.encode()}) for name in SIZES}
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two copies of one store: all in the index file, and part of it still in the write-ahead log."""
+    origin = tmp_path_factory.mktemp("sound") / "origin"
+    store = LocalStore(origin)
+    for name, key in KEYS.items():
+        store.put(key, artifact(name))
+    logged = Path(shutil.copytree(origin, origin.parent / "logged"))
+    store.close()
+    assert (logged / "v1" / "index.sqlite-wal").stat().st_size > 0
+    assert not (origin / "v1" / "index.sqlite-wal").exists()
+    return {"checkpointed": origin, "logged": logged}
+
+
+class Damaged:
+    """A copy of a sound store, to damage and to use."""
+
+    def __init__(self, sound: Path, directory: Path) -> None:
+        self.directory = directory
+        shutil.copytree(sound, directory)
+
+    def damage(self, name: str, how: Damage) -> None:
+        path = self.directory / "v1" / name
+        content = bytearray(path.read_bytes())
+        how(content)
+        path.write_bytes(content)
+
+    def is_never_wrong_and_heals(self) -> list[str]:
+        """Use the store as a process would; return the outcomes of the first look."""
+        cache = Cache(Settings(self.directory, "readwrite", "compile"))
+        outcomes = []
+        for name, key in KEYS.items():
+            found = cache.lookup(key)
+            assert_right(cache, name, found)
+            outcomes.append(found.reason if isinstance(found, Miss) else "hit")
+            if isinstance(found, Miss) or not blobs_are_there(cache, found):
+                assert cache.store(key, artifact(name)), (name, found)
+                again = cache.lookup(key)
+                assert isinstance(again, Hit), (name, found, again)
+                assert_right(cache, name, again)
+                assert blobs_are_there(cache, again)
+        cache.flush()
+        cache._store.close()
+        shutil.rmtree(self.directory)
+        return outcomes
+
+
+def assert_right(cache: Cache, name: str, found: Hit | Miss) -> None:
+    if isinstance(found, Miss):
+        assert found.reason in ("never-seen", "damaged", "unreadable", "foreign-format")
+        return
+    expected = artifact(name)
+    assert found.payload == expected.payload
+    assert found.seconds == expected.seconds
+    assert list(found.blobs) == ["graph"]
+    assert cache.read_blob(found.blobs["graph"]) in (None, expected.blobs["graph"])
+
+
+def blobs_are_there(cache: Cache, hit: Hit) -> bool:
+    return all(cache.read_blob(digest) is not None for digest in hit.blobs.values())
+
+
+@pytest.fixture
+def damaged(sound: dict[str, Path], tmp_path: Path) -> Callable[[str], Damaged]:
+    count = iter(range(1_000_000))
+
+    def copy(which: str) -> Damaged:
+        return Damaged(sound[which], tmp_path / str(next(count)))
+
+    return copy
+
+
+def flip(bit: int) -> Damage:
+    def how(content: bytearray) -> None:
+        content[bit // 8] ^= 1 << bit % 8
+
+    return how
+
+
+def cut(length: int) -> Damage:
+    def how(content: bytearray) -> None:
+        del content[length:]
+
+    return how
+
+
+def fill(begin: int, length: int, byte: int) -> Damage:
+    def how(content: bytearray) -> None:
+        content[begin : begin + length] = bytes((byte,)) * len(content[begin : begin + length])
+
+    return how
+
+
+def size_of(sound: dict[str, Path], which: str, name: str) -> int:
+    return (sound[which] / "v1" / name).stat().st_size
+
+
+def header_bits() -> list[int]:
+    """One bit of each byte of the file header, of the schema's first rows, and all bits of the version bytes."""
+    return (
+        [8 * byte + byte % 8 for byte in range(120)]
+        + list(range(18 * 8, 20 * 8))
+        + list(range(60 * 8, 64 * 8))
+    )
+
+
+def test_an_undamaged_copy_hits_everywhere(damaged: Callable[[str], Damaged]) -> None:
+    for which in ("checkpointed", "logged"):
+        assert damaged(which).is_never_wrong_and_heals() == ["hit"] * len(KEYS)
+
+
+def test_flips_in_the_header_of_the_index(damaged: Callable[[str], Damaged]) -> None:
+    outcomes = []
+    for bit in header_bits():
+        store = damaged("checkpointed")
+        store.damage("index.sqlite", flip(bit))
+        outcomes += store.is_never_wrong_and_heals()
+    assert set(outcomes) > {"hit", "damaged"}
+
+
+@pytest.mark.parametrize("which", ["checkpointed", "logged"])
+def test_flips_at_the_head_of_every_page(
+    which: str, sound: dict[str, Path], damaged: Callable[[str], Damaged]
+) -> None:
+    name = "index.sqlite" if which == "checkpointed" else "index.sqlite-wal"
+    first, step = (0, PAGE) if which == "checkpointed" else (32 + 24, PAGE + 24)
+    for number, begin in enumerate(range(first, size_of(sound, which, name), step)):
+        store = damaged(which)
+        store.damage(name, flip(8 * (begin + number % 12) + number % 8))
+        store.is_never_wrong_and_heals()
+
+
+def random_flips(count: int, seed: int, sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
+    choose = random.Random(seed)
+    for _ in range(count):
+        which, name = choose.choice([("checkpointed", "index.sqlite"), ("logged", "index.sqlite-wal")])
+        store = damaged(which)
+        for _ in range(choose.choice([1, 1, 1, 8])):
+            store.damage(name, flip(choose.randrange(8 * size_of(sound, which, name))))
+        store.is_never_wrong_and_heals()
+
+
+def test_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
+    random_flips(40, 1, sound, damaged)
+
+
+@pytest.mark.slow
+def test_many_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
+    random_flips(1500, 2, sound, damaged)
+
+
+def test_truncation_at_every_class_of_offset(
+    sound: dict[str, Path], damaged: Callable[[str], Damaged]
+) -> None:
+    for which, name in (
+        ("checkpointed", "index.sqlite"),
+        ("logged", "index.sqlite-wal"),
+        ("logged", "index.sqlite"),
+    ):
+        size = size_of(sound, which, name)
+        lengths = {0, 1, 15, 16, 31, 99, 100, 101, 512, size - 1, size - PAGE, size - PAGE - 1, size // 2}
+        for length in sorted(length for length in lengths if 0 <= length < size):
+            store = damaged(which)
+            store.damage(name, cut(length))
+            store.is_never_wrong_and_heals()
+
+
+@pytest.mark.parametrize("byte", [0x00, 0xFF])
+def test_pages_that_hold_one_byte_only(
+    byte: int, sound: dict[str, Path], damaged: Callable[[str], Damaged]
+) -> None:
+    for begin in range(0, size_of(sound, "checkpointed", "index.sqlite"), 3 * PAGE):
+        store = damaged("checkpointed")
+        store.damage("index.sqlite", fill(begin, PAGE, byte))
+        store.is_never_wrong_and_heals()
+
+
+def test_swapped_pages(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
+    pages = size_of(sound, "checkpointed", "index.sqlite") // PAGE
+    choose = random.Random(3)
+    for _ in range(15):
+        one, other = (PAGE * choose.randrange(pages) for _ in range(2))
+
+        def swap(content: bytearray, one: int = one, other: int = other) -> None:
+            first = content[one : one + PAGE]
+            content[one : one + PAGE] = content[other : other + PAGE]
+            content[other : other + PAGE] = first
+
+        store = damaged("checkpointed")
+        store.damage("index.sqlite", swap)
+        store.is_never_wrong_and_heals()
+
+
+def test_damaged_blobs(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
+    root = sound["checkpointed"] / "v1"
+    for path in sorted(path for path in root.glob("blobs/*/*")):
+        for how in (flip(7), flip(max(0, 8 * path.stat().st_size - 1)), cut(path.stat().st_size // 2)):
+            if path.stat().st_size:
+                store = damaged("checkpointed")
+                store.damage(str(path.relative_to(root)), how)
+                store.is_never_wrong_and_heals()
+
+
+def test_a_missing_payload_blob_is_damage(damaged: Callable[[str], Damaged]) -> None:
+    store = damaged("checkpointed")
+    shutil.rmtree(store.directory / "v1" / "blobs")
+    assert store.is_never_wrong_and_heals() == ["hit", "hit", "hit", "hit", "damaged"]
+
+
+@pytest.mark.parametrize("content", [b"not a database" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_file_that_is_no_database_is_set_aside(content: bytes, cache_directory: Path) -> None:
+    root = cache_directory / "v1"
+    root.mkdir(parents=True)
+    (root / "index.sqlite").write_bytes(content)
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    found = cache.lookup(KEYS["small"])
+    assert isinstance(found, Miss)
+    assert found.reason == "damaged"
+    assert (root / "index.sqlite").read_bytes() == content
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert isinstance(cache.lookup(KEYS["small"]), Hit)
+    (aside,) = root.glob("index.sqlite.damaged-*")
+    assert aside.read_bytes() == content
+    cache._store.close()
+
+
+def test_someone_elses_database_is_set_aside(cache_directory: Path) -> None:
+    import sqlite3
+
+    root = cache_directory / "v1"
+    root.mkdir(parents=True)
+    other = sqlite3.connect(root / "index.sqlite")
+    other.executescript("CREATE TABLE entry (surprise); PRAGMA user_version = 7;")
+    other.close()
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    assert isinstance(cache.lookup(KEYS["small"]), Miss)
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert isinstance(cache.lookup(KEYS["small"]), Hit)
+    assert len(list(root.glob("index.sqlite.damaged-*"))) == 1
+    cache._store.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_a_file_too_short_for_a_header_becomes_an_index(content: bytes, cache_directory: Path) -> None:
+    root = cache_directory / "v1"
+    root.mkdir(parents=True)
+    (root / "index.sqlite").write_bytes(content)
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    found = cache.lookup(KEYS["small"])
+    assert isinstance(found, Miss)
+    assert found.reason == "never-seen"
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert isinstance(cache.lookup(KEYS["small"]), Hit)
+    assert list(root.glob("*.damaged-*")) == []
+    cache._store.close()
+
+
+def test_damage_that_only_readers_meet_is_healed_by_the_next_store(damaged: Callable[[str], Damaged]) -> None:
+    store = damaged("checkpointed")
+    cache = Cache(Settings(store.directory, "readwrite", "compile"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
+    cache._store.close()
+
+    def overwrite(content: bytearray) -> None:
+        content[100:200] = b"\xff" * 100  # the root of the schema
+
+    store.damage("index.sqlite", overwrite)
+    found = cache.lookup(KEYS["inline"])
+    assert isinstance(found, Miss)
+    assert found.reason == "damaged"
+    assert cache.store(KEYS["inline"], artifact("inline"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
+    cache._store.close()
+
+
+@pytest.mark.parametrize("after", ["a hit", "a store"])
+def test_a_store_deleted_while_open_is_begun_anew(after: str, cache_directory: Path) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    assert cache.store(KEYS["blob"], artifact("blob"))
+    if after == "a hit":
+        assert isinstance(cache.lookup(KEYS["blob"]), Hit)
+    shutil.rmtree(cache_directory)
+    assert isinstance(cache.lookup(KEYS["blob"]), Miss)
+    assert isinstance(cache.lookup(KEYS["small"]), Miss)
+    assert cache.store(KEYS["blob"], artifact("blob"))
+    assert isinstance(cache.lookup(KEYS["blob"]), Hit)
+    another = Cache(Settings(cache_directory, "readonly", "compile"))
+    assert isinstance(another.lookup(KEYS["blob"]), Hit)
+    cache._store.close()
+    another._store.close()
+
+
+def test_an_index_replaced_while_open_is_opened_anew(cache_directory: Path, sound: dict[str, Path]) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    other = CacheKey.build("op", {"graph": b"other"})
+    assert cache.store(other, Artifact(b"other"))
+    assert isinstance(cache.lookup(other), Hit)
+    shutil.rmtree(cache_directory)
+    shutil.copytree(sound["checkpointed"], cache_directory)
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
+    assert isinstance(cache.lookup(other), Miss)
+    assert cache.store(other, Artifact(b"other"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
+    cache._store.close()
