@@ -1,0 +1,66 @@
+"""Pickling of what a cache entry carries besides its program, and loading it without trusting it.
+
+Loading resolves only classes of the packages that the caller names, and the few functions by which numpy rebuilds
+its arrays, scalars and dtypes. Anything else is refused before it is called.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+from cachegraph.errors import CachegraphError
+
+_NUMPY = frozenset(
+    (module, name)
+    for root in ("numpy.core", "numpy._core")
+    for module, name in (
+        (f"{root}.multiarray", "_reconstruct"),
+        (f"{root}.multiarray", "scalar"),
+        (f"{root}.numeric", "_frombuffer"),
+    )
+) | {("numpy", "ndarray"), ("numpy", "dtype")}
+_BUILTINS = frozenset(("builtins", name) for name in ("frozenset", "set", "slice", "complex", "range", "bytearray"))
+
+
+class UntrustedPickle(CachegraphError):
+    """A pickle names something that it may not load: `module` and `name`; `trusted` lists the packages it may use."""
+
+    def __init__(self, module: str, name: str, trusted: tuple[str, ...]) -> None:
+        super().__init__(module, name, trusted)
+        self.module = module
+        self.name = name
+        self.trusted = trusted
+
+    def __str__(self) -> str:
+        return (
+            f"loading a pickle: found {self.module}.{self.name}, where only classes of {', '.join(self.trusted)} "
+            "are loaded; treat the entry it came from as untrusted"
+        )
+
+
+def dumps(value: object) -> bytes:
+    """Return `value` pickled; raises what pickle raises for what cannot be."""
+    return pickle.dumps(value, protocol=5)
+
+
+def loads(content: bytes, trusted: Sequence[str]) -> Any:
+    """Return what `content` holds; raises UntrustedPickle if it names anything outside the packages `trusted`."""
+    return _Unpickler(io.BytesIO(content), tuple(trusted)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, trusted: tuple[str, ...]) -> None:
+        super().__init__(file)
+        self._trusted = trusted
+
+    def find_class(self, module: str, name: str) -> Any:
+        package = module.partition(".")[0]
+        # A dotted name could walk from a trusted module into whatever that module imported.
+        if (module, name) in _NUMPY | _BUILTINS or (package in self._trusted and "." not in name):
+            found = super().find_class(module, name)
+            if package not in self._trusted or getattr(found, "__module__", "").partition(".")[0] == package:
+                return found
+        raise UntrustedPickle(module, name, self._trusted)

@@ -1,0 +1,141 @@
+"""`Execution`: a program linked into this process, ready to be called with arrays.
+
+A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. What it does not take as
+it stands (a list, another dtype, a strided array) is converted by the input's type, and the call begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from engine.backend import instructions
+from engine.backend.machine import Machine, dtype_word, items_address
+from engine.backend.program import BoundArray, Program, Yield
+from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
+
+Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
+"""`convert(position, value)`: an array of just the dtype and rank that the input takes, or an error."""
+
+
+class _State:
+    """The registers and the scratch memory of one call at a time."""
+
+    __slots__ = ("address", "array", "registers", "scratch")
+
+    def __init__(self, template: np.ndarray[Any, Any], n_yields: int) -> None:
+        self.array = template.copy()
+        self.registers = memoryview(self.array)
+        self.address: int = self.array.ctypes.data
+        self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
+        self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
+
+
+class Execution:
+    """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
+
+    Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
+    dtypes than the program binds.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        addresses: Sequence[int],
+        data: Sequence[np.ndarray[Any, Any]],
+        convert: Convert,
+        name: str,
+    ) -> None:
+        code = np.frombuffer(program.code, dtype="<i8").astype(np.int64)
+        self.program = program
+        self.outputs = program.outputs
+        self.updates = program.updates
+        self.name = name
+        self._convert = convert
+        self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
+        instructions.check_code(code.tolist(), len(self._template))
+        self._code = code
+        self._code_address = code.ctypes.data
+        self._machine = machine.run
+        self._bound = [_bound_array(program, row, data) for row in program.bound]
+        self._fill_template(addresses)
+        self._allocations = [_allocations(site) for site in program.yields]
+        self._n_results = sum(len(site.arrays) for site in program.yields)
+        self._states: list[_State] = []
+
+    def _fill_template(self, addresses: Sequence[int]) -> None:
+        template = self._template
+        template[ARRAY_TYPE] = id(np.ndarray)
+        for dtype, register in DESCRIPTORS.items():
+            template[register] = dtype_word(np.dtype(dtype))
+        for row, array in zip(self.program.bound, self._bound, strict=True):
+            template[row.register] = array.ctypes.data
+        for use, address in zip(self.program.kernels[1:], addresses, strict=True):
+            template[use.register] = address
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results, in the program's numbering, for one value an input."""
+        try:
+            state = self._states.pop()
+        except IndexError:
+            state = _State(self._template, len(self._allocations))
+        try:
+            return self._run(items, state)
+        finally:
+            self._states.append(state)
+
+    def _run(self, items: tuple[Any, ...], state: _State) -> list[Any]:
+        machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
+        results: list[Any] = [None] * self._n_results
+        status = machine(items_address(items), address, code, 0)
+        if status == instructions.NOT_BOUND:
+            items = tuple([self._convert(position, value) for position, value in enumerate(items)])
+            status = machine(items_address(items), address, code, 0)
+        while status == instructions.YIELDED:
+            arrays = self._make(registers[1], state, results)
+            status = machine(items_address(arrays), address, code, registers[0])
+        if status != instructions.HALTED:
+            self._fail(status, registers.tolist(), items)
+        return results
+
+    def _make(self, number: int, state: _State, results: list[Any]) -> tuple[Any, ...]:
+        """Make the arrays and the scratch that the program stopped for."""
+        need, base, arrays = self._allocations[number]
+        registers = state.registers
+        if need >= 0:
+            scratch = state.scratch[number]
+            if scratch is None or scratch.nbytes < registers[need]:
+                scratch = state.scratch[number] = np.empty(registers[need], dtype=np.uint8)
+                registers[base] = scratch.ctypes.data
+        made = []
+        for result, dtype, dims in arrays:
+            results[result] = array = np.empty([registers[dim] for dim in dims], dtype)
+            made.append(array)
+        return tuple(made)
+
+    def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:
+        from engine.backend.failures import describe_failure
+
+        raise describe_failure(self.program, self.name, status, registers, items)
+
+
+def _allocations(site: Yield) -> tuple[int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:
+    return site.need, site.base, [(a.result, np.dtype(a.dtype), a.dims) for a in site.arrays]
+
+
+def _bound_array(program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """The array to bind: data that the caller has, or a constant of the program."""
+    if row.data is None:
+        size = int(np.prod(row.shape))
+        content = np.frombuffer(program.constants, np.dtype(row.dtype).newbyteorder("<"), size, row.offset)
+        return np.ascontiguousarray(content.astype(row.dtype))
+    array = np.ascontiguousarray(data[row.data])
+    if array.shape != row.shape or array.dtype != row.dtype:
+        raise ValueError(
+            f"Binding data {row.data} of a program: {row.dtype} of shape {row.shape} is due, "
+            f"{array.dtype} of shape {array.shape} was given"
+        )
+    return array

@@ -1,0 +1,106 @@
+"""What to say when a program stops: the machine's status and registers, as the error that numpy would raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engine.backend import loops
+from engine.backend.program import Program, Site
+from engine.backend.registers import DETAILS
+
+Registers = Sequence[int]
+Items = tuple[Any, ...]
+
+
+def describe_failure(program: Program, name: str, status: int, registers: Registers, items: Items) -> Exception:
+    """The exception for a program that stopped with `status`; `items` are the values it was called with."""
+    site = next((site for site in program.sites if site.pc == registers[0]), None)
+    if site is None:
+        return RuntimeError(f"Calling {name}: the machine stopped with status {status} at word {registers[0]}")
+    return _DESCRIPTIONS[site.kind](name, site, registers, items)
+
+
+def _broadcast(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    """The rule is PyTensor's: only a length that is 1 in the type broadcasts, so that gradients are right."""
+    position, dim = site.about
+    found, other = registers[3], registers[2]
+    hint = ""
+    if 1 in (found, other):
+        hint = (
+            " Runtime broadcasting not allowed: a length of 1 broadcasts only if the type says so"
+            " (shape=(1, ...) where the variable is made, or dimshuffle)."
+        )
+    return ValueError(
+        f"Calling {name}: {site.op}: input {position} has length {found} along dim {dim}, "
+        f"where another input has length {other}.{hint}"
+    )
+
+
+def _input_shape(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    position, dim = map(int, site.about)
+    shape = getattr(items[position], "shape", "unknown")
+    due = registers[3] if registers[2] == shape[dim] else registers[2]
+    return TypeError(
+        f"Calling {name}: argument {position} must have length {due} along dim {dim}, but an array of shape "
+        f"{shape} came"
+    )
+
+
+def _dropped_dim(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    length = registers[2] if registers[2] != 1 else registers[3]
+    return ValueError(f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1")
+
+
+def _reshape(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: the elements do not fill the new shape: "
+        f"{registers[2]} and {registers[3]} do not fit each other"
+    )
+
+
+def _negative(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    return ValueError(f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative")
+
+
+def _dot(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: shapes do not match: the dims that are summed over have lengths "
+        f"{registers[2]} and {registers[3]}"
+    )
+
+
+def _rows(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: {site.about[0]}: found lengths {registers[2]} and {registers[3]}"
+    )
+
+
+def _kernel(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+    status, details = registers[1], registers[DETAILS : DETAILS + 3]
+    if status == loops.INDEX_OUT_OF_RANGE:
+        position, index, size = details
+        return IndexError(
+            f"Calling {name}: {site.op}: index {index}, at position {position} of the indices, is out of bounds "
+            f"for axis 0 with size {size}"
+        )
+    if status == loops.NEGATIVE_POWER:
+        return ValueError(f"Calling {name}: {site.op}: Integers to negative integer powers are not allowed.")
+    if status == loops.EMPTY_REDUCTION:
+        return ValueError(
+            f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
+        )
+    return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
+
+
+_DESCRIPTIONS: dict[str, Callable[[str, Site, Registers, Items], Exception]] = {
+    "broadcast": _broadcast,
+    "input-shape": _input_shape,
+    "dropped-dim": _dropped_dim,
+    "reshape": _reshape,
+    "negative": _negative,
+    "dot": _dot,
+    "rows": _rows,
+    "kernel": _kernel,
+}
+

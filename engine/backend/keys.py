@@ -1,0 +1,50 @@
+"""The key of a kernel: what it computes, what compiles it, and for which machines."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.key import CacheKey
+from cachegraph.toolchain import source_digest, toolchain
+from engine.backend.container import ABI
+from engine.backend.target import compiled_levels, process_triple
+
+KERNEL_VERSION = 1
+
+
+def kernel_key(encoding: bytes) -> CacheKey:
+    """The key of the kernel with this canonical encoding."""
+    parts = {
+        "scheme": encode(("kernel", KERNEL_VERSION)),
+        "kernel": encoding,
+        "code": _code(),
+        "toolchain": encode_toolchain(),
+        "target": _target(),
+    }
+    return CacheKey.build("kernel", parts)
+
+
+def machine_key() -> CacheKey:
+    """The key of the machine that runs programs in this process: its source follows from Python and numpy."""
+    from engine.backend.machine_source import machine_source
+
+    return kernel_key(encode(("machine", machine_source())))
+
+
+@cache
+def encode_toolchain() -> bytes:
+    """The canonical encoding of the releases of what compiles."""
+    return encode(toolchain())
+
+
+@cache
+def _code() -> bytes:
+    return source_digest(Path(os.path.dirname(os.path.abspath(__file__))))
+
+
+@cache
+def _target() -> bytes:
+    return encode((process_triple(), compiled_levels(), ABI))

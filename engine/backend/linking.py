@@ -1,0 +1,108 @@
+"""The kernels of a program: found in the cache or compiled, then linked into this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from cachegraph.errors import CacheMissError
+from cachegraph.key import CacheKey
+from cachegraph.store.entry import Artifact, Hit
+from engine.backend.load import Loader
+
+if TYPE_CHECKING:
+    from cachegraph.cache import Cache
+    from engine.backend.loops import Kernel
+
+
+@dataclass
+class KernelTally:
+    """What became of the kernels of one function: how many were found and not found, and what compiling cost."""
+
+    hits: int = 0
+    misses: int = 0
+    compiled: int = 0
+    seconds: float = 0.0
+    seconds_saved: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+
+
+def symbol_of(key: CacheKey) -> str:
+    """The symbol of the kernel stored under `key`: a digest of all that it is."""
+    return f"k_{key.hex}"
+
+
+def link(cache: Cache, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[int]:
+    """The addresses of the kernels stored under `keys`.
+
+    Raises LookupError if the cache has not all of them, and what the loader raises on one that it refuses.
+    """
+    found: dict[str, bytes] = {}
+    for key in dict.fromkeys(keys):
+        entry = cache.lookup(key)
+        if not isinstance(entry, Hit):
+            tally.misses += 1
+            raise LookupError(f"the program calls kernel {key.hex}, which is not in the cache ({entry.reason})")
+        tally.hits += 1
+        tally.seconds_saved += sum(entry.seconds.values())
+        found[symbol_of(key)] = entry.payload
+    addresses = loader.load_many(found)
+    return [addresses[symbol_of(key)] for key in keys]
+
+
+def build(cache: Cache, loader: Loader, kernels: Mapping[CacheKey, Kernel | None], tally: KernelTally) -> None:
+    """Link the kernels of a program that is being made, compiling and keeping those that the cache has not.
+
+    The kernel None is the machine itself. Raises CacheMissError where compiling is not allowed.
+    """
+    missing: dict[CacheKey, str] = {}
+    for key in kernels:
+        reason = _link_stored(cache, loader, key, tally)
+        if reason is not None:
+            missing[key] = reason
+    if missing and cache.settings.on_miss == "error":
+        key, reason = next(iter(missing.items()))
+        raise CacheMissError(key.level, key.hex, reason)
+    begin = perf_counter()
+    for key, artifact in _compiled({key: kernels[key] for key in missing}).items():
+        loader.load(artifact.payload, symbol_of(key))
+        cache.store(key, artifact)
+    tally.compiled += len(missing)
+    tally.seconds += perf_counter() - begin if missing else 0.0
+
+
+def _link_stored(cache: Cache, loader: Loader, key: CacheKey, tally: KernelTally) -> str | None:
+    """Link the stored kernel of `key`; why it could not be, or None."""
+    entry = cache.lookup(key)
+    reason: str | None = None if isinstance(entry, Hit) else entry.reason
+    if isinstance(entry, Hit):
+        try:
+            loader.load(entry.payload, symbol_of(key))
+        except Exception as error:  # whatever is wrong with a stored kernel, it can be compiled
+            reason = f"unreadable ({type(error).__name__}: {error})"
+    if reason is None:
+        tally.hits += 1
+        return None
+    tally.misses += 1
+    tally.reasons.append(reason)
+    return reason
+
+
+def _compiled(missing: Mapping[CacheKey, Kernel | None]) -> dict[CacheKey, Artifact]:
+    from engine.backend.container import pack_kernel
+    from engine.backend.machine import compile_machine
+    from engine.backend.numba.compile import compile_kernel
+    from engine.backend.target import process_triple
+
+    artifacts: dict[CacheKey, Artifact] = {}
+    for key, kernel in missing.items():
+        begin = perf_counter()
+        symbol = symbol_of(key)
+        if kernel is None:
+            content = compile_machine(symbol)
+        else:
+            content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
+        artifacts[key] = Artifact(content, seconds={"compile": perf_counter() - begin}, summary="" if kernel is None else kernel.summary)
+    return artifacts

@@ -1,0 +1,231 @@
+"""Lowering: from an optimized graph to the table of a program and the kernels that it calls.
+
+Every node is visited once, in topological order. Its rule works out the lengths of its outputs, and, if something
+needs their values, which kernel computes them. What only has its shape asked for is never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from engine.backend.kernels.elementwise import copy
+from engine.backend.table import Check, Table, Value
+from engine.errors import InconsistencyError, LoweringError
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Constant, Variable
+from engine.tensor.type import is_data
+
+Rule = Callable[["Lowering", Apply], None]
+ValueInputs = Callable[[Apply], Sequence[Variable]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpRule:
+    """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read.
+    Into loops that `reduce`, an elementwise computation that nothing else reads is pulled."""
+
+    lower: Rule
+    reads: ValueInputs = lambda node: node.inputs
+    reduces: bool = False
+
+
+@dataclass
+class Lowering:
+    """What is known of each variable while a graph is lowered."""
+
+    rules: Mapping[type[Op], OpRule]
+    inputs: Sequence[Variable]
+    outputs: Sequence[Variable]
+    bindable: Sequence[Constant]
+    """The data of the graph that was described in the key: bound when the program is loaded."""
+    table: Table = field(default_factory=Table)
+
+    def __post_init__(self) -> None:
+        self.nodes = io_toposort(self.inputs, self.outputs)
+        self.uses = _count_uses(self.nodes, self.outputs, self.rule)
+        self.dims: dict[Variable, tuple[int, ...]] = {}
+        self.values: dict[Variable, Value] = {}
+        self.scalars: dict[Variable, int] = {}
+        self.reduced = {
+            node.inputs[0] for node in self.nodes if self.rule(node).reduces and self.uses.get(node.inputs[0]) == 1
+        }
+        self.data: list[tuple[int, Constant, int]] = []
+        self.constants: list[tuple[int, Constant]] = []
+        self.input_registers: list[int] = []
+        self._roots: set[Variable] = set()
+        self._results = set(self.outputs)
+
+    def run(self) -> list[Value]:
+        """Lower every node; the results, in the order of `outputs`, each an array of its own."""
+        for position, variable in enumerate(self.inputs):
+            self._declare_input(position, variable)
+        for node in self.nodes:
+            self.rule(node).lower(self, node)
+        claimed: set[Value] = set()
+        return [self._result(variable, claimed) for variable in self.outputs]
+
+    def rule(self, node: Apply) -> OpRule:
+        """The rule for `node`; raises LoweringError if its Op has none."""
+        found = self.rules.get(type(node.op))
+        if found is None:
+            raise LoweringError(
+                node.op, "numba", "it has no kernel; compile with mode='NUMPY' to run it in Python"
+            )
+        return found
+
+    def is_needed(self, variable: Variable) -> bool:
+        """Whether the value of `variable`, and not only its shape, is used."""
+        return self.uses.get(variable, 0) > 0
+
+    def dims_of(self, variable: Variable) -> tuple[int, ...]:
+        """The registers of the lengths of `variable`."""
+        found = self.dims.get(variable)
+        if found is None:
+            assert isinstance(variable, Constant)
+            found = self.dims[variable] = tuple(
+                self.table.constant(n) for n in cast(Any, variable).data.shape
+            )
+        return found
+
+    def value_of(self, variable: Variable) -> Value:
+        """Where the value of `variable` is; a number that was only in a register is stored first."""
+        found = self.values.get(variable)
+        if found is not None:
+            return found
+        if isinstance(variable, Constant):
+            found = self._bind(variable)
+        else:
+            register = self.scalars[variable]
+            found = self.table.buffer("int64", (), self.table.stage((register,)))
+            self.table.store(register, found)
+        self.values[variable] = found
+        return found
+
+    def scalar_of(self, variable: Variable) -> int:
+        """The register that holds the 0-d integer `variable`."""
+        found = self.scalars.get(variable)
+        if found is None:
+            if isinstance(variable, Constant) and not is_data(variable):
+                found = self.table.constant(int(variable.data))
+            else:
+                found = self.table.load(self.value_of(variable), variable in self._roots)
+            self.scalars[variable] = found
+        return found
+
+    def allocate(
+        self, variable: Variable, reads: Sequence[Value], dims: Sequence[int], nest: Sequence[int] = ()
+    ) -> Value:
+        """A new array for `variable`, in the first stage that has its lengths, those of `nest` and all of `reads`."""
+        stage = max([self.table.stage((*dims, *nest)), *(value.stage for value in reads)])
+        value = self.table.buffer(dtype(variable), dims, stage, result=variable in self._results)
+        self.values[variable] = value
+        return value
+
+    def contiguous(self, value: Value) -> Value:
+        """`value`, or a C-contiguous copy of it."""
+        if value.strides is None:
+            return value
+        result = self.table.buffer(value.dtype, value.dims, value.stage)
+        self._copy(value, result)
+        return result
+
+    def _copy(self, value: Value, result: Value) -> None:
+        kernel = copy(value.dtype, (False,) * len(value.dims), value.strides is not None)
+        arguments = kernel_arguments(self.table, kernel.arguments, [value], [result], value.dims)
+        self.table.call(kernel, arguments, [value], [result], "copy")
+
+    def _declare_input(self, position: int, variable: Variable) -> None:
+        tensor = cast(Any, variable.type)
+        pointer = self.table.new(0, 1 + tensor.ndim)
+        lengths = []
+        for dim, length in enumerate(tensor.shape):
+            register = pointer + 1 + dim
+            if length is not None:
+                check = Check("input-shape", "", (str(position), str(dim)))
+                register = self.table.same(register, self.table.constant(length), check)
+            lengths.append(register)
+        self.input_registers.append(pointer)
+        self.dims[variable] = tuple(lengths)
+        self.values[variable] = Value(pointer, tensor.dtype, tuple(lengths), 0)
+        self._roots.add(variable)
+
+    def _bind(self, constant: Constant) -> Value:
+        register = self.table.new()
+        if is_data(constant):
+            self.data.append((register, constant, self._data_number(constant)))
+        else:
+            self.constants.append((register, constant))
+        self._roots.add(constant)
+        return Value(register, dtype(constant), self.dims_of(constant), 0)
+
+    def _data_number(self, constant: Constant) -> int:
+        for number, known in enumerate(self.bindable):
+            if known.type == constant.type and known.type.same_data(known.data, constant.data):
+                return number
+        raise InconsistencyError(
+            f"Lowering a graph: the data {constant.type} is not among those it was described with; a rewrite made "
+            "new data out of old, which would give a wrong result for other numbers"
+        )
+
+    def _result(self, variable: Variable, claimed: set[Value]) -> Value:
+        """An array of its own for one output: what it was computed into if that is such an array, else a copy."""
+        value = self.value_of(variable)
+        is_own = value.buffer is not None and value.buffer.result is not None and value.strides is None
+        if not is_own or value in claimed or value.pointer != cast(Any, value.buffer).pointer:
+            stage = max(value.stage, self.table.stage(value.dims))
+            result = self.table.buffer(value.dtype, value.dims, stage, result=True)
+            self._copy(value, result)
+            value = result
+        claimed.add(value)
+        return value
+
+
+def dtype(variable: Variable) -> str:
+    """The dtype of a tensor variable."""
+    return cast(str, cast(Any, variable.type).dtype)
+
+
+def kernel_arguments(
+    table: Table,
+    arguments: Sequence[tuple[Any, ...]],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    dims: Sequence[int],
+) -> list[int]:
+    """The registers to pass for what a kernel over a nest of lengths `dims` asks for."""
+    registers = []
+    for kind, *about in arguments:
+        if kind == "input":
+            registers.append(inputs[about[0]].pointer)
+        elif kind == "output":
+            registers.append(outputs[about[0]].pointer)
+        elif kind == "extent":
+            registers.append(table.product([dims[dim] for dim in about[0]]))
+        else:
+            registers.append(nest_stride(inputs[about[0]], about[1], len(dims)))
+    return registers
+
+
+def nest_stride(value: Value, dim: int, rank: int) -> int:
+    """The stride of `value` along dim `dim` of a nest of `rank` dims, its own dims being the last of them."""
+    assert value.strides is not None
+    return value.strides[dim - (rank - len(value.dims))]
+
+
+def _count_uses(
+    nodes: Sequence[Apply], outputs: Collection[Variable], rule: Callable[[Apply], OpRule]
+) -> dict[Variable, int]:
+    """How often the value of each variable is read, by kernels that something needs and by the caller."""
+    uses: dict[Variable, int] = {}
+    for variable in outputs:
+        uses[variable] = uses.get(variable, 0) + 1
+    for node in reversed(nodes):
+        if not any(uses.get(output) for output in node.outputs):
+            continue
+        for variable in rule(node).reads(node):
+            uses[variable] = uses.get(variable, 0) + 1
+    return uses

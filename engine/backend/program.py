@@ -1,0 +1,157 @@
+"""`Program`: a lowered function as a table of steps, independent of the CPU, and its form in the cache.
+
+The stored form (numbers little-endian):
+
+    program  := "CGPR" format(1 byte) section{4}
+    section  := length(8 bytes) bytes
+    sections := description (JSON, UTF-8), code (int64 words), registers (int64 words, at the start of a call),
+                constants (bytes; each constant starts at a multiple of 64)
+
+The description is an object with the fields of `Program` that are not bytes, by name, each a list.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cachegraph.errors import CachegraphError
+
+MAGIC = b"CGPR"
+FORMAT = 1
+
+
+class ProgramFormatError(CachegraphError):
+    """Bytes that should hold a stored program do not. `found` says what they hold instead."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"reading a stored program: found {self.found}; treat the entry as damaged or foreign"
+
+
+class ArrayInput(NamedTuple):
+    """What the program takes at one position: the dtype, and a length for each dim, or None where any will do."""
+
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+class BoundArray(NamedTuple):
+    """An array bound when the program is loaded: its address goes to `register`. Data number `data`, or, without
+    one, the constant at `offset` of the constants."""
+
+    register: int
+    dtype: str
+    shape: tuple[int, ...]
+    data: int | None
+    offset: int
+
+
+class KernelUse(NamedTuple):
+    """The kernel of that key (digest and confirmation in hexadecimal): its address goes to `register`.
+
+    The first one of a program is the machine that runs it, which has no register.
+    """
+
+    register: int
+    digest: str
+    confirmation: str
+
+
+class Allocation(NamedTuple):
+    """One array that the caller makes at a yield: result number `result`, with the lengths held by `dims`."""
+
+    result: int
+    dtype: str
+    dims: tuple[int, ...]
+
+
+class Yield(NamedTuple):
+    """A place where the program stops for memory: register `need` holds the bytes of scratch that `base` must point
+    to (neither if `need` is -1), and `arrays` are to be made."""
+
+    need: int
+    base: int
+    arrays: tuple[Allocation, ...]
+
+
+class Site(NamedTuple):
+    """What to say when the instruction at `pc` fails: the kind of failure, the Op, and names or numbers about it."""
+
+    pc: int
+    kind: str
+    op: str
+    about: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered function. `outputs` and `updates` name the results that are returned, and that replace the values of
+    updated inputs (`(input position, result)`)."""
+
+    inputs: tuple[ArrayInput, ...]
+    bound: tuple[BoundArray, ...]
+    kernels: tuple[KernelUse, ...]
+    yields: tuple[Yield, ...]
+    sites: tuple[Site, ...]
+    outputs: tuple[int, ...]
+    updates: tuple[tuple[int, int], ...]
+    code: bytes
+    registers: bytes
+    constants: bytes
+
+
+_RECORDS: dict[str, Any] = {
+    "inputs": lambda row: ArrayInput(row[0], tuple(row[1])),
+    "bound": lambda row: BoundArray(row[0], row[1], tuple(row[2]), row[3], row[4]),
+    "kernels": lambda row: KernelUse(*row),
+    "yields": lambda row: Yield(row[0], row[1], tuple(Allocation(r, d, tuple(n)) for r, d, n in row[2])),
+    "sites": lambda row: Site(row[0], row[1], row[2], tuple(row[3])),
+    "outputs": int,
+    "updates": lambda row: (row[0], row[1]),
+}
+
+
+def pack_program(program: Program) -> bytes:
+    """The stored form of `program`."""
+    description = json.dumps({name: getattr(program, name) for name in _RECORDS}, separators=(",", ":"))
+    sections = (description.encode(), program.code, program.registers, program.constants)
+    framed = b"".join(struct.pack("<Q", len(section)) + section for section in sections)
+    return MAGIC + bytes((FORMAT,)) + framed
+
+
+def unpack_program(content: bytes) -> Program:
+    """The program that `content` stores; raises ProgramFormatError on anything else."""
+    if content[:4] != MAGIC or len(content) < 5:
+        raise ProgramFormatError("other bytes than a program starts with")
+    if content[4] != FORMAT:
+        raise ProgramFormatError(f"format {content[4]} where {FORMAT} is read")
+    description, code, registers, constants = _sections(content)
+    try:
+        read = json.loads(description)
+        fields = {name: tuple(map(make, read[name])) for name, make in _RECORDS.items()}
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ProgramFormatError(f"a description that cannot be read ({error!r})") from error
+    return Program(**fields, code=code, registers=registers, constants=constants)
+
+
+def _sections(content: bytes) -> list[bytes]:
+    sections, offset = [], 5
+    for _ in range(4):
+        if offset + 8 > len(content):
+            raise ProgramFormatError("the end where a section is due")
+        (length,) = struct.unpack_from("<Q", content, offset)
+        offset += 8
+        sections.append(content[offset : offset + length])
+        offset += length
+    if offset != len(content):
+        raise ProgramFormatError(f"{len(content)} bytes where the sections end at {offset}")
+    return sections

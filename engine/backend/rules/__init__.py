@@ -1,0 +1,7 @@
+"""How each family of Ops is lowered. `RULES` maps a class of Ops to its rule."""
+
+from engine.backend.rules.elementwise import RULES as ELEMENTWISE
+from engine.backend.rules.reduction import RULES as REDUCTION
+from engine.backend.rules.shape import RULES as SHAPE
+
+RULES = {**ELEMENTWISE, **REDUCTION, **SHAPE}

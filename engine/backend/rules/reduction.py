@@ -1,0 +1,50 @@
+"""Lowering of reductions. An elementwise computation that only a reduction reads runs inside the reduction's loops."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from engine.backend.kernels.nest import Operand
+from engine.backend.kernels.reduce import reduction
+from engine.backend.lower import Lowering, OpRule, dtype
+from engine.backend.rules.elementwise import Loops, loops_of
+from engine.graph.apply import Apply
+from engine.graph.variables import Variable
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.reduction import Max, Min, Sum
+
+
+def _lower_reduction(lowering: Lowering, node: Apply) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    op = cast(Any, node.op)
+    lengths = lowering.dims_of(source)
+    lowering.dims[output] = tuple(length for dim, length in enumerate(lengths) if dim not in op.axis)
+    if not lowering.is_needed(output):
+        return
+    loops = _loops(lowering, source, lengths)
+    kernel = reduction(
+        _KINDS[type(op)],
+        loops.operands,
+        loops.statements,
+        loops.outputs[0],
+        len(lengths),
+        op.axis,
+        getattr(op, "acc_dtype", dtype(source)),
+        dtype(output),
+    )
+    result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
+    registers = loops.arguments(lowering, kernel.arguments, [result])
+    lowering.table.call(kernel, registers, loops.values, [result], str(op))
+
+
+def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:
+    if source in lowering.reduced and source.owner is not None and isinstance(source.owner.op, Elemwise):
+        if len(source.owner.outputs) == 1:
+            return loops_of(lowering, source.owner)
+    value = lowering.value_of(source)
+    operand = Operand(dtype(source), (False,) * len(lengths), value.strides is not None)
+    return Loops((value,), (operand,), (), (("input", 0),), lengths)
+
+
+_KINDS = {Sum: "sum", Max: "max", Min: "min"}
+RULES = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}

@@ -1,0 +1,191 @@
+"""The table of a program under construction: registers, stages, buffers and steps.
+
+A register holds an int64: a length, a stride, an address. Every register has a *stage*: 0 if it follows from the
+inputs alone, s + 1 if it was read from memory that the kernels of stage s write. A stage is laid out as: arithmetic on
+lengths, one yield for the memory that it needs, then its kernels. Most functions have one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from engine.backend.loops import Kernel
+from engine.backend.operations import ITEM_SIZES
+from engine.backend.registers import FIRST_FREE
+
+Instruction = tuple[str, *tuple[int, ...]]
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory that the program writes: scratch, or, with a number in `result`, an array that the caller makes."""
+
+    pointer: int
+    dtype: str
+    dims: tuple[int, ...]
+    nbytes: int
+    stage: int
+    result: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """Where an array is: the registers of its address, its lengths and, unless it is C-contiguous, its strides in
+    elements. Kernels of `stage` and later may read it; `buffer` is what keeps its memory."""
+
+    pointer: int
+    dtype: str
+    dims: tuple[int, ...]
+    stage: int
+    strides: tuple[int, ...] | None = None
+    buffer: Buffer | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """One kernel call, or (`kernel` None) the store of a register into a buffer."""
+
+    kernel: Kernel | None
+    arguments: tuple[int, ...]
+    stage: int
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    op: str
+    about: tuple[str, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Check:
+    """What to say when an instruction of the arithmetic fails."""
+
+    kind: str
+    op: str
+    about: tuple[str, ...]
+
+
+@dataclass
+class Table:
+    """Collects registers, arithmetic by stage, buffers and steps. Equal arithmetic gets one register."""
+
+    initial: dict[int, int] = field(default_factory=dict)
+    arithmetic: dict[int, list[tuple[Instruction, Check | None]]] = field(default_factory=dict)
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    count: int = FIRST_FREE
+    results: int = 0
+
+    def __post_init__(self) -> None:
+        self._stages: dict[int, int] = {}
+        self._constants: dict[int, int] = {}
+        self._known: dict[Instruction, int] = {}
+        self._equal: dict[int, int] = {}
+
+    def new(self, stage: int = 0, count: int = 1) -> int:
+        """The first of `count` new registers that hold their values from `stage` on."""
+        first = self.count
+        self.count += count
+        self._stages.update(dict.fromkeys(range(first, self.count), stage))
+        return first
+
+    def constant(self, number: int) -> int:
+        """The register that holds `number`."""
+        found = self._constants.get(number)
+        if found is None:
+            found = self._constants[number] = self.new()
+            self.initial[found] = number
+        return found
+
+    def number(self, register: int) -> int | None:
+        """The number that `register` is known to hold, if it is a constant."""
+        return self.initial.get(self.canonical(register))
+
+    def stage(self, registers: Iterable[int]) -> int:
+        """The first stage in which all `registers` hold their values."""
+        return max((self._stages[register] for register in registers), default=0)
+
+    def canonical(self, register: int) -> int:
+        """The register that stands for all those known to hold the same number."""
+        while register in self._equal:
+            register = self._equal[register]
+        return register
+
+    def same(self, first: int, second: int, check: Check) -> int:
+        """Demand that two registers hold the same number; the one that stands for both from here on."""
+        first, second = self.canonical(first), self.canonical(second)
+        if first == second:
+            return first
+        self.emit(("SAME", first, second), self.stage((first, second)), check)
+        keep, drop = sorted((first, second), key=lambda r: (r not in self.initial, self._stages[r], r))
+        self._equal[drop] = keep
+        return keep
+
+    def compute(self, op: str, *operands: int) -> int:
+        """The register that holds `op` of `operands`; arithmetic done before is not done again."""
+        operands = tuple(self.canonical(register) for register in operands)
+        if op in ("ADD", "MUL", "MAX", "MIN"):
+            operands = tuple(sorted(operands))
+        found = self._known.get((op, *operands))
+        if found is None:
+            stage = self.stage(operands)
+            found = self._known[(op, *operands)] = self.new(stage)
+            self.emit((op, found, *operands), stage)
+        return found
+
+    def product(self, registers: Sequence[int]) -> int:
+        """The register that holds the product of `registers`, 1 of none."""
+        one = self.constant(1)
+        factors = [r for r in sorted(map(self.canonical, registers)) if r != one]
+        if not factors:
+            return one
+        result = factors[0]
+        for register in factors[1:]:
+            result = self.compute("MUL", result, register)
+        return result
+
+    def emit(self, instruction: Instruction, stage: int, check: Check | None = None) -> None:
+        """Append an instruction to the arithmetic of `stage`."""
+        self.arithmetic.setdefault(stage, []).append((instruction, check))
+
+    def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
+        return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
+
+    def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
+        """A new C-contiguous array; with `result` it is one that the caller makes and keeps."""
+        dims = tuple(map(self.canonical, dims))
+        nbytes = self.compute("MUL", self.product(dims), self.constant(ITEM_SIZES[dtype]))
+        # A result is bound by the machine, which writes the lengths of the array behind its address.
+        pointer = self.new(stage, 1 + len(dims) if result else 1)
+        buffer = Buffer(pointer, dtype, dims, nbytes, stage)
+        if result:
+            buffer.result = self.results
+            self.results += 1
+        self.buffers.append(buffer)
+        return Value(pointer, dtype, dims, stage, None, buffer)
+
+    def load(self, value: Value, at_once: bool) -> int:
+        """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""
+        stage = value.stage if at_once else value.stage + 1
+        register = self.new(stage)
+        self.emit(("LOAD64" if value.dtype == "int64" else "LOAD32", register, value.pointer), stage)
+        return register
+
+    def call(
+        self,
+        kernel: Kernel,
+        arguments: Sequence[int],
+        reads: Sequence[Value],
+        writes: Sequence[Value],
+        op: str,
+        about: tuple[str, ...] = (),
+    ) -> None:
+        """Append the call of `kernel`, in the stage of the arrays that it writes."""
+        stage = writes[0].stage
+        memory = tuple(value.buffer for value in reads if value.buffer is not None)
+        written = tuple(value.buffer for value in writes if value.buffer is not None)
+        self.steps.append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
+
+    def store(self, register: int, value: Value) -> None:
+        """Append the store of `register` into the scalar `value`."""
+        assert value.buffer is not None
+        self.steps.append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))

@@ -1,0 +1,231 @@
+"""From a frozen graph to something that runs: found in the cache, or rewritten, lowered, compiled and kept there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cachegraph import pickling
+from cachegraph.cache import Artifact, Cache, Found, default_cache
+from cachegraph.errors import Unfingerprintable
+from cachegraph.key import CacheKey
+from engine.backend.compile import compile_program, load_program
+from engine.backend.execution import Convert
+from engine.backend.linking import KernelTally
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.keys import data_constants, function_key
+from engine.mode import Mode
+
+if TYPE_CHECKING:
+    from engine.rewriting.report import RewriteReport
+
+OPTIMIZED = "optimized-graph"
+
+
+class Runner(Protocol):
+    """What runs a function: `run` gives its results, of which `outputs` are returned and `updates` replace inputs."""
+
+    outputs: tuple[int, ...]
+    updates: tuple[tuple[int, int], ...]
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results for one value an input."""
+
+
+@dataclass
+class CacheInfo:
+    """How a function came about.
+
+    `outcome` is "hit", "miss" or "bypass" and `reason` says why it is not a hit. `key` is the function's, in
+    hexadecimal. `found` has [hits, misses] for each level, `seconds` what each step took, `seconds_saved` what the
+    hits would have cost, less what loading them took. `rewrites` and `compilations` count what this process did.
+    """
+
+    outcome: str = "miss"
+    reason: str = ""
+    key: str | None = None
+    found: dict[str, list[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    seconds_saved: float = 0.0
+    rewrites: int = 0
+    compilations: int = 0
+
+
+@dataclass
+class Specification:
+    """What is to be compiled: a graph whose first `n_outputs` outputs are returned, the others replacing the values of
+    the inputs at the positions `updated`."""
+
+    graph: FrozenFunctionGraph
+    n_outputs: int
+    updated: tuple[int, ...]
+    mode: Mode
+    name: str
+    convert: Convert
+
+
+@dataclass
+class Compiled:
+    """A function ready to run, how it came about, and its optimized graph when somebody asks for it."""
+
+    runner: Runner
+    info: CacheInfo
+    optimized: Callable[[], FunctionGraph]
+
+
+def compile_function(wanted: Specification) -> Compiled:
+    """What runs `wanted`: from the cache if it has it, else built and kept there.
+
+    Raises LoweringError for an Op without a kernel, and CacheMissError where CACHEGRAPH_ON_MISS is "error".
+    """
+    if wanted.mode.linker == "numpy":
+        return _interpreted(wanted)
+    cache = default_cache()
+    work = _Work(wanted, cache)
+    begin = perf_counter()
+    try:
+        key = _describe(wanted)
+    except Unfingerprintable as error:
+        return work.bypass(str(error))
+    work.info.seconds["key"] = perf_counter() - begin
+    return work.find_or_build(key)
+
+
+def _describe(wanted: Specification) -> CacheKey:
+    interface = (wanted.n_outputs, wanted.updated)
+    query = wanted.mode.optimizer
+    # Which rewrites these names choose follows from the engine's code, which is another part of the key.
+    rewrites = (tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude)))
+    return function_key(wanted.graph, interface, rewrites, (wanted.mode.linker,))
+
+
+class _Work:
+    """One compilation: what it has measured and built so far."""
+
+    def __init__(self, wanted: Specification, cache: Cache) -> None:
+        self.wanted = wanted
+        self.cache = cache
+        self.info = CacheInfo()
+        self.kernels = KernelTally()
+        self.built: FrozenFunctionGraph | None = None
+        self.data = data_constants(wanted.graph)
+
+    def find_or_build(self, key: CacheKey) -> Compiled:
+        """The function stored under `key`, or one that is built and stored there."""
+        begin = perf_counter()
+        found = self.cache.get_or_build(key, self.build, self.load)
+        info = self.info
+        info.outcome, info.reason, info.key = found.outcome, found.reason, key.hex
+        if found.reason == "disabled":
+            info.outcome = "bypass"
+        info.seconds["load"] = found.load_seconds
+        info.seconds["total"] = perf_counter() - begin + info.seconds.get("key", 0.0)
+        self._count(found)
+        return Compiled(found.value, info, self._optimized(key))
+
+    def bypass(self, reason: str) -> Compiled:
+        """The function, built without the cache: its kernels still come from there."""
+        self.cache.note_bypass("function", "unfingerprintable")
+        begin = perf_counter()
+        runner = self.load(self.build().payload)
+        self.info.outcome, self.info.reason = "bypass", reason
+        self.info.seconds["total"] = perf_counter() - begin
+        self.info.found = {"kernel": [self.kernels.hits, self.kernels.misses]}
+        self._count_kernels()
+        return Compiled(runner, self.info, self._optimized(None))
+
+    def build(self) -> Artifact:
+        """Rewrite the graph, lower it and link its kernels."""
+        begin = perf_counter()
+        fgraph, report = _rewritten(self.wanted)
+        rewritten = perf_counter()
+        self.kernels = KernelTally()
+        payload, lowering = compile_program(
+            self.cache,
+            fgraph.inputs,
+            fgraph.outputs,
+            self.wanted.n_outputs,
+            self.wanted.updated,
+            self.data,
+            self.kernels,
+        )
+        self.built = fgraph.freeze()
+        self.info.rewrites = report.total
+        self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
+        own = {"rewrite": rewritten - begin, "lower": lowering}
+        return Artifact(payload, {OPTIMIZED: pickling.dumps(self.built)}, own, self._summary(fgraph))
+
+    def load(self, payload: bytes) -> Runner:
+        """Link the program in `payload` and bind this function's data to it."""
+        tally = self.kernels if self.built is None else None
+        arrays = [constant.data for constant in self.data]
+        return load_program(self.cache, payload, arrays, self.wanted.convert, self.wanted.name, tally)
+
+    def _summary(self, fgraph: FunctionGraph) -> str:
+        nodes = f"{len(self.wanted.graph.nodes)} nodes, {len(fgraph.apply_nodes)} after rewriting"
+        return f"{self.wanted.name}: {nodes}"
+
+    def _count(self, found: Found[Runner]) -> None:
+        is_hit = found.outcome == "hit"
+        self.info.found = {
+            "function": [int(is_hit), int(not is_hit)],
+            "kernel": [self.kernels.hits, self.kernels.misses],
+        }
+        if is_hit:
+            self.info.seconds_saved = sum(found.seconds.values()) - found.load_seconds
+        self._count_kernels()
+
+    def _count_kernels(self) -> None:
+        self.info.seconds_saved += self.kernels.seconds_saved
+        self.info.compilations = self.kernels.compiled
+
+    def _optimized(self, key: CacheKey | None) -> Callable[[], FunctionGraph]:
+        if self.built is not None:
+            return self.built.unfreeze
+        return lambda: _stored_graph(self.cache, key) or _rewritten(self.wanted)[0]
+
+
+def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
+    from engine.rewriting import rewrite_graph
+
+    fgraph = wanted.graph.unfreeze()
+    return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer)
+
+
+def _stored_graph(cache: Cache, key: CacheKey | None) -> FunctionGraph | None:
+    """The optimized graph kept with the entry of `key`, or None if it cannot be had."""
+    entry = cache.lookup(key) if key is not None else None
+    blobs: Mapping[str, str] = getattr(entry, "blobs", {})
+    content = cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
+    if content is None:
+        return None
+    graph: FrozenFunctionGraph = pickling.loads(content, trusted=("engine",))
+    return graph.unfreeze()
+
+
+class _Interpreted:
+    """Runs a graph by each Op's reference implementation."""
+
+    def __init__(self, fgraph: FunctionGraph, wanted: Specification) -> None:
+        self.fgraph = fgraph
+        self.convert = wanted.convert
+        self.outputs = tuple(range(wanted.n_outputs))
+        self.updates = tuple((p, wanted.n_outputs + n) for n, p in enumerate(wanted.updated))
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results, each an array of its own."""
+        from engine.backend.reference import evaluate
+
+        values = [self.convert(position, value) for position, value in enumerate(items)]
+        results: Sequence[Any] = evaluate(self.fgraph.inputs, self.fgraph.outputs, values)
+        return [result.copy() for result in results]
+
+
+def _interpreted(wanted: Specification) -> Compiled:
+    fgraph, report = _rewritten(wanted)
+    reason = "the numpy backend compiles nothing"
+    info = CacheInfo(outcome="bypass", reason=reason, rewrites=report.total)
+    return Compiled(_Interpreted(fgraph, wanted), info, fgraph.clone)
