@@ -62,7 +62,9 @@ class Apply:
         is refused (TypeError).
         """
         if len(inputs) != len(self.inputs):
-            raise ValueError(f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given")
+            raise ValueError(
+                f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
+            )
         if all(new.type == old.type for new, old in zip(inputs, self.inputs, strict=True)):
             outputs = [output.type.make_variable(output.name) for output in self.outputs]
             return Apply(self.op, inputs, outputs)

@@ -38,10 +38,14 @@ class Feature:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        declared = {name for name in CALLBACKS if getattr(getattr(cls, name, None), "_is_feature_callback", False)}
+        declared = {
+            name for name in CALLBACKS if getattr(getattr(cls, name, None), "_is_feature_callback", False)
+        }
         both = declared & set(cls.provides)
         if both:
-            raise TypeError(f"Declaring Feature {cls.__name__}: {sorted(both)} are both callbacks and provided")
+            raise TypeError(
+                f"Declaring Feature {cls.__name__}: {sorted(both)} are both callbacks and provided"
+            )
         cls.callbacks = frozenset(declared)
 
 

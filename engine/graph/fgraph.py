@@ -71,7 +71,9 @@ class FunctionGraph:
     def add_input(self, variable: Variable, check: bool = True) -> None:
         """Append an input; with `check`, refuses (ValueError) a variable that is computed."""
         if check and variable.owner is not None:
-            raise ValueError(f"Adding input {variable}: it is computed by {variable.owner}; an input has no owner")
+            raise ValueError(
+                f"Adding input {variable}: it is computed by {variable.owner}; an input has no owner"
+            )
         if variable in self.inputs:
             return
         self.inputs.append(variable)
@@ -121,7 +123,9 @@ class FunctionGraph:
     def _check_roots(self, nodes: Iterable[Apply], import_missing: bool) -> None:
         for node in nodes:
             for variable in node.inputs:
-                known = variable.owner is not None or variable in self.variables or isinstance(variable, Constant)
+                known = (
+                    variable.owner is not None or variable in self.variables or isinstance(variable, Constant)
+                )
                 if not known and not import_missing:
                     raise MissingInputError(
                         f"Importing {node}: its input {variable} of type {variable.type} is neither an input of "
@@ -212,7 +216,9 @@ class FunctionGraph:
             return
         for name in feature.provides:
             if name in self._provided or hasattr(type(self), name):
-                raise InconsistencyError(f"Attaching {type(feature).__name__}: the graph has a {name} already")
+                raise InconsistencyError(
+                    f"Attaching {type(feature).__name__}: the graph has a {name} already"
+                )
         self._provided.update(dict.fromkeys(feature.provides, feature))
         self._features.append(feature)
         if "on_attach" in feature.callbacks:
@@ -253,16 +259,22 @@ class FunctionGraph:
         reachable = set(self.toposort())
         if reachable != set(self.apply_nodes):
             raise InconsistencyError("Checking a graph: its nodes are not those that its outputs need")
-        uses = {v: [c for c in clients if not isinstance(c[0].op, Output)] for v, clients in self.clients.items()}
+        uses = {
+            v: [c for c in clients if not isinstance(c[0].op, Output)] for v, clients in self.clients.items()
+        }
         expected: dict[Variable, list[Client]] = {v: [] for v in self.variables}
         for node in self.apply_nodes:
             for index, variable in enumerate(node.inputs):
                 expected[variable].append((node, index))
         if {v: set(c) for v, c in uses.items()} != {v: set(c) for v, c in expected.items()}:
-            raise InconsistencyError("Checking a graph: the clients recorded are not the uses that its nodes make")
+            raise InconsistencyError(
+                "Checking a graph: the clients recorded are not the uses that its nodes make"
+            )
         for index, output in enumerate(self.outputs):
             if not any(isinstance(n.op, Output) and n.op.idx == index for n, _ in self.clients[output]):
-                raise InconsistencyError(f"Checking a graph: output {index} is not among the clients of {output}")
+                raise InconsistencyError(
+                    f"Checking a graph: output {index} is not among the clients of {output}"
+                )
 
     def clone(self) -> FunctionGraph:
         """A copy with the same inputs, outputs and constants, and no Features."""

@@ -32,7 +32,9 @@ class _Immutable:
     __slots__ = ()
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"Setting {name} of a {type(self).__name__}: frozen graphs do not change; unfreeze() it")
+        raise AttributeError(
+            f"Setting {name} of a {type(self).__name__}: frozen graphs do not change; unfreeze() it"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"Deleting {name} of a {type(self).__name__}: frozen graphs do not change")
@@ -187,7 +189,9 @@ class FrozenFunctionGraph:
         Refuses (ValueError, TypeError) another number of inputs, or inputs of other types.
         """
         if len(inputs) != len(self.inputs):
-            raise ValueError(f"Binding a graph: {len(self.inputs)} inputs are needed, {len(inputs)} were given")
+            raise ValueError(
+                f"Binding a graph: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
+            )
         thawed: dict[Variable, Variable] = {}
         for nominal, variable in zip(self.inputs, inputs, strict=True):
             thawed[nominal] = nominal.type.filter_variable(variable)

@@ -19,7 +19,7 @@ def exact(value: Any) -> Hashable:
     if isinstance(value, tuple):
         return tuple(exact(item) for item in value)
     hash(value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 class ByProps:
@@ -34,7 +34,9 @@ class ByProps:
     def props(self) -> tuple[Any, ...]:
         """The values of `__props__`, in order. Refuses (TypeError) a class that declares none."""
         if self.__props__ is None:
-            raise TypeError(f"{type(self).__name__} declares no __props__: its instances have no properties to list")
+            raise TypeError(
+                f"{type(self).__name__} declares no __props__: its instances have no properties to list"
+            )
         return tuple(getattr(self, name) for name in self.__props__)
 
     def props_dict(self) -> dict[str, Any]:
@@ -54,7 +56,7 @@ class ByProps:
             return True
         if type(self) is not type(other) or self.__props__ is None:
             return False
-        return self.exact_props == other.exact_props  # type: ignore[attr-defined]
+        return self.exact_props == other.exact_props
 
     def __hash__(self) -> int:
         found: int | None = self.__dict__.get("_exact_hash")

@@ -92,5 +92,3 @@ def rebuild(outputs: Sequence[Variable], memo: Mapping[Variable, Variable]) -> l
         for old, new in zip(node.outputs, copy.outputs, strict=True):
             done.setdefault(old, new)
     return [done.get(variable, variable) for variable in outputs]
-
-

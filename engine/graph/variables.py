@@ -21,7 +21,8 @@ class Variable:
     def __init__(
         self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
     ) -> None:
-        self.type: Type = type
+        # Any, because what else a type has (dtype, shape) is known by those who know its class.
+        self.type: Any = type
         self.owner: Apply | None = owner
         self.index: int | None = index
         self.name: str | None = name
@@ -54,7 +55,12 @@ class Variable:
     __repr__ = __str__
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {"type": self.type, "owner": self.owner, "index": self.index, "name": self.name}
+        state: dict[str, Any] = {
+            "type": self.type,
+            "owner": self.owner,
+            "index": self.index,
+            "name": self.name,
+        }
         if hasattr(self, "_tag"):
             state["_tag"] = self._tag
         return state
