@@ -14,7 +14,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import NoRule, Signature, weak_dtype
+from engine.scalar.promotion import FLOATS, NoRule, Signature, weak_dtype
 from engine.scalar.type import ScalarType, scalar_type
 
 ApplyScalarOp = Callable[..., Any]
@@ -27,7 +27,7 @@ class ScalarOp(Op):
     `name` is the kernel's name for it. `rule` is its type rule, a function of `engine.scalar.promotion`.
     """
 
-    __props__ = ()
+    __props__: tuple[str, ...] = ()
     name: str
     nin: int = 1
     nout: int = 1
@@ -90,9 +90,10 @@ class ScalarOp(Op):
         output_storage[0][0] = np.dtype(dtype).type(self.impl(*values))
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None:
+        if cotangents[0] is None or outputs[0].type.dtype not in FLOATS:
             return [None] * len(inputs)
-        return self.derivative(inputs, outputs[0], cotangents[0], apply_scalar_op)
+        found = self.derivative(inputs, outputs[0], cotangents[0], apply_scalar_op)
+        return [_as_input(gradient, variable) for gradient, variable in zip(found, inputs, strict=True)]
 
 
 @lru_cache(maxsize=4096)
@@ -103,6 +104,16 @@ def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
         return op._signature(dtypes)
     except NoRule as reason:
         raise TypeError(f"Applying {op} to ({', '.join(dtypes)}): {op} {reason}") from None
+
+
+def _as_input(gradient: Any, variable: Any) -> Any:
+    """`gradient` in the dtype of `variable`, if that is a float."""
+    from engine.scalar.conversion import Cast
+
+    dtype = variable.type.dtype
+    if gradient is None or dtype not in FLOATS or gradient.type.dtype == dtype:
+        return gradient
+    return apply_scalar_op(Cast(dtype), gradient)
 
 
 def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:

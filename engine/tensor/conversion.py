@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import weak_dtype
-from engine.tensor.type import TensorType, check_dtype, tensor_type
+from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
 from engine.tensor.variable import TensorConstant
 
 _WEAK = (bool, int, float)
@@ -34,7 +34,7 @@ def constant(
 
 
 def _to_array(value: Any, dtype: Any) -> np.ndarray:
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise TypeError("Making a constant of a masked array: its mask would be lost; fill it first")
     if isinstance(value, list | tuple) and _holds_variables(value):
         raise TypeError("Making a tensor of a list of variables: only numbers can be listed")
@@ -94,13 +94,14 @@ def as_tensors(values: Sequence[Any]) -> list[Any]:
 
 def number(value: bool | int | float, dtype: str, ndim: int = 0) -> Any:
     """A Python number as a constant of `dtype` and `ndim` axes of length 1. Equal ones are one object."""
-    bits = struct.pack("<d", value) if isinstance(value, float) else value
-    return _number(type(value), bits, dtype, ndim)
+    if isinstance(value, float):
+        return _number("float", struct.pack("<d", value), dtype, ndim)
+    return _number("whole", int(value), dtype, ndim)
 
 
 @lru_cache(maxsize=1024)
-def _number(kind: type, bits: Any, dtype: str, ndim: int) -> TensorConstant:
-    value = struct.unpack("<d", bits)[0] if kind is float else bits
+def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
+    value = struct.unpack("<d", bits)[0] if kind == "float" else bits
     with np.errstate(all="ignore"):
         data = np.full((1,) * ndim, value, dtype)
     return TensorConstant(tensor_type(dtype, data.shape), data)

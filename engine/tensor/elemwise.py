@@ -244,7 +244,9 @@ def dimshuffle(x: Any, new_order: Sequence[int | str]) -> Any:
     """
     x = as_tensor_variable(x)
     ndim = x.type.ndim
-    order = tuple([a if a == "x" or not -ndim <= a < 0 else a + ndim for a in new_order])
+    order: tuple[Any, ...] = tuple(
+        [a + ndim if not isinstance(a, str) and -ndim <= a < 0 else a for a in new_order]
+    )
     if x.owner is not None and isinstance(x.owner.op, DimShuffle):
         inner, inner_order = x.owner.inputs[0], x.owner.op.new_order
         _dimshuffle_op(ndim, order)

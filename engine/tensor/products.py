@@ -60,7 +60,7 @@ class Dot(Op):
         gradient = cotangents[0]
         if gradient is None or outputs[0].type.dtype not in FLOATS:
             return [None, None]
-        rules = (_of_left, _of_right)
+        rules: tuple[Any, ...] = (_of_left, _of_right)
         found = [
             rule(*inputs, gradient) if w else None
             for rule, w in zip(rules, wanted or (True, True), strict=True)

@@ -27,7 +27,7 @@ _DEFAULT_ACCUMULATOR = {"float32": "float64"}
 class Reduction(Op):
     """Base class of the reductions over `axis`: a sorted tuple of axes, none negative."""
 
-    __props__ = ("axis",)
+    __props__: tuple[str, ...] = ("axis",)
 
     def __init__(self, axis: Sequence[int]) -> None:
         self.axis = tuple(sorted(axis))

@@ -96,7 +96,7 @@ class TensorType(Type):
         data = (
             value.tobytes()
             if value.nbytes <= _LARGEST_KEY
-            else xxh3_128_hexdigest(np.ascontiguousarray(value))
+            else xxh3_128_hexdigest(np.ascontiguousarray(value).data)
         )
         return value.dtype.str, value.shape, data
 
@@ -168,8 +168,13 @@ def is_data(constant: Constant) -> bool:
     return isinstance(constant.type, TensorType) and constant.data.size > LARGEST_CONSTANT
 
 
+def is_masked(value: Any) -> bool:
+    """Whether `value` is a masked array (asked without importing numpy.ma, which takes as long as this package)."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
 def _as_array(value: Any, type: TensorType) -> np.ndarray:
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise TypeError(f"Using a masked array as {type}: its mask would be lost; fill it first")
     if hasattr(value, "owner"):
         raise TypeError(f"Using {value} as {type}: it is a variable of a graph, a value is expected")

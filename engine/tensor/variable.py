@@ -160,7 +160,7 @@ class TensorVariable(Variable):
     def transpose(self, *axes: Any) -> Any:
         """The tensor with its axes in the order `axes`; without any, reversed."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-            axes = axes[0]
+            return pt.transpose(self, axes[0] or None)
         return pt.transpose(self, axes or None)
 
     def dimshuffle(self, *pattern: Any) -> Any:
