@@ -7,27 +7,55 @@ from functools import cache
 from engine.graph.fgraph import FunctionGraph
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabaseQuery, SequenceDB
 from engine.rewriting.merge import MergeOptimizer
+from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
+from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.report import RewriteReport
+from engine.rewriting.rewriters import NodeRewriter
+
+CANONICALIZE: tuple[NodeRewriter, ...] = (
+    constant_folding,
+    shapes.local_shape_i,
+    casts.local_useless_cast,
+    casts.local_cast_of_cast,
+    axes.local_dimshuffle,
+    axes.local_useless_reshape,
+    axes.local_reshape_of_reshape,
+    fills.local_useless_fill,
+    fills.local_fill_template,
+    fills.local_fill_sink,
+    arithmetic.local_add_zero,
+    arithmetic.local_sub_zero,
+    arithmetic.local_mul_one,
+    arithmetic.local_neg,
+    arithmetic.local_add_sub_neg,
+    arithmetic.local_mul_div_neg,
+    arithmetic.local_div_by_constant,
+    arithmetic.local_one_over,
+    powers.local_pow_constant,
+    sums.local_reduction_of_one,
+    sums.local_sum_of_sum,
+    sums.local_sum_of_multiple,
+)
+"""Tried in this order on each node, together with the stabilizing ones, until none applies."""
 
 DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
-"""All rewrites that a compiled function gets unless its mode says otherwise."""
+"""All rewrites: what a compiled function gets unless its mode says otherwise."""
 
 
 @cache
 def optdb() -> SequenceDB:
-    """The database of all rewrites of the engine."""
+    """The database of all rewrites of the engine; each is found by its name and by the tags below."""
+    canonicalize = EquilibriumDB("canonicalize")
+    for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
+        for rewriter in rewriters:
+            canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
     database = SequenceDB("optdb")
-    database.register("merge", MergeOptimizer(), "fast_run", "fast_compile", position=0)
-    database.register("canonicalize", _canonicalize(), "fast_run", "fast_compile", position=1)
+    database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
+    database.register("canonicalize", canonicalize, "fast_run", "fast_compile", "stabilize", position=1)
+    database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
-    return database
-
-
-def _canonicalize() -> EquilibriumDB:
-    database = EquilibriumDB("canonicalize")
-    database.register("constant_folding", constant_folding, "fast_run", "fast_compile")
     return database
 
 

@@ -4,6 +4,9 @@ Nodes that are joined have results of one shape: their types broadcast alike, an
 the next. So nothing small is ever computed inside of a larger loop, and nothing is computed twice: a value that is
 used elsewhere becomes one more output.
 
+What is computed for one reduction alone is kept apart, as one Composite with one output: a backend can compute that
+inside of the reduction's loop, without storing it.
+
 No cycle can arise. Each node gets a stage: at least that of what it is joined to, and more than that of everything
 else it needs. Only nodes of equal stage are joined, so whatever lies between two Composites has a stage in between.
 A group too large for one Composite is cut in topological order.
@@ -25,6 +28,7 @@ from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import GraphRewriter
 from engine.scalar import ScalarOp, scalar_type
 from engine.tensor.elemwise import Elemwise
+from engine.tensor.reduction import Reduction
 
 MAX_STATEMENTS = 100
 """The most operations in one Composite: compiling is more than linear in them."""
@@ -36,22 +40,74 @@ class FusionOptimizer(GraphRewriter):
     name = "fusion"
 
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        order = fgraph.toposort()
-        stages = _stages(order)
-        _delay(fgraph, order, stages)
-        for group in _groups(order, stages):
+        stages = _Stages(fgraph)
+        for group in stages.groups():
             for part in _parts(group):
                 if len(part) > 1 and _fuse(fgraph, part):
                     report.count(self.name)
 
 
-def _is_fusable(node: Apply) -> bool:
-    return isinstance(node.op, Elemwise)
+class _Stages:
+    """The stage of each node: nodes of one stage that pass values to each other can be computed in one loop."""
+
+    def __init__(self, fgraph: FunctionGraph) -> None:
+        self.fgraph = fgraph
+        self.order = fgraph.toposort()
+        self.reduction: dict[Apply, Apply | None] = {}
+        for node in reversed(self.order):
+            self.reduction[node] = self._only_reduction(node)
+        self.stage: dict[Apply, int] = {}
+        for node in self.order:
+            self.stage[node] = self._first_stage(node)
+        for node in reversed(self.order):
+            self.stage[node] = self._last_stage(node)
+
+    def _clients(self, node: Apply) -> list[Apply]:
+        return [client for output in node.outputs for client, _ in self.fgraph.clients[output]]
+
+    def _only_reduction(self, node: Apply) -> Apply | None:
+        """The node that is read by a reduction, and for which alone `node` is computed; None if there is none."""
+        clients = self._clients(node)
+        if not isinstance(node.op, Elemwise):
+            return None
+        if len(clients) == 1 and isinstance(clients[0].op, Reduction):
+            return node
+        found = {self.reduction.get(client) for client in clients}
+        alone = len(found) == 1 and all(_fit_one_loop(node, client) for client in clients)
+        return found.pop() if alone else None
+
+    def _join(self, producer: Apply, consumer: Apply) -> bool:
+        """Whether a value that `producer` passes to `consumer` stays within one loop if they have one stage."""
+        return _fit_one_loop(producer, consumer) and self.reduction[producer] is self.reduction[consumer]
+
+    def _first_stage(self, node: Apply) -> int:
+        needed = [self.stage[p] if self._join(p, node) else self.stage[p] + 1 for p in _producers(node)]
+        return max(needed, default=0)
+
+    def _last_stage(self, node: Apply) -> int:
+        """The stage of all that use `node`, if it is one, later, and all can be joined; else its first stage."""
+        clients = self._clients(node)
+        later = {self.stage.get(client) for client in clients}
+        if len(later) == 1 and None not in later and all(self._join(node, client) for client in clients):
+            return cast(int, later.pop())
+        return self.stage[node]
+
+    def groups(self) -> list[list[Apply]]:
+        """The nodes that are connected within a stage, in the order of stages, each group in topological order."""
+        leader: dict[Apply, Apply] = {node: node for node in self.order}
+        for node in self.order:
+            for producer in _producers(node):
+                if self.stage[producer] == self.stage[node] and self._join(producer, node):
+                    leader[_find(leader, node)] = _find(leader, producer)
+        groups: dict[Apply, list[Apply]] = {}
+        for node in self.order:
+            if isinstance(node.op, Elemwise):
+                groups.setdefault(_find(leader, node), []).append(node)
+        return sorted(groups.values(), key=lambda group: self.stage[group[0]])
 
 
-def _joins(producer: Apply, consumer: Apply) -> bool:
-    """Whether a value that `producer` passes to `consumer` can stay within one loop."""
-    if not (_is_fusable(producer) and _is_fusable(consumer)):
+def _fit_one_loop(producer: Apply, consumer: Apply) -> bool:
+    if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
 
@@ -64,43 +120,12 @@ def _producers(node: Apply) -> Iterator[Apply]:
     return (variable.owner for variable in node.inputs if variable.owner is not None)
 
 
-def _stages(order: Sequence[Apply]) -> dict[Apply, int]:
-    """For each node, the first stage that it can be in."""
-    stages: dict[Apply, int] = {}
-    for node in order:
-        needed = [stages[p] if _joins(p, node) else stages[p] + 1 for p in _producers(node)]
-        stages[node] = max(needed, default=0)
-    return stages
-
-
-def _delay(fgraph: FunctionGraph, order: Sequence[Apply], stages: dict[Apply, int]) -> None:
-    """Move a node that is used only by nodes of one later stage, all of which it can be joined to, to that stage."""
-    for node in reversed(order):
-        clients = [client for output in node.outputs for client, _ in fgraph.clients[output]]
-        later = {stages.get(client) for client in clients}
-        if len(later) == 1 and None not in later and all(_joins(node, client) for client in clients):
-            stages[node] = cast(int, later.pop())
-
-
-def _groups(order: Sequence[Apply], stages: dict[Apply, int]) -> list[list[Apply]]:
-    """The nodes that are connected within a stage, each group in topological order."""
-    leader: dict[Apply, Apply] = {node: node for node in order}
-
-    def find(node: Apply) -> Apply:
-        while leader[node] is not node:
-            leader[node] = leader[leader[node]]
-            node = leader[node]
-        return node
-
-    for node in order:
-        for producer in _producers(node):
-            if stages[producer] == stages[node] and _joins(producer, node):
-                leader[find(node)] = find(producer)
-    groups: dict[Apply, list[Apply]] = {}
-    for node in order:
-        if _is_fusable(node):
-            groups.setdefault(find(node), []).append(node)
-    return sorted(groups.values(), key=lambda group: stages[group[0]])
+def _find(leader: dict[Apply, Apply], node: Apply) -> Apply:
+    """The node that stands for the set of `node` (union-find with path halving)."""
+    while leader[node] is not node:
+        leader[node] = leader[leader[node]]
+        node = leader[node]
+    return node
 
 
 def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:

@@ -1,0 +1,52 @@
+"""Reorderings of axes and new shapes that change nothing, or follow one another."""
+
+from __future__ import annotations
+
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.rewriting.pattern import scalar_value, tensor_type_of
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import DimShuffle, Reshape, Shape_i, dimshuffle
+
+
+@node_rewriter([DimShuffle])
+def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, where all axes stay where they are."""
+    op = node.op
+    assert isinstance(op, DimShuffle)
+    result = dimshuffle(node.inputs[0], op.new_order)
+    if result.owner is not None and result.owner.op == op and result.owner.inputs[0] is node.inputs[0]:
+        return None
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Reshape])
+def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """reshape(x) -> x, where the lengths are those of x."""
+    x, *lengths = node.inputs
+    if tensor_type_of(x).ndim != len(lengths) or not node.outputs[0].type.is_super(x.type):
+        return None
+    unknown = [axis for axis, length in enumerate(lengths) if not _is_length(length, x, axis)]
+    if not unknown or (len(unknown) == 1 and scalar_value(lengths[unknown[0]]) == -1):
+        return [x]
+    return None
+
+
+def _is_length(length: Variable, x: Variable, axis: int) -> bool:
+    """Whether `length` is that of `x` along `axis`."""
+    known = tensor_type_of(x).shape[axis]
+    if known is not None:
+        return bool(scalar_value(length) == known)
+    node = length.owner
+    return node is not None and node.op == Shape_i(axis) and node.inputs[0] is x
+
+
+@node_rewriter([Reshape])
+def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """reshape(reshape(x)) -> reshape(x)."""
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Reshape):
+        return None
+    result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
+    return [result] if node.outputs[0].type.is_super(result.type) else None

@@ -1,0 +1,66 @@
+"""Lengths of axes, taken from what a tensor is computed from: a shape keeps no computation alive."""
+
+from __future__ import annotations
+
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.rewriting.pattern import scalar_value, tensor_type_of
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import (
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+    DimShuffle,
+    Dot,
+    Elemwise,
+    Reshape,
+    Shape_i,
+    shape_i,
+)
+from engine.tensor.reduction import Reduction
+
+Axis = tuple[Variable, int]
+"""A tensor and the number of one of its axes."""
+
+
+@node_rewriter([Shape_i])
+def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """shape_i(f(x)) -> shape_i(x), as far up as it goes; a known length -> a constant."""
+    op = node.op
+    assert isinstance(op, Shape_i)
+    x, axis = node.inputs[0], op.i
+    while tensor_type_of(x).shape[axis] is None:
+        source = _source(x, axis)
+        if source is None:
+            break
+        if isinstance(source, Variable):
+            return [source]
+        x, axis = source
+    if x is node.inputs[0]:
+        return None if tensor_type_of(x).shape[axis] is None else [shape_i(x, axis)]
+    return [shape_i(x, axis)]
+
+
+def _source(x: Variable, axis: int) -> Axis | Variable | None:
+    """Where the length of `x` along `axis` comes from: another axis, a variable that is it, or x itself (None)."""
+    node = x.owner
+    if node is None:
+        return None
+    op, inputs = node.op, node.inputs
+    if isinstance(op, Elemwise):
+        return next(((v, axis) for v in inputs if not tensor_type_of(v).broadcastable[axis]), None)
+    if isinstance(op, DimShuffle):
+        place = op.new_order[axis]
+        return None if isinstance(place, str) else (inputs[0], place)
+    if isinstance(op, Reduction):
+        kept = [a for a in range(tensor_type_of(inputs[0]).ndim) if a not in op.axis]
+        return inputs[0], kept[axis]
+    if isinstance(op, Dot):
+        return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
+    if isinstance(op, AdvancedSubtensor1):
+        return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
+    if isinstance(op, AdvancedIncSubtensor1):
+        return inputs[0], axis
+    if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
+        return inputs[1 + axis]
+    return None

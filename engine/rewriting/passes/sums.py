@@ -1,0 +1,67 @@
+"""Sums: of sums, of one element, and of a constant multiple.
+
+`sum(c * x)` becomes `c * sum(x)` for a finite constant c: the rounding differs, and where sum(x) overflows but
+sum(c * x) does not, so does the result.
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_value, tensor_type_of
+from engine.rewriting.rewriters import node_rewriter
+from engine.scalar.promotion import FLOATS
+from engine.tensor import Sum, cast, dimshuffle
+from engine.tensor.reduction import Max, Min, Reduction
+
+
+@node_rewriter([Sum, Max, Min])
+def local_reduction_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """sum(x), max(x), min(x) over axes of length 1 -> x without these axes."""
+    op, (x,) = node.op, node.inputs
+    assert isinstance(op, Reduction)
+    lengths = tensor_type_of(x).shape
+    if any(lengths[axis] != 1 for axis in op.axis):
+        return None
+    if isinstance(op, Sum):
+        x = cast(x, op.acc_dtype)
+    kept = [axis for axis in range(len(lengths)) if axis not in op.axis]
+    return [cast(dimshuffle(x, kept), dtype_of(node.outputs[0]))]
+
+
+@node_rewriter([Sum])
+def local_sum_of_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """sum(sum(x)) -> sum(x) over the axes of both, where both add up in one dtype."""
+    outer = node.op
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Sum):
+        return None
+    assert isinstance(outer, Sum)
+    if not (inner.op.dtype == inner.op.acc_dtype == outer.acc_dtype):
+        return None
+    kept = [a for a in range(tensor_type_of(inner.inputs[0]).ndim) if a not in inner.op.axis]
+    axes = (*inner.op.axis, *(kept[axis] for axis in outer.axis))
+    return [Sum(axes, outer.dtype, outer.acc_dtype).make_node(inner.inputs[0]).outputs[0]]
+
+
+@node_rewriter([Sum])
+def local_sum_of_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """sum(-x) -> -sum(x); sum(c * x) -> c * sum(x) for a finite constant c, of floats of one dtype."""
+    op, (x,) = node.op, node.inputs
+    dtype = dtype_of(node.outputs[0])
+    if dtype not in FLOATS or dtype_of(x) != dtype:
+        return None
+    negated = operands_of(x, scalar.neg)
+    if negated is not None:
+        return [apply_scalar(scalar.neg, op.make_node(negated[0]).outputs[0])]
+    operands = operands_of(x, scalar.mul) or ()
+    for factor, other in (operands, operands[::-1]) if operands else ():
+        value = scalar_value(factor)
+        if value is not None and math.isfinite(value) and dtype_of(other) == dtype_of(factor) == dtype:
+            total = op.make_node(other).outputs[0]
+            return [apply_scalar(scalar.mul, float(value), total)]
+    return None
