@@ -195,8 +195,10 @@ def kernel_arguments(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
     dims: Sequence[int],
+    named: Mapping[str, int] | None = None,
 ) -> list[int]:
-    """The registers to pass for what a kernel over a nest of lengths `dims` asks for."""
+    """The registers to pass for what a kernel over a nest of lengths `dims` asks for; `named` has those that only
+    kernels of its family ask for."""
     registers = []
     for kind, *about in arguments:
         if kind == "input":
@@ -205,8 +207,10 @@ def kernel_arguments(
             registers.append(outputs[about[0]].pointer)
         elif kind == "extent":
             registers.append(table.product([dims[dim] for dim in about[0]]))
-        else:
+        elif kind == "stride":
             registers.append(nest_stride(inputs[about[0]], about[1], len(dims)))
+        else:
+            registers.append((named or {})[kind])
     return registers
 
 

@@ -67,7 +67,7 @@ class AdvancedIncSubtensor1(Op):
         expected = (index.type.shape[0], *x.type.shape[1:])
         if any(None not in (a, b) and a != b for a, b in zip(expected, y.type.shape, strict=True)):
             raise ValueError(f"Adding {y.type} to elements of {x.type}: shape {expected} is expected")
-        return Apply(self, [x, y, index], [x.type.make_variable()])
+        return Apply(self, [x, cast(y, x.type.dtype), index], [x.type.make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         x, y, index = inputs

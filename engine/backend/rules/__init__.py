@@ -1,7 +1,9 @@
 """How each family of Ops is lowered. `RULES` maps a class of Ops to its rule."""
 
 from engine.backend.rules.elementwise import RULES as ELEMENTWISE
+from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
+from engine.backend.rules.subtensor import RULES as SUBTENSOR
 
-RULES = {**ELEMENTWISE, **REDUCTION, **SHAPE}
+RULES = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SUBTENSOR}

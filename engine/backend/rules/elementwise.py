@@ -56,7 +56,7 @@ def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
 
 def read_inputs(node: Apply) -> list[Variable]:
     """The inputs whose values an elementwise node reads: constants of one element are part of the kernel."""
-    body = _body(node)
+    body = elementwise_body(node)
     used = {ref[1] for statement in body.statements for ref in statement.args if ref[0] == "input"}
     used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
     return [v for position, v in enumerate(node.inputs) if position in used and not _is_baked(v)]
@@ -64,7 +64,7 @@ def read_inputs(node: Apply) -> list[Variable]:
 
 def loops_of(lowering: Lowering, node: Apply) -> Loops:
     """The loops that compute `node`, of the operands that they read only."""
-    body = _body(node)
+    body = elementwise_body(node)
     read = list(dict.fromkeys(read_inputs(node)))
     places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
     baked = {position: _baked(v) for position, v in enumerate(node.inputs) if _is_baked(v)}
@@ -85,7 +85,8 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     )
 
 
-def _body(node: Apply) -> ScalarBody:
+def elementwise_body(node: Apply) -> ScalarBody:
+    """The statements of an elementwise node."""
     return _statements(cast(Elemwise, node.op).scalar_op, tuple(dtype(v) for v in node.inputs))
 
 
@@ -124,7 +125,7 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     known = [v in lowering.scalars or _is_baked(v) for v in node.inputs]
     if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
         return False
-    body = _body(node)
+    body = elementwise_body(node)
     if any(s.op not in _IN_REGISTERS or s.dtype != "int64" for s in body.statements):
         return False
     results: list[int] = []

@@ -1,0 +1,91 @@
+"""Lowering of indexing by a vector of integers, and of adding to what is indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.backend.kernels.gather import gather, scatter_add
+from engine.backend.loops import Kernel
+from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.backend.registers import ADDRESS_OF_DETAILS
+from engine.backend.table import Check, Value
+from engine.graph.apply import Apply
+from engine.graph.variables import Constant, Variable
+from engine.backend.rules.elementwise import elementwise_body
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from engine.tensor.type import is_data
+
+
+def _lower_gather(lowering: Lowering, node: Apply) -> None:
+    source, index = node.inputs
+    output = node.outputs[0]
+    rows, *rest = lowering.dims_of(source)
+    count = lowering.dims_of(index)[0]
+    lowering.dims[output] = (count, *rest)
+    if not lowering.is_needed(output):
+        return
+    reads = [lowering.contiguous(lowering.value_of(variable)) for variable in (source, index)]
+    kernel = gather(dtype(source), dtype(index), not rest)
+    result = lowering.allocate(output, reads, lowering.dims[output], (rows,))
+    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
+    table = lowering.table
+    base, values, index = node.inputs
+    output = node.outputs[0]
+    rows, *rest = lowering.dims_of(base)
+    count = lowering.dims_of(index)[0]
+    lowering.dims[output] = lowering.dims_of(base)
+    for dim, (due, found) in enumerate(zip((count, *rest), lowering.dims_of(values), strict=True)):
+        table.same(due, found, Check("rows", str(node.op), (f"dim {dim} of what is added does not fit what is indexed",)))
+    if not lowering.is_needed(output):
+        return
+    is_zeros = _is_zeros(base)
+    reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
+    if not is_zeros:
+        reads.append(lowering.contiguous(lowering.value_of(base)))
+    kernel = scatter_add(dtype(base), dtype(index), not rest, is_zeros)
+    result = lowering.allocate(output, reads, lowering.dims[output], (count,))
+    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _call(
+    lowering: Lowering,
+    kernel: Kernel,
+    reads: Sequence[Value],
+    result: Value,
+    lengths: tuple[int, int, Sequence[int]],
+    node: Apply,
+) -> None:
+    count, rows, rest = lengths
+    named = {"count": count, "size": rows, "row": lowering.table.product(rest), "details": ADDRESS_OF_DETAILS}
+    registers = kernel_arguments(lowering.table, kernel.arguments, reads, [result], (), named)
+    lowering.table.call(kernel, registers, reads, [result], str(node.op))
+
+
+def _is_zeros(variable: Variable) -> bool:
+    """Whether every element is known to be 0 (and not -0.0), so that nothing has to be copied."""
+    if isinstance(variable, Constant):
+        return not is_data(variable) and not any(variable.data.tobytes())
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return False
+    body = elementwise_body(node)
+    kind, *about = body.outputs[variable.index or 0]
+    if kind == "input":
+        operand = node.inputs[about[0]]
+        return isinstance(operand, Constant) and operand.data.size == 1 and _is_zeros(operand)
+    return kind == "constant" and not any(about[1])
+
+
+def _read(node: Apply) -> list[Variable]:
+    base, values, index = node.inputs
+    return [values, index] if _is_zeros(base) else [base, values, index]
+
+
+RULES = {
+    AdvancedSubtensor1: OpRule(_lower_gather),
+    AdvancedIncSubtensor1: OpRule(_lower_scatter_add, _read),
+}
