@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from keyword import iskeyword
 
 from engine.backend.errors import InvalidKernel
 from engine.backend.externals import EXTERNALS
@@ -175,7 +176,8 @@ class _Checker:
         self.pointers[name] = dtype
 
     def fresh(self, name: str, dtype: str) -> None:
-        self.require(_NAME.match(name) is not None, f"{name!r} as a name")
+        # A printer prints names as they are.
+        self.require(_NAME.match(name) is not None and not iskeyword(name), f"{name!r} as a name")
         self.require(name not in self.values and name not in self.pointers, f"{name} is named twice")
         self.require(dtype in ITEM_SIZES, f"{name} of dtype {dtype}")
         self.visible.add(name)

@@ -60,6 +60,10 @@ class Loader:
                 self._link({symbol: _checked_object(symbol, content) for symbol, content in missing.items()})
             return {symbol: self._addresses[symbol] for symbol in contents}
 
+    def address(self, symbol: str) -> int:
+        """Return the address of a kernel that is linked already; raises KeyError if it is not."""
+        return self._addresses[symbol]
+
     def _link(self, objects: dict[str, bytes]) -> None:
         from llvmlite.binding import JITLibraryBuilder
 

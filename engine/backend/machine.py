@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.fingerprint.hasher import digest
 from engine.backend.container import pack_kernel
+from engine.backend.errors import LoadError
 from engine.backend.instructions import HALTED, RESERVED, Assembler
-from engine.backend.load import Loader
 from engine.backend.machine_source import DTYPE_WORD, ENTRY, machine_source
 from engine.backend.target import compiled_levels, process_triple
 
@@ -28,8 +27,7 @@ from engine.backend.target import compiled_levels, process_triple
 class Machine:
     """A loaded machine: call it with the addresses of items, registers and code, and the word to begin at."""
 
-    def __init__(self, content: bytes, loader: Loader) -> None:
-        address = loader.load(content, machine_symbol())
+    def __init__(self, address: int) -> None:
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
         self.run = prototype(address)
 
@@ -40,18 +38,21 @@ class Machine:
 
 
 @cache
-def machine_symbol() -> str:
-    """Return the machine's symbol, which names its source."""
-    return f"k_{digest(machine_source().encode()).hex()}"
+def process_machine(address: int) -> Machine:
+    """Return the machine linked at `address`; raises LoadError if it does not find this process's arrays."""
+    machine = Machine(address)
+    if not machine.is_usable:
+        raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
+    return machine
 
 
-def compile_machine() -> bytes:
-    """Return the machine in stored form (pack_kernel), for the weakest level of this architecture."""
+def compile_machine(symbol: str) -> bytes:
+    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level there is."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{machine_symbol()}("))
+    module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
     module.verify()
     level = compiled_levels()[0]
     target = llvm.Target.from_triple(process_triple()).create_target_machine(
@@ -59,7 +60,7 @@ def compile_machine() -> bytes:
     )
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
-    return pack_kernel(machine_symbol(), process_triple(), {level: target.emit_object(module)})
+    return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})
 
 
 def dtype_word(dtype: np.dtype) -> int:

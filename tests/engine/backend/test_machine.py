@@ -33,7 +33,7 @@ SMALLEST = -(2**63)
 
 @pytest.fixture(scope="module")
 def machine():
-    return Machine(compile_machine(), process_loader())
+    return Machine(process_loader().load(compile_machine("k_machine_test"), "k_machine_test"))
 
 
 def execute(machine, assembler, registers, items=(), pc=0):
