@@ -28,6 +28,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_add_zero,
     arithmetic.local_sub_zero,
     arithmetic.local_mul_one,
+    arithmetic.local_mul_constants,
     arithmetic.local_neg,
     arithmetic.local_add_sub_neg,
     arithmetic.local_mul_div_neg,
@@ -37,6 +38,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     sums.local_reduction_of_one,
     sums.local_sum_of_sum,
     sums.local_sum_of_multiple,
+    sums.local_sum_of_fill,
 )
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 

@@ -2,7 +2,9 @@
 
 Only what is exact for every float is done: `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0 or is
 no float, while `x + (-0.0)` and `x - 0.0` are x. `x * 0` stays: it is NaN where x is infinite. A product or sum with
-signs moved is the same number, but where it is NaN the sign of the NaN may differ.
+signs moved is the same number, but where it is NaN the sign of the NaN may differ. Constant factors are multiplied
+where one is a power of two: the result is the same unless a factor alone makes x overflow, or lose digits below the
+normal numbers.
 """
 
 from __future__ import annotations
@@ -69,6 +71,19 @@ def local_mul_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     return None
 
 
+@node_rewriter([elemwise(scalar.mul)])
+def local_mul_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """c * (d * x) -> (c * d) * x of float constants c and d, one of which is a power of two."""
+    for outer, product in (node.inputs, node.inputs[::-1]):
+        operands = operands_of(product, scalar.mul)
+        if operands is None or not _is_float_constant(outer, node):
+            continue
+        for inner, x in (operands, operands[::-1]):
+            if _is_float_constant(inner, node) and _is_power_of_two(scalar_value(outer), scalar_value(inner)):
+                return as_output(apply_scalar(scalar.mul, apply_scalar(scalar.mul, outer, inner), x), node)
+    return None
+
+
 @node_rewriter([elemwise(scalar.true_div)])
 def local_div_by_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """x / 1 -> x; x / -1 -> -x; x / 2**k -> x * 2**-k, where that power is a normal number of the dtype."""
@@ -86,12 +101,10 @@ def local_div_by_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
     return as_output(apply_scalar(scalar.mul, cast(left, dtype), 1.0 / float(divisor)), node)
 
 
-def _is_power_of_two(value: float) -> bool:
-    """Whether `value` is 2**k (or its negative) with 2**k and 2**-k normal numbers of every float dtype."""
-    if not math.isfinite(value):
-        return False
-    mantissa, exponent = math.frexp(value)
-    return abs(mantissa) == 0.5 and -120 < exponent < 120
+def _is_power_of_two(*values: float) -> bool:
+    """Whether one of `values` is 2**k (or its negative) with 2**k and 2**-k normal numbers of every float dtype."""
+    found = [math.frexp(value) for value in values if math.isfinite(value)]
+    return any(abs(mantissa) == 0.5 and -120 < exponent < 120 for mantissa, exponent in found)
 
 
 @node_rewriter([elemwise(scalar.neg)])

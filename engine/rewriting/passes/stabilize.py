@@ -7,7 +7,7 @@ exact arithmetic would give.
 from __future__ import annotations
 
 from engine.rewriting.pattern import PatternNodeRewriter
-from engine.scalar import add, exp, expm1, log, log1p, neg, reciprocal, sigmoid, softplus, sub, true_div
+from engine.scalar import add, exp, expm1, log, log1p, mul, neg, reciprocal, sigmoid, softplus, sub, true_div
 
 STABILIZE = (
     PatternNodeRewriter("local_log_exp", (log, (exp, "x")), "x"),
@@ -19,9 +19,12 @@ STABILIZE = (
     PatternNodeRewriter("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
     PatternNodeRewriter("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),
     PatternNodeRewriter("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
-    PatternNodeRewriter("local_one_over_sigmoid", (true_div, 1, (add, 1, (exp, (neg, "x")))), (sigmoid, "x")),
-    PatternNodeRewriter(
-        "local_reciprocal_sigmoid", (reciprocal, (add, 1, (exp, (neg, "x")))), (sigmoid, "x")
-    ),
+    PatternNodeRewriter("local_one_over_1p_exp", (reciprocal, (add, 1, (exp, "x"))), (sigmoid, (neg, "x"))),
     PatternNodeRewriter("local_sigmoid_ratio", (true_div, (exp, "x"), (add, 1, (exp, "x"))), (sigmoid, "x")),
+    PatternNodeRewriter("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
+    PatternNodeRewriter(
+        "local_sigmoid_multiple",
+        (mul, (true_div, "g", (add, 1, (exp, "x"))), (exp, "x")),
+        (mul, "g", (sigmoid, "x")),
+    ),
 )

@@ -1,7 +1,7 @@
 """Sums: of sums, of one element, and of a constant multiple.
 
 `sum(c * x)` becomes `c * sum(x)` for a finite constant c: the rounding differs, and where sum(x) overflows but
-sum(c * x) does not, so does the result.
+sum(c * x) does not, so does the result. A sum of nothing but zeros may have the other sign.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle
 from engine.tensor.reduction import Max, Min, Reduction
+from engine.tensor.shape import size_over
 
 
 @node_rewriter([Sum, Max, Min])
@@ -65,3 +66,29 @@ def local_sum_of_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
             total = op.make_node(other).outputs[0]
             return [apply_scalar(scalar.mul, float(value), total)]
     return None
+
+
+@node_rewriter([Sum])
+def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """sum(second(a, b)) -> b * (the number of elements), of floats, where b has length 1 along the summed axes.
+
+    If that number might be 0, b must be a finite constant.
+    """
+    op, (x,) = node.op, node.inputs
+    assert isinstance(op, Sum)
+    output = node.outputs[0]
+    operands = operands_of(x, scalar.second)
+    if operands is None or dtype_of(output) not in FLOATS or dtype_of(x) != dtype_of(output):
+        return None
+    value = operands[1]
+    lengths = [tensor_type_of(x).shape[axis] for axis in op.axis]
+    number = scalar_value(value)
+    if not all(lengths) and (number is None or not math.isfinite(number)):
+        return None
+    if not all(tensor_type_of(value).broadcastable[axis] for axis in op.axis):
+        return None
+    kept = [axis for axis in range(tensor_type_of(x).ndim) if axis not in op.axis]
+    count = cast(size_over(x, op.axis), dtype_of(output))
+    result = apply_scalar(scalar.mul, count, dimshuffle(value, kept))
+    alike = tensor_type_of(result).broadcastable == tensor_type_of(output).broadcastable
+    return [result] if alike and output.type.is_super(result.type) else None
