@@ -22,7 +22,9 @@ _NUMPY = frozenset(
         (f"{root}.numeric", "_frombuffer"),
     )
 ) | {("numpy", "ndarray"), ("numpy", "dtype")}
-_BUILTINS = frozenset(("builtins", name) for name in ("frozenset", "set", "slice", "complex", "range", "bytearray"))
+_BUILTINS = frozenset(
+    ("builtins", name) for name in ("frozenset", "set", "slice", "complex", "range", "bytearray")
+)
 
 
 class UntrustedPickle(CachegraphError):

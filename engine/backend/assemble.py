@@ -54,7 +54,9 @@ def assemble(
     inputs = [_array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
-    last = max([0, *(step.stage for step in table.steps), *table.arithmetic, *(b.stage for b in table.buffers)])
+    last = max(
+        [0, *(step.stage for step in table.steps), *table.arithmetic, *(b.stage for b in table.buffers)]
+    )
     for stage in range(last + 1):
         _lay_out_stage(layout, stage, scratch)
     layout.assembler.emit("HALT")
@@ -113,12 +115,9 @@ Places = list[tuple[list[Buffer], tuple[int, int]]]
 def _lay_out_arithmetic(layout: _Layout, stage: int, groups: list[list[Buffer]]) -> Places:
     """The stage's own arithmetic, then where in its scratch each group of buffers lies: (base, offset) registers."""
     table, assembler = layout.table, layout.assembler
-    for (name, *operands), check in table.arithmetic.get(stage, []):
-        if check is None:
-            assembler.emit(name, *operands)
-        else:
-            site = layout.check(check)
-            assembler.emit(name, *operands, site)
+    for name, operands, check in table.arithmetic.get(stage, []):
+        site = () if check is None else (layout.check(check),)
+        assembler.emit(name, *operands, *site)
     if not groups:
         return []
     base, offset = table.new(), table.constant(0)

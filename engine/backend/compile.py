@@ -71,5 +71,3 @@ def load_program(
 def _key(digest: str, confirmation: str) -> CacheKey:
     """The key by which a program names a kernel: enough to find the entry and to confirm it."""
     return CacheKey("kernel", (), bytes.fromhex(digest), bytes.fromhex(confirmation))
-
-

@@ -27,7 +27,7 @@ class _State:
 
     def __init__(self, template: np.ndarray[Any, Any], n_yields: int) -> None:
         self.array = template.copy()
-        self.registers = memoryview(self.array)
+        self.registers = memoryview(self.array.data)
         self.address: int = self.array.ctypes.data
         self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
         self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
@@ -126,7 +126,9 @@ def _allocations(site: Yield) -> tuple[int, int, list[tuple[int, np.dtype[Any], 
     return site.need, site.base, [(a.result, np.dtype(a.dtype), a.dims) for a in site.arrays]
 
 
-def _bound_array(program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+def _bound_array(
+    program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
     """The array to bind: data that the caller has, or a constant of the program."""
     if row.data is None:
         size = int(np.prod(row.shape))

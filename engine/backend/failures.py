@@ -13,11 +13,15 @@ Registers = Sequence[int]
 Items = tuple[Any, ...]
 
 
-def describe_failure(program: Program, name: str, status: int, registers: Registers, items: Items) -> Exception:
+def describe_failure(
+    program: Program, name: str, status: int, registers: Registers, items: Items
+) -> Exception:
     """The exception for a program that stopped with `status`; `items` are the values it was called with."""
     site = next((site for site in program.sites if site.pc == registers[0]), None)
     if site is None:
-        return RuntimeError(f"Calling {name}: the machine stopped with status {status} at word {registers[0]}")
+        return RuntimeError(
+            f"Calling {name}: the machine stopped with status {status} at word {registers[0]}"
+        )
     return _DESCRIPTIONS[site.kind](name, site, registers, items)
 
 
@@ -49,7 +53,9 @@ def _input_shape(name: str, site: Site, registers: Registers, items: Items) -> E
 
 def _dropped_dim(name: str, site: Site, registers: Registers, items: Items) -> Exception:
     length = registers[2] if registers[2] != 1 else registers[3]
-    return ValueError(f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1")
+    return ValueError(
+        f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1"
+    )
 
 
 def _reshape(name: str, site: Site, registers: Registers, items: Items) -> Exception:
@@ -60,7 +66,9 @@ def _reshape(name: str, site: Site, registers: Registers, items: Items) -> Excep
 
 
 def _negative(name: str, site: Site, registers: Registers, items: Items) -> Exception:
-    return ValueError(f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative")
+    return ValueError(
+        f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative"
+    )
 
 
 def _dot(name: str, site: Site, registers: Registers, items: Items) -> Exception:
@@ -103,4 +111,3 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers, Items], Exception]] = {
     "rows": _rows,
     "kernel": _kernel,
 }
-

@@ -44,7 +44,9 @@ def link(cache: Cache, loader: Loader, keys: Sequence[CacheKey], tally: KernelTa
         entry = cache.lookup(key)
         if not isinstance(entry, Hit):
             tally.misses += 1
-            raise LookupError(f"the program calls kernel {key.hex}, which is not in the cache ({entry.reason})")
+            raise LookupError(
+                f"the program calls kernel {key.hex}, which is not in the cache ({entry.reason})"
+            )
         tally.hits += 1
         tally.seconds_saved += sum(entry.seconds.values())
         found[symbol_of(key)] = entry.payload
@@ -52,7 +54,9 @@ def link(cache: Cache, loader: Loader, keys: Sequence[CacheKey], tally: KernelTa
     return [addresses[symbol_of(key)] for key in keys]
 
 
-def build(cache: Cache, loader: Loader, kernels: Mapping[CacheKey, Kernel | None], tally: KernelTally) -> None:
+def build(
+    cache: Cache, loader: Loader, kernels: Mapping[CacheKey, Kernel | None], tally: KernelTally
+) -> None:
     """Link the kernels of a program that is being made, compiling and keeping those that the cache has not.
 
     The kernel None is the machine itself. Raises CacheMissError where compiling is not allowed.
@@ -104,5 +108,9 @@ def _compiled(missing: Mapping[CacheKey, Kernel | None]) -> dict[CacheKey, Artif
             content = compile_machine(symbol)
         else:
             content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
-        artifacts[key] = Artifact(content, seconds={"compile": perf_counter() - begin}, summary="" if kernel is None else kernel.summary)
+        artifacts[key] = Artifact(
+            content,
+            seconds={"compile": perf_counter() - begin},
+            summary="" if kernel is None else kernel.summary,
+        )
     return artifacts

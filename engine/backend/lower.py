@@ -51,7 +51,9 @@ class Lowering:
         self.values: dict[Variable, Value] = {}
         self.scalars: dict[Variable, int] = {}
         self.reduced = {
-            node.inputs[0] for node in self.nodes if self.rule(node).reduces and self.uses.get(node.inputs[0]) == 1
+            node.inputs[0]
+            for node in self.nodes
+            if self.rule(node).reduces and self.uses.get(node.inputs[0]) == 1
         }
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from engine.backend.loops import Kernel
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.registers import FIRST_FREE
 
-Instruction = tuple[str, *tuple[int, ...]]
 
 @dataclass(eq=False, slots=True)
 class Buffer:
@@ -63,12 +63,20 @@ class Check:
     about: tuple[str, ...]
 
 
+class Instruction(NamedTuple):
+    """One instruction of the arithmetic (instructions.py), and what to say when it stops the program."""
+
+    name: str
+    operands: tuple[int, ...]
+    check: Check | None
+
+
 @dataclass
 class Table:
     """Collects registers, arithmetic by stage, buffers and steps. Equal arithmetic gets one register."""
 
     initial: dict[int, int] = field(default_factory=dict)
-    arithmetic: dict[int, list[tuple[Instruction, Check | None]]] = field(default_factory=dict)
+    arithmetic: dict[int, list[Instruction]] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     count: int = FIRST_FREE
@@ -77,7 +85,7 @@ class Table:
     def __post_init__(self) -> None:
         self._stages: dict[int, int] = {}
         self._constants: dict[int, int] = {}
-        self._known: dict[Instruction, int] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
         self._equal: dict[int, int] = {}
 
     def new(self, stage: int = 0, count: int = 1) -> int:
@@ -114,7 +122,7 @@ class Table:
         first, second = self.canonical(first), self.canonical(second)
         if first == second:
             return first
-        self.emit(("SAME", first, second), self.stage((first, second)), check)
+        self.emit("SAME", (first, second), self.stage((first, second)), check)
         keep, drop = sorted((first, second), key=lambda r: (r not in self.initial, self._stages[r], r))
         self._equal[drop] = keep
         return keep
@@ -124,11 +132,11 @@ class Table:
         operands = tuple(self.canonical(register) for register in operands)
         if op in ("ADD", "MUL", "MAX", "MIN"):
             operands = tuple(sorted(operands))
-        found = self._known.get((op, *operands))
+        found = self._known.get((op, operands))
         if found is None:
             stage = self.stage(operands)
-            found = self._known[(op, *operands)] = self.new(stage)
-            self.emit((op, found, *operands), stage)
+            found = self._known[(op, operands)] = self.new(stage)
+            self.emit(op, (found, *operands), stage)
         return found
 
     def product(self, registers: Sequence[int]) -> int:
@@ -142,9 +150,9 @@ class Table:
             result = self.compute("MUL", result, register)
         return result
 
-    def emit(self, instruction: Instruction, stage: int, check: Check | None = None) -> None:
+    def emit(self, name: str, operands: Sequence[int], stage: int, check: Check | None = None) -> None:
         """Append an instruction to the arithmetic of `stage`."""
-        self.arithmetic.setdefault(stage, []).append((instruction, check))
+        self.arithmetic.setdefault(stage, []).append(Instruction(name, tuple(operands), check))
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
@@ -167,7 +175,7 @@ class Table:
         """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""
         stage = value.stage if at_once else value.stage + 1
         register = self.new(stage)
-        self.emit(("LOAD64" if value.dtype == "int64" else "LOAD32", register, value.pointer), stage)
+        self.emit("LOAD64" if value.dtype == "int64" else "LOAD32", (register, value.pointer), stage)
         return register
 
     def call(

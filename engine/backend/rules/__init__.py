@@ -1,9 +1,11 @@
 """How each family of Ops is lowered. `RULES` maps a class of Ops to its rule."""
 
+from engine.backend.lower import OpRule
 from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
+from engine.graph.op import Op
 
-RULES = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SUBTENSOR}
+RULES: dict[type[Op], OpRule] = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SUBTENSOR}

@@ -14,6 +14,7 @@ from engine.backend.kernels.nest import Operand, Ref, Statement
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.table import Check, Value
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.inner.statements import ScalarBody, scalar_statements
 from engine.scalar import ScalarOp
@@ -78,7 +79,10 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     statements = tuple(Statement(s.op, tuple(map(ref, s.args)), s.dtype) for s in body.statements)
     return Loops(
         values,
-        tuple(Operand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None) for v, value in zip(read, values, strict=True)),
+        tuple(
+            Operand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None)
+            for v, value in zip(read, values, strict=True)
+        ),
         statements,
         tuple(map(ref, body.outputs)),
         lowering.dims[node.outputs[0]],
@@ -133,13 +137,16 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     def register(argument: Any) -> int:
         if argument[0] == "constant":
             return lowering.table.constant(int.from_bytes(argument[2], "little", signed=True))
-        return results[argument[1]] if argument[0] == "value" else lowering.scalar_of(node.inputs[argument[1]])
+        return (
+            results[argument[1]] if argument[0] == "value" else lowering.scalar_of(node.inputs[argument[1]])
+        )
 
     for statement in body.statements:
-        results.append(lowering.table.compute(_IN_REGISTERS[statement.op], *map(register, statement.args)))
+        operands = map(register, statement.args)
+        results.append(lowering.table.compute(_IN_REGISTERS[statement.op], *operands))
     for variable, argument in zip(node.outputs, body.outputs, strict=True):
         lowering.scalars[variable] = register(argument)
     return True
 
 
-RULES = {Elemwise: OpRule(_lower_elementwise, read_inputs)}
+RULES: dict[type[Op], OpRule] = {Elemwise: OpRule(_lower_elementwise, read_inputs)}

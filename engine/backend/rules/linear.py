@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-
-
 from engine.backend.kernels.dot import matrix_matrix, matrix_vector, vector_vector
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.table import Check, Value
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.tensor.products import Dot
 
 
@@ -59,4 +58,4 @@ def _as_it_lies(lowering: Lowering, value: Value) -> tuple[Value, bool]:
     return lowering.contiguous(value), False
 
 
-RULES = {Dot: OpRule(_lower_dot)}
+RULES: dict[type[Op], OpRule] = {Dot: OpRule(_lower_dot)}

@@ -9,6 +9,7 @@ from engine.backend.kernels.reduce import reduction
 from engine.backend.lower import Lowering, OpRule, dtype
 from engine.backend.rules.elementwise import Loops, loops_of
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.reduction import Max, Min, Sum
@@ -38,13 +39,13 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
 
 
 def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:
-    if source in lowering.reduced and source.owner is not None and isinstance(source.owner.op, Elemwise):
-        if len(source.owner.outputs) == 1:
-            return loops_of(lowering, source.owner)
+    producer = source.owner if source in lowering.reduced else None
+    if producer is not None and isinstance(producer.op, Elemwise) and len(producer.outputs) == 1:
+        return loops_of(lowering, producer)
     value = lowering.value_of(source)
     operand = Operand(dtype(source), (False,) * len(lengths), value.strides is not None)
     return Loops((value,), (operand,), (), (("input", 0),), lengths)
 
 
 _KINDS = {Sum: "sum", Max: "max", Min: "min"}
-RULES = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}
+RULES: dict[type[Op], OpRule] = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}

@@ -7,6 +7,7 @@ from typing import Any, cast
 from engine.backend.lower import Lowering, OpRule, dtype
 from engine.backend.table import Check, Value
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.tensor.elemwise import DimShuffle
 from engine.tensor.shape import Reshape, Shape_i
@@ -23,11 +24,11 @@ def _lower_dimshuffle(lowering: Lowering, node: Apply) -> None:
     source, output = node.inputs[0], node.outputs[0]
     dims = lowering.dims_of(source)
     one = table.constant(1)
-    kept = [dim for dim in op.new_order if dim != "x"]
+    kept = [dim for dim in op.new_order if not isinstance(dim, str)]
     for dim in range(len(dims)):
         if dim not in kept:
             table.same(dims[dim], one, Check("dropped-dim", str(op), (str(dim),)))
-    lowering.dims[output] = tuple(one if dim == "x" else dims[dim] for dim in op.new_order)
+    lowering.dims[output] = tuple(one if isinstance(dim, str) else dims[dim] for dim in op.new_order)
     if not lowering.is_needed(output):
         return
     value = lowering.value_of(source)
@@ -58,7 +59,7 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     about = (str(len(dims)),)
     for register in known:
         if table.number(register) is None:
-            table.emit(("NONNEG", table.canonical(register)), table.stage([register]), Check("negative", str(node.op), about))
+            table.emit("NONNEG", [register], table.stage([register]), Check("negative", str(node.op), about))
     product = table.product(known)
     if free:
         _check_divides(lowering, product, size, Check("reshape", str(node.op), about))
@@ -79,14 +80,14 @@ def _check_divides(lowering: Lowering, divisor: int, size: int, check: Check) ->
     one = table.constant(1)
     if table.canonical(divisor) != one:
         table.same(table.compute("MIN", divisor, one), one, check)
-        table.emit(("DIVIDES", divisor, size), table.stage((divisor, size)), check)
+        table.emit("DIVIDES", (divisor, size), table.stage((divisor, size)), check)
 
 
 def _is_minus_one(variable: Any) -> bool:
     return isinstance(variable, Constant) and int(variable.data) == -1
 
 
-RULES = {
+RULES: dict[type[Op], OpRule] = {
     Shape_i: OpRule(_lower_shape_i, lambda node: ()),
     DimShuffle: OpRule(_lower_dimshuffle),
     Reshape: OpRule(_lower_reshape),

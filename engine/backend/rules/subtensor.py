@@ -8,10 +8,11 @@ from engine.backend.kernels.gather import gather, scatter_add
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
+from engine.backend.rules.elementwise import elementwise_body
 from engine.backend.table import Check, Value
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.backend.rules.elementwise import elementwise_body
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from engine.tensor.type import is_data
@@ -39,7 +40,11 @@ def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
     count = lowering.dims_of(index)[0]
     lowering.dims[output] = lowering.dims_of(base)
     for dim, (due, found) in enumerate(zip((count, *rest), lowering.dims_of(values), strict=True)):
-        table.same(due, found, Check("rows", str(node.op), (f"dim {dim} of what is added does not fit what is indexed",)))
+        table.same(
+            due,
+            found,
+            Check("rows", str(node.op), (f"dim {dim} of what is added does not fit what is indexed",)),
+        )
     if not lowering.is_needed(output):
         return
     is_zeros = _is_zeros(base)
@@ -73,11 +78,11 @@ def _is_zeros(variable: Variable) -> bool:
     if node is None or not isinstance(node.op, Elemwise):
         return False
     body = elementwise_body(node)
-    kind, *about = body.outputs[variable.index or 0]
-    if kind == "input":
-        operand = node.inputs[about[0]]
+    computed = body.outputs[variable.index or 0]
+    if computed[0] == "input":
+        operand = node.inputs[computed[1]]
         return isinstance(operand, Constant) and operand.data.size == 1 and _is_zeros(operand)
-    return kind == "constant" and not any(about[1])
+    return computed[0] == "constant" and not any(computed[2])
 
 
 def _read(node: Apply) -> list[Variable]:
@@ -85,7 +90,7 @@ def _read(node: Apply) -> list[Variable]:
     return [values, index] if _is_zeros(base) else [base, values, index]
 
 
-RULES = {
+RULES: dict[type[Op], OpRule] = {
     AdvancedSubtensor1: OpRule(_lower_gather),
     AdvancedIncSubtensor1: OpRule(_lower_scatter_add, _read),
 }
