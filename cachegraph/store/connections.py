@@ -25,20 +25,24 @@ _PRAGMAS = (
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
 _CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+_CANNOT_SHARE_EXTENDED = frozenset(
+    {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMMAP}
+)
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
     """Return a connection that never writes to the index, None when there is no index yet; raises sqlite3.Error.
 
     SQLite needs its two companion files (-wal, -shm) even to read, and makes them when they are missing. Where it
-    cannot, on a read-only directory, nobody writes either, and the index is read as an immutable file.
+    cannot, in a read-only directory or on a full disk, nobody writes either, and the index is read as an immutable
+    file. Should somebody write after all, the record's checksum and confirmation decide, as always.
     """
     try:
         return _opened(path, "mode=ro")
     except sqlite3.OperationalError as error:
         if not path_exists(path):
             return None
-        if sqlite_code(error) & 0xFF not in _CANNOT_SHARE:
+        if not _cannot_share(error):
             raise
     return _opened(path, "mode=ro&immutable=1")
 
@@ -79,6 +83,11 @@ def path_exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True
+
+
+def _cannot_share(error: sqlite3.Error) -> bool:
+    code = sqlite_code(error)
+    return code & 0xFF in _CANNOT_SHARE or code in _CANNOT_SHARE_EXTENDED
 
 
 def _opened(path: Path, query: str) -> sqlite3.Connection | None:

@@ -176,7 +176,8 @@ def _compact(path: Path) -> None:
     with closing(connection):
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(0, free, _PAGES_PER_TRANSACTION):
-            connection.execute(f"PRAGMA incremental_vacuum({_PAGES_PER_TRANSACTION})").fetchall()
+            # execute() would stop after one page: the statement gives a row a page, and the rows have no columns
+            connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_PER_TRANSACTION})")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 

@@ -66,7 +66,7 @@ def _sqlite_reason(error: sqlite3.Error) -> str:
     code = sqlite_code(error) & 0xFF
     if is_damage(error):
         return "damaged"
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or sqlite_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
         return "full"
     if code in _BUSY_CODES:
         return "busy"

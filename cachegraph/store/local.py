@@ -35,30 +35,12 @@ class LocalStore:
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises. Takes no lock and writes nothing."""
         try:
-            record = self._record(key)
-            if isinstance(record, Miss) and self.database.renew():
-                record = self._record(key)
-            if isinstance(record, Miss):
-                return record
-            if record.payload_blob is None:
-                return Hit(record.payload, record.blobs, record.seconds)
-            payload = self.blobs.read(record.payload_blob)
-        except FileNotFoundError as error:
-            return Miss("damaged", f"the payload is missing: {error}")
+            found = self._look(key)
+            if isinstance(found, Miss) and self.database.renew():
+                found = self._look(key)
+            return found
         except Exception as error:  # whatever a damaged index makes SQLite raise
             return Miss(miss_reason(error), f"{type(error).__name__}: {error}")
-        if payload is None:
-            return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
-        return Hit(payload, record.blobs, record.seconds)
-
-    def _record(self, key: CacheKey) -> Record | Miss:
-        content = select_record(self.database, key.digest)
-        if content is None:
-            return Miss("never-seen", "the index has no such key")
-        record = decode(content, key)
-        if isinstance(record, Miss) and record.reason == "damaged":
-            self.database.doubt()
-        return record
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; a damaged index is set aside first.
@@ -101,3 +83,25 @@ class LocalStore:
         from cachegraph.store.catalogue import Catalogue
 
         return Catalogue(self.database)
+
+    def _look(self, key: CacheKey) -> Hit | Miss:
+        content = select_record(self.database, key.digest)
+        if content is None:
+            return Miss("never-seen", "the index has no such key")
+        record = decode(content, key)
+        if isinstance(record, Record):
+            return self._hit(record)
+        if record.reason == "damaged":
+            self.database.doubt()
+        return record
+
+    def _hit(self, record: Record) -> Hit | Miss:
+        if record.payload_blob is None:
+            return Hit(record.payload, record.blobs, record.seconds)
+        try:
+            payload = self.blobs.read(record.payload_blob)
+        except FileNotFoundError:
+            return Miss("damaged", f"the blob {record.payload_blob} of the payload is missing")
+        if payload is None:
+            return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
+        return Hit(payload, record.blobs, record.seconds)

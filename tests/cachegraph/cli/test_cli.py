@@ -1,0 +1,352 @@
+"""The command line: what it prints, for people and for programs, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cachegraph.cache import Artifact, Cache, Hit
+from cachegraph.cli.app import app
+from cachegraph.key import LEVELS, CacheKey
+from cachegraph.settings import Settings
+from cachegraph.store.local import LocalStore
+
+ROOT = Path(__file__).resolve().parents[3]
+
+LISTING = ["stats", "list", "prune", "clear"]
+
+
+class Output:
+    """What one command printed, and its exit code."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(cache_directory: Path) -> Callable[..., Output]:
+    """Return a function that runs a command on this test's directory."""
+
+    def command(name: str, *arguments: str, directory: Path | None = None) -> Output:
+        place = ["--dir", str(directory or cache_directory)]
+        result = CliRunner().invoke(app, [name, *arguments, *place], env={"COLUMNS": "80"})
+        return Output(result.exit_code, result.stdout, result.stderr)
+
+    return command
+
+
+Run = Callable[..., Output]
+
+
+def key_of(text: str, level: str = "kernel") -> CacheKey:
+    return CacheKey.build(level, {"scheme": b"test", "graph": text.encode()})
+
+
+@pytest.fixture
+def filled(cache_directory: Path) -> dict[str, CacheKey]:
+    """Three entries of two levels, one of them used twice; a bypass."""
+    keys = {"add": key_of("add"), "mul": key_of("mul"), "model": key_of("model", "function")}
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    cost = {"rewrite": 0.5, "compile": 1.5}
+    for name, key in keys.items():
+        artifact = Artifact(name.encode() * 30_000, {"graph": b"g" * 10}, cost, f"{name} of two vectors")
+        cache.get_or_build(key, lambda artifact=artifact: artifact, len)  # type: ignore[misc]
+    cache.get_or_build(keys["add"], lambda: Artifact(b""), len)
+    cache.get_or_build(keys["add"], lambda: Artifact(b""), len)
+    cache.note_bypass("function", "profiling")
+    cache.flush()
+    cache._store.close()
+    return keys
+
+
+@pytest.mark.parametrize("start", [["-m", "cachegraph"], ["-c", "from cachegraph.cli import main; main()"]])
+def test_it_runs_as_a_module_and_as_a_script(start: list[str], cache_directory: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *start, "dir"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{cache_directory}\n"
+
+
+def test_dir_prints_the_directory(run: Run, tmp_path: Path) -> None:
+    assert run("dir", directory=tmp_path / "x").out == f"{tmp_path / 'x'}\n"
+    assert run("dir", "--json", directory=tmp_path / "x").json == {"directory": str(tmp_path / "x")}
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_relative_directory_is_made_absolute(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("dir", directory=Path("here")).out == f"{tmp_path / 'here'}\n"
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("name", LISTING)
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_an_empty_or_absent_directory_is_fine_and_stays_so(
+    name: str, as_json: list[str], exists: bool, run: Run, cache_directory: Path
+) -> None:
+    if exists:
+        cache_directory.mkdir()
+    output = run(name, *as_json)
+    assert output.code == 0, output.err
+    assert cache_directory.exists() == exists
+    assert not exists or list(cache_directory.iterdir()) == []
+
+
+def test_stats_of_nothing_has_all_four_levels(run: Run, cache_directory: Path) -> None:
+    assert run("stats", "--json").json == {
+        "directory": str(cache_directory),
+        "bytes": 0,
+        "levels": {level: {"entries": 0, "bytes": 0, "hits": 0, "misses": 0} for level in LEVELS},
+        "misses": {},
+        "seconds_saved": 0.0,
+        "seconds_spent": 0.0,
+    }
+
+
+def test_stats_adds_up(run: Run, filled: dict[str, CacheKey]) -> None:
+    stats = run("stats", "--json").json
+    assert stats["levels"] == {
+        "function": {"entries": 1, "bytes": 150_010, "hits": 0, "misses": 1},
+        "op": {"entries": 0, "bytes": 0, "hits": 0, "misses": 0},
+        "kernel": {"entries": 2, "bytes": 180_020, "hits": 2, "misses": 2},
+        "numba": {"entries": 0, "bytes": 0, "hits": 0, "misses": 0},
+    }
+    assert stats["misses"] == {"never-seen": 3}
+    assert stats["seconds_spent"] == 6.0
+    assert 3.9 < stats["seconds_saved"] < 4.0
+    assert stats["bytes"] > 330_000
+
+
+def test_stats_is_readable(run: Run, filled: dict[str, CacheKey]) -> None:
+    lines = run("stats").out.splitlines()
+    assert [line.split() for line in lines if line.startswith("kernel")] == [
+        ["kernel", "2", "180.0", "kB", "2", "2"]
+    ]
+    assert "never-seen       3" in lines
+    assert "profiling       1" in lines
+    assert lines[-1] == "saved 4 s, spent 6 s"
+
+
+@pytest.mark.parametrize("name", ["stats", "list", "prune"])
+def test_tables_fit_on_80_columns(name: str, run: Run, filled: dict[str, CacheKey]) -> None:
+    arguments = ["--max-size", "0", "--dry-run"] if name == "prune" else []
+    lines = run(name, *arguments, directory=None).out.splitlines()
+    assert max(len(line) for line in lines if str(filled) not in line and "/" not in line) <= 80
+
+
+def test_list_has_the_last_used_first(run: Run, filled: dict[str, CacheKey]) -> None:
+    entries = run("list", "--json").json
+    assert [entry["key"] for entry in entries] == [filled[name].hex for name in ("add", "model", "mul")]
+    first = entries[0]
+    assert (first["level"], first["bytes"], first["uses"]) == ("kernel", 90_010, 2)
+    assert (first["seconds"], first["build_seconds"]) == ({"compile": 1.5, "rewrite": 0.5}, 2.0)
+    assert first["summary"] == "add of two vectors"
+
+
+def test_list_is_readable(run: Run, filled: dict[str, CacheKey]) -> None:
+    rows = run("list").out.splitlines()[2:]
+    assert [row.split()[0] for row in rows] == [filled[name].hex[:12] for name in ("add", "model", "mul")]
+    assert "add of two vectors" in rows[0]
+
+
+def test_list_shortens_what_does_not_fit(run: Run, cache_directory: Path) -> None:
+    store = LocalStore(cache_directory)
+    store.put(key_of("a"), Artifact(b"", summary="a very long summary " * 10))
+    store.close()
+    (row,) = run("list").out.splitlines()[2:]
+    assert len(row) == 80
+    assert row.endswith("…")
+
+
+def test_square_brackets_in_a_summary_are_no_markup(run: Run, cache_directory: Path) -> None:
+    store = LocalStore(cache_directory)
+    store.put(key_of("a"), Artifact(b"", summary="x[0] [bold]y[/]"))
+    store.close()
+    assert "x[0] [bold]y[/]" in run("list").out
+
+
+@pytest.mark.parametrize("digits", [4, 12, 32])
+def test_show_takes_the_first_digits_of_a_key(digits: int, run: Run, filled: dict[str, CacheKey]) -> None:
+    key = filled["add"]
+    shown = run("show", key.hex[:digits].upper(), "--json").json
+    assert shown["key"] == key.hex
+    parts = [(part["name"], part["bytes"], bytes.fromhex(part["digest"])) for part in shown["parts"]]
+    assert parts == [(name, len(part), key.part_digests[name]) for name, part in key.parts]
+    assert [(blob["name"], blob["bytes"]) for blob in shown["blobs"]] == [("", 90_000), ("graph", 10)]
+    assert shown["uses"] == 2
+
+
+def test_show_is_readable(run: Run, filled: dict[str, CacheKey]) -> None:
+    output = run("show", filled["add"].hex).out
+    for piece in (
+        "add of two vectors",
+        "used     2 times",
+        "rewrite   500 ms",
+        "compile    1.5 s",
+        "total        2 s",
+    ):
+        assert piece in output
+    assert filled["add"].part_digests["graph"].hex() in output
+    assert "(payload)" in output
+
+
+def test_show_of_an_unknown_key_is_a_problem(run: Run, filled: dict[str, CacheKey]) -> None:
+    output = run("show", "00000000")
+    assert output.code == 1
+    assert "no key in" in output.err
+    assert run("show", "00", directory=Path("/nonexistent/cachegraph")).code == 1
+
+
+def test_show_of_an_ambiguous_key_is_a_problem(run: Run, cache_directory: Path) -> None:
+    store = LocalStore(cache_directory)
+    for i in range(17):
+        store.put(key_of(str(i)), Artifact(b""))
+    firsts = [entry.hex[0] for entry in store.scan()]
+    store.close()
+    output = run("show", max(firsts, key=firsts.count))
+    assert output.code == 1
+    assert "give more digits" in output.err
+
+
+@pytest.mark.parametrize("key", ["", "xyz", "%", "__"])
+def test_show_of_what_is_no_key_is_wrong_usage(key: str, run: Run) -> None:
+    assert run("show", key).code == 2
+
+
+def test_show_of_a_damaged_encoding_is_a_problem(
+    run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(cache_directory / "v1" / "index.sqlite")
+    connection.execute("UPDATE encoding SET content = x'00'")
+    connection.commit()
+    connection.close()
+    output = run("show", filled["add"].hex)
+    assert output.code == 1
+    assert "is damaged" in output.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--max-size", "much"], ["--older-than", "90"], ["--max-size"], ["--nonsense"]]
+)
+def test_prune_with_wrong_arguments_is_wrong_usage(arguments: list[str], run: Run) -> None:
+    assert run("prune", *arguments).code == 2
+
+
+def test_a_dry_run_removes_nothing(run: Run, filled: dict[str, CacheKey]) -> None:
+    output = run("prune", "--max-size", "0", "--dry-run")
+    assert "would remove 3 entries, 4 blobs, 0 leftovers" in output.out
+    plan = run("prune", "--max-size", "0", "--dry-run", "--json").json
+    assert plan["dry_run"]
+    assert {entry["key"] for entry in plan["entries"]} == {key.hex for key in filled.values()}
+    assert plan["bytes_after"] < 80_000 < 300_000 < plan["bytes_before"]
+    assert len(run("list", "--json").json) == 3
+
+
+def test_prune_by_size_keeps_the_last_used(run: Run, filled: dict[str, CacheKey]) -> None:
+    before = run("prune", "--dry-run", "--json").json["bytes_before"]
+    run("prune", "--max-size", str(before - 80_000))
+    assert {entry["key"] for entry in run("list", "--json").json} == {filled["add"].hex, filled["model"].hex}
+
+
+def test_prune_by_age(run: Run, filled: dict[str, CacheKey]) -> None:
+    assert run("prune", "--older-than", "1h", "--json").json["entries"] == []
+    time.sleep(0.15)
+    assert "removed 3 entries, 4 blobs" in run("prune", "--older-than", "0.1s").out
+    assert run("list", "--json").json == []
+
+
+def test_clear_without_a_terminal_wants_yes(run: Run, filled: dict[str, CacheKey]) -> None:
+    output = run("clear")
+    assert output.code == 2
+    assert "give --yes" in output.err
+    assert len(run("list", "--json").json) == 3
+
+
+def test_clear_removes_everything(run: Run, filled: dict[str, CacheKey], cache_directory: Path) -> None:
+    assert run("clear", "--yes", "--json").json["bytes"] > 300_000
+    assert list(cache_directory.iterdir()) == []
+    assert run("clear", "--yes").out.startswith("nothing in")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals here")
+@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 3)])
+def test_clear_asks_on_a_terminal(
+    answer: str, code: int, left: int, run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cachegraph", "clear", "--dir", str(cache_directory)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.write(ours, answer.encode())
+    process.communicate(timeout=60)
+    os.close(ours)
+    os.close(theirs)
+    assert process.returncode == code
+    assert len(run("list", "--json").json) == left
+
+
+@pytest.mark.parametrize("name", ["stats", "list", "prune", "show"])
+def test_a_damaged_index_is_a_problem_and_stays_as_it_is(name: str, run: Run, cache_directory: Path) -> None:
+    index = cache_directory / "v1" / "index.sqlite"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"not a database at all" * 1000)
+    output = run(name, *(["00"] if name == "show" else []))
+    assert output.code == 1
+    assert "is damaged: file is not a database" in output.err
+    assert index.read_bytes() == b"not a database at all" * 1000
+
+
+def test_clear_removes_a_damaged_index(run: Run, cache_directory: Path) -> None:
+    index = cache_directory / "v1" / "index.sqlite"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"not a database at all" * 1000)
+    assert run("clear", "--yes").code == 0
+    assert run("stats").code == 0
+    assert not index.exists()
+
+
+def test_a_wrong_setting_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CACHEGRAPH_MODE", "sometimes")
+    result = CliRunner().invoke(app, ["stats"])
+    assert result.exit_code == 2
+    assert "CACHEGRAPH_MODE" in result.stderr
+
+
+def test_no_command_is_wrong_usage() -> None:
+    assert CliRunner().invoke(app, []).exit_code == 2
+    assert CliRunner().invoke(app, ["nonsense"]).exit_code == 2
+
+
+def test_jobs_hit_after_the_command_line_was_used(
+    run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    for name in ("stats", "list", "prune"):
+        assert run(name).code == 0
+    cache = Cache(Settings(cache_directory, "readonly", "compile"))
+    assert isinstance(cache.lookup(filled["add"]), Hit)
+    cache._store.close()
