@@ -45,9 +45,10 @@ def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     """f(second(a, b), c) -> f(b, c), where c has the shape of the result, else second(a, f(b, c))."""
     templates = []
     values: list[Variable] = []
+    is_fill = node.op == elemwise(scalar.second)
     for position, variable in enumerate(node.inputs):
         operands = operands_of(variable, scalar.second)
-        is_template = node.op == elemwise(scalar.second) and position == 0
+        is_template = is_fill and position == 0
         if operands is None or is_template:
             values.append(variable)
         else:
@@ -57,6 +58,8 @@ def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
         return None
     output = node.outputs[0]
     result = node.op.make_node(*values).outputs[0]
+    if is_fill and not broadcasts_alike(result, output):
+        return None
     for template in templates:
         if not broadcasts_alike(result, output):
             result = apply_scalar(scalar.second, template, result)

@@ -12,6 +12,7 @@ from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
+from engine.rewriting.passes.casts import HOLDS_EXACTLY
 from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
@@ -28,7 +29,7 @@ def local_reduction_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable]
     lengths = tensor_type_of(x).shape
     if any(lengths[axis] != 1 for axis in op.axis):
         return None
-    if isinstance(op, Sum):
+    if isinstance(op, Sum) and op.acc_dtype not in HOLDS_EXACTLY[dtype_of(x)]:
         x = cast(x, op.acc_dtype)
     kept = [axis for axis in range(len(lengths)) if axis not in op.axis]
     return [cast(dimshuffle(x, kept), dtype_of(node.outputs[0]))]

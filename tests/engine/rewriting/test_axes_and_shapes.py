@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+
+X = np.arange(6.0).reshape(2, 3)
+
+
+def test_reordering_axes_twice_is_reordering_them_once(rewritten):
+    x = pt.dmatrix("x")
+    once = pt.DimShuffle(2, (1, 0)).make_node(x).outputs[0]
+    twice = pt.DimShuffle(2, (1, "x", 0)).make_node(once).outputs[0]
+    back = pt.DimShuffle(2, (1, 0)).make_node(once).outputs[0]
+    assert rewritten(x, twice).check_values(X).ops == ["DimShuffle{order=[0,x,1]}"]
+    assert rewritten(x, back).check_values(X).ops == []
+
+
+def test_reordering_that_leaves_every_axis_in_place_is_dropped(rewritten):
+    x = pt.dmatrix("x")
+    assert rewritten(x, pt.DimShuffle(2, (0, 1)).make_node(x).outputs[0]).check_values(X).ops == []
+
+
+def test_a_reordering_that_changes_something_stays(rewritten):
+    x = pt.dmatrix("x")
+    assert rewritten(x, x.T).check_values(X).ops == ["DimShuffle{order=[1,0]}"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: pt.reshape(x, (pt.shape_i(x, 0), pt.shape_i(x, 1))),
+        lambda x: pt.reshape(x, (pt.shape_i(x, 0), -1)),
+        lambda x: pt.reshape(pt.reshape(x, (-1,)), (pt.shape_i(x, 0), pt.shape_i(x, 1))),
+    ],
+)
+def test_a_reshape_to_the_shape_that_is_there_is_dropped(rewritten, build):
+    x = pt.dmatrix("x")
+    assert rewritten(x, build(x)).check_values(X).ops == []
+
+
+def test_reshapes_that_follow_one_another_are_one(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    graph = rewritten([x, n], pt.reshape(pt.reshape(x, (-1,)), (n, 2))).check_values(X, np.array(3))
+    assert graph.ops == ["Reshape{ndim=2}"]
+
+
+def test_a_reshape_to_unknown_lengths_stays(rewritten):
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
+    graph = rewritten([x, n], pt.reshape(x, (n, pt.shape_i(x, 1)))).check_values(X, np.array(2))
+    assert "Reshape{ndim=2}" in graph.ops
+
+
+def test_a_vector_reshaped_to_a_length_stays_because_the_length_may_be_wrong(rewritten):
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    assert rewritten([x, n], pt.reshape(x, (n,))).ops == ["Reshape{ndim=1}"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, y: pt.exp(x) + y,
+        lambda x, y: (pt.exp(x).T + pt.exp(y).T).T,
+        lambda x, y: pt.sum(pt.exp(x).dimshuffle(0, "x", 1), axis=1),
+        lambda x, y: pt.dot(pt.exp(x), pt.exp(y).T),
+        lambda x, y: pt.exp(x)[np.array([1, 0, 1])],
+        lambda x, y: pt.reshape(pt.exp(x), (pt.shape_i(y, 0) + 1, 2)),
+        lambda x, y: pt.sqr(pt.max(pt.exp(x), axis=0, keepdims=True) + y),
+    ],
+)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_length_keeps_no_computation_alive(rewritten, build, axis):
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    graph = rewritten([x, y], pt.shape_i(build(x, y), axis)).check_values(X, X + 1)
+    assert set(graph.ops) <= {"Shape_i{i=0}", "Shape_i{i=1}", "add"}
+    assert len(graph.ops) <= 2
+
+
+def test_a_length_that_the_type_knows_is_a_constant(rewritten):
+    x, y = pt.tensor("x", dtype="float64", shape=(2, None)), pt.dmatrix("y")
+    assert rewritten([x, y], pt.shape_i(pt.exp(y) + x, 0) * 1).check_values(X, X).ops == []
+
+
+def test_the_length_left_to_a_reshape_stays(rewritten):
+    x = pt.dmatrix("x")
+    graph = rewritten(x, pt.shape_i(pt.reshape(x, (3, -1)), 1)).check_values(X)
+    assert graph.ops == ["Reshape{ndim=2}", "Shape_i{i=1}"]
+
+
+def test_a_length_of_a_deep_chain_is_found_at_once(rewritten):
+    x = y = pt.dvector("x")
+    for _ in range(3000):
+        y = pt.sin(y)
+    graph = rewritten(x, pt.shape_i(y, 0))
+    assert graph.applied == {"local_shape_i": 1}
+    assert graph.ops == ["Shape_i{i=0}"]

@@ -1,0 +1,56 @@
+import warnings
+
+import numpy as np
+
+import engine.tensor as pt
+from engine.graph import Constant
+
+
+def test_what_is_computed_from_constants_alone_becomes_a_constant(rewritten, dtype):
+    c = pt.constant(np.array([1, 2, 4], dtype))
+    graph = rewritten([], pt.exp(pt.log(c) + c).sum()).check_values()
+    assert graph.ops == []
+    assert isinstance(graph.fgraph.outputs[0], Constant)
+
+
+def test_data_is_not_looked_at(rewritten):
+    data = pt.constant(np.arange(33.0))
+    graph = rewritten([], pt.exp(data).sum()).check_values()
+    assert graph.ops == ["exp", "Sum{axis=[0]}"]
+
+
+def test_two_graphs_that_differ_in_data_alone_are_rewritten_alike(rewritten):
+    ones, others = (pt.constant(values) for values in (np.ones(40), np.linspace(0, 1, 40)))
+    x = pt.dvector("x")
+    first, second = (rewritten(x, pt.sum(x * c + c * 1)) for c in (ones, others))
+    assert first.ops == second.ops
+    assert first.applied == second.applied
+
+
+def test_no_data_is_made(rewritten):
+    column, row = pt.constant(np.ones((6, 1))), pt.constant(np.ones((1, 6)))
+    assert rewritten([], column + row).check_values().ops == ["add"]
+
+
+def test_32_elements_are_the_most_that_is_folded(rewritten):
+    column, row = pt.constant(np.ones((4, 1))), pt.constant(np.ones((1, 8)))
+    assert rewritten([], column + row).check_values().ops == []
+
+
+def test_what_raises_is_left_to_raise_when_it_runs(rewritten):
+    graph = rewritten([], pt.constant(np.array([2]))[np.array([3])])
+    assert graph.ops == ["AdvancedSubtensor1"]
+    assert rewritten([], pt.constant(np.int64(2)) ** pt.constant(np.int64(-1))).ops == ["pow"]
+
+
+def test_folding_does_not_warn(rewritten):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph = rewritten([], pt.log(pt.constant(np.array([0.0, -1.0]))) / 0.0).check_values()
+    assert graph.ops == []
+
+
+def test_negative_zero_is_kept(rewritten):
+    graph = rewritten([], 1 / (pt.constant(-0.0) * 1)).check_values(exact=True)
+    assert graph.ops == []
+    assert graph.evaluate() == -np.inf

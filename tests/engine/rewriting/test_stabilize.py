@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+
+BUILDS = [
+    (lambda x: pt.log(1 + x), ["log1p"], lambda x: np.log1p(x)),
+    (lambda x: pt.log(x + 1), ["log1p"], lambda x: np.log1p(x)),
+    (lambda x: pt.log(1 - x), ["neg", "log1p"], lambda x: np.log1p(-x)),
+    (lambda x: pt.exp(x) - 1, ["expm1"], lambda x: np.expm1(x)),
+    (lambda x: pt.exp(x) + (-1), ["expm1"], lambda x: np.expm1(x)),
+    (lambda x: pt.log(pt.exp(x)), [], lambda x: x),
+    (lambda x: pt.log(pt.sigmoid(x)), ["neg", "softplus", "neg"], lambda x: -np.logaddexp(0, -x)),
+    (lambda x: pt.log(1 - pt.sigmoid(x)), ["softplus", "neg"], lambda x: -np.logaddexp(0, x)),
+    (lambda x: pt.log1p(-pt.sigmoid(x)), ["softplus", "neg"], lambda x: -np.logaddexp(0, x)),
+    (lambda x: pt.log1p(pt.exp(x)), ["softplus"], lambda x: np.logaddexp(0, x)),
+    (lambda x: pt.log(1 + pt.exp(x)), ["softplus"], lambda x: np.logaddexp(0, x)),
+    (lambda x: 1 / (1 + pt.exp(-x)), ["sigmoid"], lambda x: np.exp(-np.logaddexp(0, -x))),
+    (lambda x: pt.reciprocal(pt.exp(-x) + 1), ["sigmoid"], lambda x: np.exp(-np.logaddexp(0, -x))),
+    (lambda x: 1 / (1 + pt.exp(x)), ["neg", "sigmoid"], lambda x: np.exp(-np.logaddexp(0, x))),
+    (lambda x: pt.exp(x) / (1 + pt.exp(x)), ["sigmoid"], lambda x: np.exp(-np.logaddexp(0, -x))),
+    (lambda x: 1 / (1 + pt.exp(x)) * pt.exp(x), ["sigmoid"], lambda x: np.exp(-np.logaddexp(0, -x))),
+    (
+        lambda x: 3 / (1 + pt.exp(x)) * pt.exp(x),
+        ["sigmoid", "mul"],
+        lambda x: 3 * np.exp(-np.logaddexp(0, -x)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "expected", "exactly"), BUILDS)
+def test_an_unstable_expression_becomes_a_stable_one(rewritten, dtype, build, expected, exactly):
+    x = pt.vector("x", dtype=dtype)
+    graph = rewritten(x, build(x))
+    assert graph.ops == expected
+    moderate = np.array([-0.9, -0.5, 0.25, 0.75], dtype)
+    np.testing.assert_allclose(
+        graph.check_values(moderate).evaluate(moderate),
+        exactly(moderate),
+        rtol=1e-5 if dtype == "float32" else 1e-12,
+    )
+
+
+@pytest.mark.parametrize(("build", "expected", "exactly"), BUILDS[3:])
+def test_a_stable_expression_is_right_where_the_unstable_one_overflows_or_cancels(
+    rewritten, dtype, build, expected, exactly
+):
+    x = pt.vector("x", dtype=dtype)
+    extreme = np.array([-80.0, -1e-9, 1e-9, 60.0], dtype)
+    found = rewritten(x, build(x)).evaluate(extreme)
+    np.testing.assert_allclose(
+        found, exactly(extreme.astype("float64")), rtol=1e-5 if dtype == "float32" else 1e-12
+    )
+
+
+def test_integers_are_left_alone_because_they_wrap(rewritten):
+    x = pt.lvector("x")
+    assert "log1p" not in rewritten(x, pt.log(1 + x)).ops
+
+
+def test_a_sum_in_another_precision_is_left_alone(rewritten):
+    x = pt.fvector("x")
+    graph = rewritten(x, pt.log(pt.cast(1 + x, "float64"))).check_values(np.array([1e-9, 2.0], "float32"))
+    assert "log1p" not in graph.ops
+
+
+def test_a_constant_that_is_not_one_is_left_alone(rewritten):
+    x = pt.dvector("x")
+    assert rewritten(x, pt.log(2 + x)).check_values(np.array([1.0, 2.0])).ops == ["add", "log"]
+
+
+def test_a_pattern_with_one_variable_twice_needs_the_same_variable_twice(rewritten):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    graph = rewritten([x, y], pt.exp(x) / (1 + pt.exp(y))).check_values(
+        np.array([1.0, 2.0]), np.array([0.0, 1.0])
+    )
+    assert "sigmoid" not in graph.ops

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+
+X = np.arange(24.0).reshape(2, 3, 4) - 7.5
+
+
+def test_sums_over_axes_one_after_the_other_are_one_sum(rewritten):
+    x = pt.dtensor3("x")
+    assert rewritten(x, pt.sum(pt.sum(x, axis=1), axis=0)).check_values(X).ops == ["Sum{axis=[0, 1]}"]
+    assert rewritten(x, pt.sum(pt.sum(x, axis=0), axis=1)).check_values(X).ops == ["Sum{axis=[0, 2]}"]
+
+
+def test_sums_that_round_in_between_stay_two(rewritten):
+    x = pt.ftensor3("x")
+    graph = rewritten(x, pt.sum(pt.sum(x, axis=1), axis=0)).check_values(X.astype("float32"))
+    assert graph.ops == ["Sum{axis=[1]}", "Sum{axis=[0]}"]
+
+
+@pytest.mark.parametrize("reduce", [pt.sum, pt.max, pt.min])
+def test_reducing_axes_of_length_one_drops_the_axes(rewritten, dtype, reduce):
+    x = pt.tensor("x", dtype=dtype, shape=(1, None, 1))
+    graph = rewritten(x, reduce(x, axis=(0, 2))).check_values(X[:1, :, :1].astype(dtype))
+    assert graph.ops == ["DimShuffle{order=[1]}"]
+
+
+def test_a_sum_of_one_bool_is_an_integer(rewritten):
+    x = pt.tensor("x", dtype="bool", shape=(1,))
+    assert set(rewritten(x, pt.sum(x)).check_values(np.array([True])).ops) == {"cast", "DimShuffle{order=[]}"}
+
+
+def test_reducing_axes_of_unknown_length_stays(rewritten):
+    x = pt.dvector("x")
+    assert rewritten(x, pt.max(x)).check_values(X[0, 0]).ops == ["Max{axis=[0]}"]
+
+
+def test_constant_factors_and_signs_leave_a_sum(rewritten, dtype):
+    x = pt.vector("x", dtype=dtype)
+    values = X[0, 0].astype(dtype)
+    assert rewritten(x, pt.sum(-x)).check_values(values).ops == ["Sum{axis=[0]}", "neg"]
+    assert rewritten(x, pt.sum(x * 2.5)).check_values(values).ops == ["Sum{axis=[0]}", "mul"]
+    assert rewritten(x, pt.sum(-0.5 * (2 * x))).check_values(values).ops == ["Sum{axis=[0]}", "neg"]
+
+
+@pytest.mark.parametrize("factor", [np.inf, np.nan])
+def test_infinite_factors_stay_because_a_sum_of_nothing_is_zero(rewritten, factor):
+    x = pt.dvector("x")
+    graph = rewritten(x, pt.sum(x * factor)).check_values(np.zeros(0))
+    assert graph.ops == ["mul", "Sum{axis=[0]}"]
+
+
+def test_factors_of_integers_stay_because_they_wrap(rewritten):
+    x = pt.ivector("x")
+    graph = rewritten(x, pt.sum(x * 3)).check_values(np.array([2**30, 5], "int32"))
+    assert graph.ops == ["mul", "Sum{axis=[0]}"]
+
+
+def test_a_sum_of_one_value_is_that_value_times_the_number_of_elements(rewritten, dtype):
+    x, c = pt.tensor("x", dtype=dtype, shape=(2, 3)), pt.scalar("c", dtype=dtype)
+    graph = rewritten([x, c], pt.sum(pt.second(x, c))).check_values(
+        np.ones((2, 3), dtype), np.array(0.3, dtype)
+    )
+    assert graph.ops == ["mul"]
+
+
+def test_a_sum_of_a_constant_over_an_unknown_length_counts_it(rewritten):
+    x = pt.dvector("x")
+    graph = (
+        rewritten(x, pt.sum(pt.second(x, np.float64(2.5)))).check_values(np.ones(3)).check_values(np.ones(0))
+    )
+    assert graph.ops == ["Shape_i{i=0}", "cast", "mul"]
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_sum_of_a_variable_over_an_unknown_length_stays_because_it_may_be_empty(rewritten, value):
+    x, c = pt.dvector("x"), pt.dscalar("c")
+    graph = rewritten([x, c], pt.sum(pt.second(x, c))).check_values(np.zeros(0), np.array(value))
+    assert "Sum{axis=[0]}" in graph.ops
+
+
+def test_a_sum_over_one_axis_of_a_fill_of_both_stays(rewritten):
+    x, c = pt.tensor("x", dtype="float64", shape=(2, 3)), pt.dscalar("c")
+    graph = rewritten([x, c], pt.sum(pt.second(x, c), axis=0)).check_values(X[0, :2, :3], np.array(2.0))
+    assert graph.ops[-1] == "Sum{axis=[0]}"
