@@ -120,7 +120,7 @@ def normalize_axis(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ..
     if axis is None:
         return tuple(range(ndim))
     if isinstance(axis, int | np.integer):
-        axis = (int(axis),)
+        axis = (axis,)
     result = []
     for a in axis:
         if isinstance(a, bool) or not isinstance(a, int | np.integer):

@@ -61,7 +61,7 @@ class TensorType(Type):
     def _convert(self, value: Any, allow_downcast: bool | None) -> np.ndarray:
         found = _as_array(value, self)
         if isinstance(value, np.ndarray) and np.can_cast(found.dtype, self.numpy_dtype):
-            return np.array(found, self.numpy_dtype, copy=None)
+            return np.require(found, self.numpy_dtype, "A")
         if found.dtype.kind not in "biuf":
             raise TypeError(f"Using {_describe(value)} as {self}: its dtype {found.dtype} is not of numbers")
         result = found.astype(self.numpy_dtype)

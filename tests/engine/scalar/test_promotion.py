@@ -1,0 +1,131 @@
+"""The dtypes that operations compute in are numpy's, wherever numpy's are among the five there are."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from engine import scalar
+from engine.scalar.promotion import common, weak_dtype
+from tests.engine.special_values import DTYPES
+
+PAIRS = list(product(DTYPES, DTYPES))
+UFUNCS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "true_div": np.true_divide,
+    "floor_div": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "neq": np.not_equal,
+    "and_": np.bitwise_and,
+    "or_": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "neg": np.negative,
+    "abs": np.absolute,
+    "sign": np.sign,
+    "sqr": np.square,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "invert": np.invert,
+    "isnan": np.isnan,
+}
+STAND_INS = {"int8": "int32", "float16": "float64"}
+
+
+def numpy_result(ufunc, dtypes):
+    """The result's dtype, or None if numpy has no such operation."""
+    try:
+        return ufunc(*[np.ones(1, dtype) for dtype in dtypes]).dtype.name
+    except TypeError:
+        return None
+
+
+@pytest.mark.parametrize("dtypes", PAIRS)
+def test_the_common_dtype_is_numpys(dtypes):
+    assert common(dtypes) == np.result_type(*dtypes).name
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_the_result_has_numpys_dtype_or_is_refused_as_by_numpy(name):
+    op, ufunc = getattr(scalar, name), UFUNCS[name]
+    for dtypes in product(DTYPES, repeat=op.nin):
+        expected = numpy_result(ufunc, dtypes)
+        if expected is None:
+            with pytest.raises(TypeError, match=rf"Applying {name} to \({', '.join(dtypes)}\)"):
+                op.signature(dtypes)
+        else:
+            assert op.signature(dtypes)[1] == STAND_INS.get(expected, expected), dtypes
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "softplus", "reciprocal"])
+def test_functions_of_reals_give_float64_for_integers(name):
+    assert [getattr(scalar, name).signature((dtype,))[1] for dtype in DTYPES] == [
+        "float64",
+        "float32",
+        "float64",
+        "float64",
+        "float64",
+    ]
+
+
+@pytest.mark.parametrize("dtypes", PAIRS)
+def test_where_gives_the_common_dtype_of_its_choices(dtypes):
+    assert scalar.where.signature(("bool", *dtypes)) == (
+        ("bool", common(dtypes), common(dtypes)),
+        np.result_type(*dtypes).name,
+    )
+
+
+def test_second_gives_the_dtype_of_the_second_and_casts_nothing():
+    assert scalar.second.signature(("int32", "float32")) == (("int32", "float32"), "float32")
+
+
+@pytest.mark.parametrize("dtypes", PAIRS)
+def test_cast_gives_its_dtype(dtypes):
+    assert scalar.Cast(dtypes[1]).signature(dtypes[:1]) == (dtypes[:1], dtypes[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("number", [True, 2, 2.5])
+def test_a_python_number_is_weak_as_numpys(number, dtype):
+    strong = np.ones(1, dtype)
+    expected = (strong * number).dtype.name
+    assert common((dtype, weak_dtype(number, (dtype,)))) == expected
+
+
+def test_a_python_number_alone_is_int64_float64_or_bool():
+    assert [weak_dtype(number, ()) for number in (1, 1.0, True)] == ["int64", "float64", "bool"]
+
+
+def test_an_integer_that_does_not_fit_is_refused_as_by_numpy():
+    with pytest.raises(OverflowError, match="2147483648 as int32"):
+        weak_dtype(2**31, ("int32",))
+    with pytest.raises(OverflowError, match="as int64"):
+        weak_dtype(2**63, ())
+    assert weak_dtype(-(2**31), ("int32",)) == "int32"
+    assert weak_dtype(2**70, ("float32",)) == "float32"
+
+
+def test_another_number_of_arguments_is_refused():
+    with pytest.raises(TypeError, match="add: it takes 2 arguments, 3 were given"):
+        scalar.add.signature(("bool", "bool", "bool"))
+
+
+def test_an_unknown_dtype_to_cast_to_is_refused():
+    with pytest.raises(TypeError, match=r"'int8'.*float64"):
+        scalar.Cast("int8")

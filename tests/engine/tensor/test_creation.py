@@ -1,0 +1,37 @@
+"""New variables, by PyTensor's names."""
+
+import pytest
+
+import engine.tensor as pt
+
+SHAPES = {
+    "scalar": (),
+    "vector": (None,),
+    "matrix": (None, None),
+    "row": (1, None),
+    "col": (None, 1),
+    "tensor3": (None,) * 3,
+}
+PREFIXES = {"": "float64", "d": "float64", "f": "float32", "i": "int32", "l": "int64"}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_names_say_dtype_and_shape(prefix, kind):
+    found = getattr(pt, prefix + kind)("v")
+    assert found.type == pt.TensorType(PREFIXES[prefix], SHAPES[kind])
+    assert found.name == "v"
+    assert getattr(pt, prefix + kind)().name is None
+
+
+def test_dtype_and_shape_can_be_given():
+    assert pt.vector("v", dtype="bool").dtype == "bool"
+    assert pt.matrix("m", shape=(1, 3)).broadcastable == (True, False)
+    assert pt.tensor("t", dtype="float32", shape=(None, 2)).type == pt.TensorType("float32", (None, 2))
+    with pytest.raises(ValueError, match="2 lengths are needed"):
+        pt.matrix("m", shape=(1,))
+
+
+def test_every_call_makes_another_variable():
+    assert pt.dscalar("x") is not pt.dscalar("x")
+    assert pt.TensorType("float64", ())("x").type == pt.dscalar().type

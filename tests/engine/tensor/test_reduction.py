@@ -1,0 +1,138 @@
+"""Sums, means and extrema over axes, against numpy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import engine.tensor as pt
+from engine import verify_grad
+from engine.backend.reference import evaluate
+from engine.tensor import Max, Sum
+from engine.tensor.reduction import normalize_axis
+from tests.engine.special_values import DTYPES, arrays, same
+
+SUMS = {"bool": "int64", "int32": "int64", "int64": "int64", "float32": "float32", "float64": "float64"}
+AXES = [None, 0, 1, -1, (0, 1), (1, -3), (2, 0), (), (0, 1, 2)]
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reductions_over_any_axes_are_numpys(dtype, axis, keepdims):
+    rng = np.random.default_rng(7)
+    value = (rng.normal(size=(2, 3, 4)) * 3).astype(dtype)
+    x = pt.tensor3("x", dtype=dtype)
+    total, mean, largest, smallest = evaluate(
+        [x], [f(x, axis=axis, keepdims=keepdims) for f in (pt.sum, pt.mean, pt.max, pt.min)], [value]
+    )
+    wide = np.sum(value, axis, dtype="float64" if dtype == "float32" else None, keepdims=keepdims)
+    assert same(total, np.asarray(wide).astype(SUMS[dtype]))
+    assert mean.dtype == ("float32" if dtype == "float32" else "float64")
+    np.testing.assert_allclose(
+        mean, np.mean(value, axis, keepdims=keepdims), rtol=1e-6 if dtype == "float32" else 1e-14, atol=1e-7
+    )
+    assert same(largest, np.asarray(np.max(value, axis, keepdims=keepdims)))
+    assert same(smallest, np.asarray(np.min(value, axis, keepdims=keepdims)))
+
+
+@given(st.data(), st.sampled_from(["float64", "float32", "int64"]))
+def test_special_values_pass_through_reductions(data, dtype):
+    value = data.draw(arrays(dtype, (3, 2)))
+    x = pt.matrix("x", dtype=dtype)
+    found = evaluate([x], [pt.max(x, 0), pt.min(x, 1)], [value])
+    assert same(found[0] + 0, np.max(value, 0) + 0)
+    assert same(found[1] + 0, np.min(value, 1) + 0)
+
+
+def test_float32_is_summed_in_float64():
+    x, value = pt.fvector("x"), np.full(10**5, 0.1, "float32")
+    found = evaluate([x], [x.sum()], [value])[0]
+    assert found == np.float32(value.astype("float64").sum())
+
+
+def test_dtypes_can_be_asked_for():
+    x = pt.fvector("x")
+    assert pt.sum(x, dtype="float64").owner.op == Sum((0,), "float64", "float64")
+    assert pt.sum(x, acc_dtype="float32").owner.op == Sum((0,), "float32", "float32")
+    assert pt.mean(pt.ivector("i"), dtype="float32").dtype == "float32"
+    with pytest.raises(TypeError, match="a mean is a float"):
+        pt.mean(x, dtype="int64")
+
+
+def test_a_sum_over_no_axes_is_a_cast():
+    assert pt.sum(pt.iscalar("i")).dtype == "int64"
+    x = pt.dmatrix("x")
+    assert pt.sum(x, axis=()) is x
+    assert pt.max(x, axis=()) is x
+
+
+def test_nothing_sums_to_zero_and_has_no_mean():
+    x = pt.dmatrix("x")
+    total, mean = evaluate([x], [x.sum(0), x.mean(0)], [np.empty((0, 3))])
+    assert total.tolist() == [0, 0, 0]
+    assert np.isnan(mean).all()
+
+
+@pytest.mark.parametrize("function", [pt.max, pt.min])
+def test_nothing_has_no_extremum(function):
+    x = pt.dmatrix("x")
+    with pytest.raises(ValueError, match="zero-size"):
+        evaluate([x], [function(x)], [np.empty((0, 3))])
+    assert evaluate([x], [function(x, axis=1)], [np.empty((0, 3))])[0].shape == (0,)
+
+
+def test_integers_wrap_as_in_numpy():
+    x, value = pt.lvector("x"), np.array([2**63 - 1, 1])
+    assert evaluate([x], [x.sum()], [value])[0] == -(2**63)
+
+
+def test_static_lengths_are_kept():
+    x = pt.tensor("x", "float64", (2, None, 1))
+    assert x.sum(1).type.shape == (2, 1)
+    assert x.sum((0, 1), keepdims=True).type.shape == (1, 1, 1)
+
+
+def test_an_op_takes_sorted_axes_once():
+    assert Max((1, 0)) == Max((0, 1))
+    assert Sum((0,), "float64", "float64") != Sum((0,), "float32", "float64")
+    for axes in [(0, 0), (-1,)]:
+        with pytest.raises(ValueError, match="each may occur once, none may be negative"):
+            Max(axes)
+    with pytest.raises(ValueError, match="no axis 1"):
+        Max((1,))(pt.dvector())
+
+
+@pytest.mark.parametrize(
+    ("axis", "text"), [(2, "axis 2: the tensor has 2"), (-3, "the tensor has 2"), ((0, -2), "named twice")]
+)
+def test_axes_that_there_are_not_are_refused(axis, text):
+    with pytest.raises(ValueError, match=text):
+        normalize_axis(axis, 2)
+
+
+@pytest.mark.parametrize("axis", [(0.5,), True, (False,), ("0",)])
+def test_an_axis_is_a_whole_number(axis):
+    with pytest.raises(TypeError, match="an axis is a whole number"):
+        normalize_axis(axis, 2)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [None, 0, (0, 2), -1])
+@pytest.mark.parametrize("function", [pt.sum, pt.mean, pt.max, pt.min])
+def test_gradients(function, axis, keepdims):
+    value = np.random.default_rng(1).permutation(24).reshape(2, 3, 4) / 7.0
+    verify_grad(lambda x: function(x, axis=axis, keepdims=keepdims), [value])
+    verify_grad(lambda x: function(x, axis=axis, keepdims=keepdims), [value.astype("float32")])
+
+
+def test_gradients_over_no_elements():
+    for function in (pt.sum, pt.mean):
+        verify_grad(lambda x, f=function: f(x, axis=1), [np.ones((0, 2))])
+
+
+def test_all_that_tie_for_an_extremum_get_its_gradient():
+    x = pt.dvector("x")
+    largest = x.max()
+    (gradient,) = largest.owner.op.pullback([x], [largest], [pt.constant(2.0)])
+    assert evaluate([x], [gradient], [np.array([3.0, 1.0, 3.0])])[0].tolist() == [2, 0, 2]

@@ -1,0 +1,118 @@
+"""Lengths of axes, reshape and flatten."""
+
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+from engine import verify_grad
+from engine.backend.reference import evaluate
+from engine.tensor import Reshape, Shape_i
+from tests.engine.special_values import DTYPES, same
+
+
+def test_a_length_is_an_int64_of_no_dimensions():
+    x = pt.dmatrix("x")
+    first, last = pt.shape_i(x, 0), pt.shape_i(x, -1)
+    assert first.owner.op == Shape_i(0)
+    found = evaluate([x], [first, last], [np.empty((3, 0))])
+    assert [same(f, np.array(n)) for f, n in zip(found, (3, 0), strict=True)] == [True, True]
+
+
+def test_a_known_length_is_a_constant():
+    assert pt.shape_i(pt.tensor("x", "float64", (None, 7)), 1).data == 7
+
+
+def test_a_length_along_no_axis_is_refused():
+    for axis in (2, -3):
+        with pytest.raises(ValueError, match="it has 2 dimensions"):
+            pt.shape_i(pt.dmatrix("x"), axis)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (-1,), (3, -1), (1, 6, 1), (-1, 1)])
+def test_reshape_is_numpys(shape, dtype):
+    value = np.arange(6).reshape(2, 3).astype(dtype)
+    x = pt.matrix("x", dtype=dtype)
+    found = pt.reshape(x, shape)
+    assert same(evaluate([x], [found], [value])[0], value.reshape(shape))
+    assert same(evaluate([x], [found], [value.copy(order="F")])[0], value.reshape(shape))
+    assert found.type.shape == tuple([None if n == -1 else n for n in shape])
+
+
+def test_lengths_may_be_variables():
+    x, n, k = pt.dvector("x"), pt.iscalar("n"), pt.lscalar("k")
+    found = evaluate([x, n, k], [pt.reshape(x, (n, k))], [np.arange(6.0), np.int32(2), 3])
+    assert found[0].shape == (2, 3)
+
+
+def test_a_static_source_gives_a_static_result():
+    x = pt.tensor("x", "float64", (2, 6))
+    assert pt.reshape(x, (3, -1)).type.shape == (3, 4)
+    assert pt.reshape(x, 12).type.shape == (12,)
+    for shape in [(5,), (5, -1)]:
+        with pytest.raises(ValueError, match="they do not fit"):
+            pt.reshape(x, shape)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, -1), (0, -1), (2, 4)])
+def test_another_number_of_elements_is_refused(shape):
+    x = pt.dmatrix("x")
+    with pytest.raises(ValueError, match=r"shape \(2, 3\), which has 6 elements, to"):
+        evaluate([x], [pt.reshape(x, shape)], [np.ones((2, 3))])
+
+
+def test_a_negative_length_must_be_a_constant_and_the_only_one():
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    with pytest.raises(ValueError, match="-1 must be a constant"):
+        evaluate([x, n], [pt.reshape(x, (n,))], [np.ones(3), -1])
+    for shape in [(-1, -1), (-2,)]:
+        with pytest.raises(ValueError, match="one length may be -1"):
+            pt.reshape(x, shape)
+
+
+@pytest.mark.parametrize("shape", [pt.lvector("s"), (2.0,), (pt.dscalar(),), (True,)])
+def test_lengths_are_integers_of_no_dimensions(shape):
+    with pytest.raises(TypeError, match="must be an integer of 0 dimensions"):
+        pt.reshape(pt.dvector("x"), shape)
+
+
+def test_nothing_is_reshaped_to_nothing():
+    x = pt.dmatrix("x")
+    assert evaluate([x], [pt.reshape(x, (0, 5))], [np.ones((0, 3))])[0].shape == (0, 5)
+    assert evaluate([x], [pt.reshape(x, (5, -1))], [np.ones((0, 3))])[0].shape == (5, 0)
+
+
+def test_a_scalar_is_reshaped():
+    x = pt.dscalar("x")
+    assert evaluate([x], [pt.reshape(x, (1, 1))], [3.0])[0].tolist() == [[3]]
+    assert evaluate([x], [pt.reshape(pt.reshape(x, (1,)), ())], [3.0])[0].shape == ()
+
+
+def test_the_rank_can_be_checked():
+    assert pt.reshape(pt.dvector("x"), (2, 3), ndim=2).ndim == 2
+    with pytest.raises(ValueError, match="ndim=1, but 2"):
+        pt.reshape(pt.dvector("x"), (2, 3), ndim=1)
+    with pytest.raises(ValueError, match="1 lengths were given"):
+        Reshape(2)(pt.dvector("x"), 1)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_flatten_makes_the_last_axes_one(ndim):
+    x = pt.tensor3("x")
+    for value in (np.arange(24.0).reshape(2, 3, 4), np.ones((0, 3, 2))):
+        expected = value.reshape(value.shape[: ndim - 1] + (int(np.prod(value.shape[ndim - 1 :])),))
+        assert same(evaluate([x], [pt.flatten(x, ndim)], [value])[0], expected)
+    with pytest.raises(ValueError, match="from 1 to"):
+        pt.flatten(x, 4)
+
+
+def test_a_scalar_is_flattened_to_a_vector():
+    x = pt.dscalar("x")
+    assert evaluate([x], [pt.flatten(x)], [3.0])[0].tolist() == [3]
+
+
+def test_gradients():
+    rng = np.random.default_rng(2)
+    verify_grad(lambda x: pt.reshape(x, (3, -1)), [rng.normal(size=(2, 3))])
+    verify_grad(lambda x: pt.flatten(x), [rng.normal(size=(2, 3)).astype("float32")])
+    verify_grad(lambda x: pt.reshape(x, (pt.shape_i(x, 1), pt.shape_i(x, 0))), [rng.normal(size=(2, 3))])

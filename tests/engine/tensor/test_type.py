@@ -1,0 +1,184 @@
+"""What values a TensorType takes, and which types hold the values of which."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from engine.tensor import TensorType, constant, dvector, is_data, tensor_type
+from tests.engine.special_values import DTYPES
+
+
+def filtered(dtype, value, shape=None, **options):
+    shape = (None,) * np.ndim(value) if shape is None else shape
+    return TensorType(dtype, shape).filter(value, **options)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_array_of_the_dtype_passes_as_it_is(dtype):
+    value = np.ones((2, 3), dtype)[:, ::2]
+    assert filtered(dtype, value) is value
+    assert filtered(dtype, value, strict=True) is value
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("found", [*DTYPES, "int8", "uint16", "float16", ">f8", ">i4"])
+def test_an_array_is_converted_if_its_dtype_fits_and_refused_otherwise(found, dtype):
+    value = np.ones(3, found)
+    if np.promote_types(found, dtype) == np.dtype(dtype):
+        result = filtered(dtype, value)
+        assert result.dtype == dtype
+        assert result.dtype.isnative
+    else:
+        with pytest.raises(TypeError, match=rf"dtype {dtype} is expected, {value.dtype} was found"):
+            filtered(dtype, value)
+        assert filtered(dtype, value, allow_downcast=True).dtype == dtype
+
+
+def test_strict_converts_nothing():
+    for value in (np.ones(2, "float32"), [1.0, 2.0], np.ones(2, ">f8")):
+        with pytest.raises(TypeError, match="must be an array of dtype float64 as it is"):
+            filtered("float64", value, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int32", 3),
+        ("float32", 0.5),
+        ("float64", [1, 2]),
+        ("bool", [True, False]),
+        ("int64", [1.0, -0.0]),
+        ("float64", True),
+    ],
+)
+def test_numbers_and_lists_are_converted_if_they_are_held_exactly(dtype, value):
+    result = filtered(dtype, value)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int32", 2.5),
+        ("int32", 2**40),
+        ("bool", 2),
+        ("int64", [0.5]),
+        ("float32", [0.1]),
+        ("int32", float("nan")),
+        ("float32", np.float64(0.1)),
+    ],
+)
+def test_numbers_and_lists_that_are_not_held_exactly_are_refused(dtype, value):
+    with pytest.raises(TypeError, match=f"dtype {dtype} is expected"):
+        filtered(dtype, value)
+
+
+def test_a_python_float_is_taken_as_float32_unless_downcasts_are_forbidden():
+    assert filtered("float32", 0.1) == np.float32(0.1)
+    assert np.isnan(filtered("float32", float("nan")))
+    with pytest.raises(TypeError, match="could lose digits"):
+        filtered("float32", 0.1, allow_downcast=False)
+
+
+def test_another_rank_is_refused():
+    with pytest.raises(TypeError, match="1 dimensions are expected, 2 were found"):
+        filtered("float64", np.ones((2, 2)), (None,))
+
+
+def test_another_length_than_the_static_one_is_refused():
+    with pytest.raises(TypeError, match="length 1 is expected along axis 1, 3 was found"):
+        filtered("float64", np.ones((2, 3)), (None, 1))
+
+
+def test_a_misaligned_array_is_copied():
+    value = np.zeros(17, "uint8")[1:].view("float64")
+    assert filtered("float64", value).flags.aligned
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.ma.masked_array([1.0], [True]), "masked"),
+        ("text", "not of numbers"),
+        (np.ones(2, "complex128"), "not of numbers"),
+        ([[1], [1, 2]], "numpy makes no array"),
+        (dvector("x"), "a variable of a graph"),
+        (None, "not of numbers"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(value, text):
+    with pytest.raises(TypeError, match=text):
+        TensorType("float64", (None,)).filter(value)
+
+
+def test_a_memory_map_is_taken(tmp_path):
+    value = np.memmap(tmp_path / "values", "float64", "w+", shape=3)
+    assert type(filtered("float64", value)) is np.ndarray
+
+
+def test_types_are_equal_by_dtype_and_shape():
+    assert TensorType("float64", (None, 1)) == tensor_type("float64", (None, 1))
+    assert TensorType("float64", (None,)) != TensorType("float32", (None,))
+    assert TensorType("float64", (None,)) != TensorType("float64", (1,))
+    assert TensorType(np.float64, [None]) == TensorType("float64", (None,))
+
+
+def test_a_type_is_itself_after_pickling():
+    kind = tensor_type("float64", (None, 1))
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+def test_a_type_knows_what_broadcasts():
+    kind = TensorType("int32", (1, None, 3))
+    assert (kind.ndim, kind.broadcastable, kind.numpy_dtype) == (3, (True, False, False), np.dtype("int32"))
+    assert str(kind) == "Tensor(int32, (1, ?, 3))"
+
+
+def test_a_less_specific_shape_holds_the_values_of_a_more_specific_one():
+    general, special = TensorType("float64", (None, 3)), TensorType("float64", (2, 3))
+    assert general.is_super(special)
+    assert not special.is_super(general)
+    assert not general.is_super(TensorType("float32", (2, 3)))
+    assert not general.is_super(TensorType("float64", (2,)))
+
+
+def test_a_variable_of_a_more_specific_type_may_be_used():
+    variable = tensor_type("float64", (2,))("x")
+    assert dvector().type.filter_variable(variable) is variable
+    with pytest.raises(TypeError, match="convert it first"):
+        variable.type.filter_variable(dvector())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "complex64", "float16", "object", "nothing"])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(TypeError, match="the engine has bool, int32, int64, float32, float64"):
+        TensorType(dtype, ())
+
+
+def test_a_negative_length_is_refused():
+    with pytest.raises(ValueError, match="use None if unknown"):
+        TensorType("float64", (-1,))
+
+
+@pytest.mark.parametrize("size", [4, 40000])
+def test_constants_are_one_by_dtype_shape_and_bits(size):
+    kind = TensorType("float64", (None,))
+    value = np.arange(size, dtype="float64")
+    other = value.copy()
+    other[-1] = np.nextafter(other[-1], 0)
+    strided = np.stack([value, value], axis=1)[:, 0]
+    assert kind.data_key(value) == kind.data_key(strided)
+    assert kind.same_data(value, strided)
+    assert kind.data_key(value) != kind.data_key(other)
+    assert not kind.same_data(value, other)
+    assert kind.data_key(value) != kind.data_key(value.reshape(2, -1))
+    assert kind.data_key(value) != kind.data_key(value.view("int64"))
+    assert kind.data_key(value * 0) != kind.data_key(value * -0.0)
+
+
+def test_data_is_a_constant_of_more_than_32_elements():
+    assert not is_data(constant(np.zeros((4, 8))))
+    assert is_data(constant(np.zeros(33)))
+    assert constant(np.zeros(33)).is_data

@@ -1,0 +1,263 @@
+"""Gradients of whole graphs: what flows where, what is refused, and that nothing useless is built."""
+
+import time
+
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+from engine import grad, verify_grad
+from engine.backend.reference import evaluate
+from engine.errors import DisconnectedInputError, GradientError, NullGradientError
+from engine.graph import Apply, Op, io_toposort
+
+
+def value(variables, output, *values):
+    return evaluate(variables, [output], values)[0]
+
+
+def test_a_variable_gives_its_gradient_and_a_list_a_list():
+    x, y = pt.dscalar("x"), pt.dscalar("y")
+    assert value([x], grad(x**2, x), 3.0) == 6
+    found = grad(x * y, [x, y])
+    assert isinstance(found, list)
+    assert evaluate([x, y], found, [2.0, 5.0]) == [5, 2]
+
+
+def test_several_uses_of_a_variable_add_up():
+    x = pt.dvector("x")
+    cost = (x * pt.exp(x) + x[[0, 0, 2]].sum() * x).sum()
+    assert cost.type.ndim == 0
+    verify_grad(lambda x: x * pt.exp(x) + x[[0, 0, 2]].sum() * x, [np.array([0.3, -1.0, 2.0])])
+
+
+def test_a_model_has_the_gradient_that_differences_give():
+    rng = np.random.default_rng(0)
+    index = pt.constant(rng.integers(0, 3, 20))
+    design, outcome = pt.constant(rng.normal(size=(20, 2))), pt.constant(rng.normal(size=20))
+
+    def log_density(offsets, slopes, log_scale):
+        error = (outcome - offsets[index] - pt.dot(design, slopes)) * pt.exp(-log_scale)
+        prior = -0.5 * pt.sum(offsets**2) - pt.sum(pt.log1p(pt.sqr(slopes)))
+        return pt.sum(-0.5 * error**2) - 20 * log_scale + prior
+
+    verify_grad(log_density, [rng.normal(size=3), rng.normal(size=2), np.array(0.3)])
+
+
+def test_the_gradient_of_a_variable_between_is_that_of_the_rest():
+    x = pt.dscalar("x")
+    middle = pt.exp(x)
+    of_middle, of_x = grad(middle**2, [middle, x])
+    assert value([x], of_middle, 0.0) == 2
+    assert value([x], of_x, 0.0) == 2
+
+
+def test_the_gradient_of_the_cost_itself_is_one():
+    x = pt.fscalar("x")
+    found = grad(x, x)
+    assert found.dtype == "float32"
+    assert value([x], found, 5.0) == 1
+
+
+def test_gradients_have_the_dtype_of_their_variable():
+    x, y = pt.fvector("x"), pt.dvector("y")
+    found = grad((x * y).sum() + (x / 3).mean(), [x, y])
+    assert [g.dtype for g in found] == ["float32", "float64"]
+
+
+def test_gradients_have_the_shape_of_their_variable_when_it_is_broadcast():
+    shapes = [(1, 3), (2, 1), (), (3,), (2, 3)]
+    variables = [pt.tensor(None, "float64", [1 if n == 1 else None for n in shape]) for shape in shapes]
+    total = variables[0]
+    for variable in variables[1:]:
+        total = total * pt.exp(variable)
+    found = evaluate(variables, grad(total.sum(), variables), [np.ones(shape) for shape in shapes])
+    assert [g.shape for g in found] == shapes
+
+
+def test_integers_get_the_slope_of_the_floats_computed_from_them():
+    i, x = pt.iscalar("i"), pt.fscalar("x")
+    found = grad(i * x, i)
+    assert found.dtype == "float64"
+    assert value([i, x], found, 2, 0.5) == 0.5
+
+
+def test_nothing_flows_through_what_gives_integers_or_bools():
+    x, i = pt.dvector("x"), pt.lscalar("i")
+    assert value([x], grad((x > 0).sum() * 1.5, x), np.ones(2)).tolist() == [0, 0]
+    assert value([x], grad((pt.cast(x, "int64") * 2.5).sum(), x), np.ones(2)).tolist() == [0, 0]
+    assert value([i], grad((i + 1) * 2.5, i), 3) == 0
+
+
+def test_no_gradient_flows_through_what_is_considered_constant():
+    x = pt.dscalar("x")
+    kept = pt.exp(x)
+    assert value([x], grad(x * kept, x, consider_constant=[kept]), 1.0) == np.exp(1.0)
+
+
+def test_a_variable_that_the_cost_does_not_depend_on_is_refused():
+    x, y = pt.dscalar("x"), pt.dvector("y")
+    with pytest.raises(DisconnectedInputError, match="does not depend on its values") as caught:
+        grad(x**2, [x, y])
+    assert caught.value.variable is y
+
+
+def test_or_warned_of_or_given_zeros():
+    x, y = pt.dscalar("x"), pt.fvector("y")
+    with pytest.warns(UserWarning, match="does not depend"):
+        grad(x**2, y, disconnected_inputs="warn")
+    found = grad(x**2, y, disconnected_inputs="ignore")
+    assert found.dtype == "float32"
+    assert value([y], found, np.ones(3, "float32")).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match='"raise", "warn" or "ignore"'):
+        grad(x, x, disconnected_inputs="zero")
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        lambda x: pt.cast(pt.shape_i(x, 0), "float64"),
+        lambda x: pt.zeros_like(x).sum(),
+        lambda x: pt.dvector("y")[pt.cast(x, "int64")].sum(),
+        lambda x: pt.reshape(pt.dvector("y"), (pt.shape_i(x, 0), 1)).sum(),
+    ],
+)
+def test_lengths_and_indices_do_not_connect(cost):
+    x = pt.dvector("x")
+    with pytest.raises(DisconnectedInputError):
+        grad(cost(x), x)
+
+
+def test_comparisons_connect_without_a_slope():
+    x = pt.dscalar("x")
+    assert value([x], grad(pt.where(x > 0, 1.0, 2.0), x), 1.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("cost", "text"),
+    [
+        (pt.dvector("x"), "must be a scalar; sum it first"),
+        (pt.lscalar("i"), "must be a float"),
+        (3.0, "must be a tensor variable"),
+    ],
+)
+def test_the_cost_is_a_float_of_no_dimensions(cost, text):
+    with pytest.raises(TypeError, match=text):
+        grad(cost, pt.dscalar("x"))
+
+
+def test_only_for_variables():
+    with pytest.raises(TypeError, match="must be a tensor variable"):
+        grad(pt.dscalar("x"), [3.0])
+
+
+def test_known_gradients_stand_for_what_follows():
+    x = pt.dvector("x")
+    middle = pt.exp(x)
+    found = grad(None, x, known_grads={middle: pt.constant([2.0, 3.0])})
+    np.testing.assert_allclose(value([x], found, np.zeros(2)), [2, 3])
+    with pytest.raises(ValueError, match="neither a cost nor known_grads"):
+        grad(None, x)
+
+
+class Undifferentiable(Op):
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+
+def test_an_op_without_a_gradient_says_so_only_when_it_is_asked():
+    x, y = pt.dscalar("x"), pt.dscalar("y")
+    cost = Undifferentiable()(x) * y
+    assert value([x, y], grad(Undifferentiable()(y) + x, x), 1.0, 2.0) == 1
+    with pytest.raises(NullGradientError, match="it declares none") as caught:
+        grad(cost, x)
+    assert isinstance(caught.value.op, Undifferentiable)
+
+
+class Twice(Op):
+    """Gives its input doubled and tripled."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type(), x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0], output_storage[1][0] = inputs[0] * 2, inputs[0] * 3
+
+    def pullback(self, inputs, outputs, cotangents):
+        terms = [g * f for g, f in zip(cotangents, (2.0, 3.0), strict=True) if g is not None]
+        return [terms[0] if len(terms) == 1 else terms[0] + terms[1]]
+
+
+def test_an_op_of_several_outputs_gets_none_for_those_not_used():
+    x = pt.dvector("x")
+    double, triple = Twice()(x)
+    assert value([x], grad(triple.sum(), x), np.ones(1)) == [3]
+    assert value([x], grad((double * triple).sum(), x), np.ones(1)) == [12]
+
+
+def test_gradients_for_unneeded_inputs_are_not_built():
+    data, weights = pt.dmatrix("data"), pt.dvector("weights")
+    cost = pt.sum(pt.dot(data * 2.0, weights))
+    found = grad(cost, weights)
+    products = [node for node in io_toposort([], [found]) if isinstance(node.op, pt.Dot)]
+    assert {cost.owner.inputs[0].owner, found.owner} == set(products)
+    assert value([data, weights], found, np.ones((2, 3)), np.ones(3)).tolist() == [4, 4, 4]
+
+
+def test_a_sum_over_broadcast_axes_is_built_only_where_one_was_broadcast():
+    x, y = pt.dmatrix("x"), pt.dmatrix("y")
+    found = io_toposort([], grad((x * y).sum(), [x, y]))
+    assert not [node for node in found if isinstance(node.op, pt.Sum)]
+
+
+def test_a_deep_graph_has_a_gradient():
+    x = pt.dscalar("x")
+    cost = x
+    for _ in range(5000):
+        cost = cost * 1.0001
+    assert value([x], grad(cost, x), 1.0) == pytest.approx(1.0001**5000)
+
+
+def test_a_gradient_costs_microseconds_a_node():
+    x = pt.dvector("x")
+    chain = x
+    for _ in range(100):
+        chain = pt.exp(chain * 0.5)
+    cost = chain.sum()
+    grad(cost, x)
+    started = time.perf_counter()
+    for _ in range(5):
+        grad(cost, x)
+    assert (time.perf_counter() - started) / 5 / 201 < 200e-6
+
+
+def test_second_derivatives():
+    x = pt.dscalar("x")
+    first = grad(pt.exp(x) * x**3, x)
+    assert value([x], grad(first, x), 1.5) == pytest.approx(np.exp(1.5) * (1.5**3 + 6 * 1.5**2 + 6 * 1.5))
+
+
+class WrongGradient(Undifferentiable):
+    """The identity, whose gradient is wrong for the second element."""
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0].copy()
+
+    def pullback(self, inputs, outputs, cotangents):
+        return [cotangents[0] * np.array([1.0, 1.5])]
+
+
+def test_a_wrong_gradient_is_found_and_where():
+    with pytest.raises(GradientError, match=r"argument 0: at element \(1,\)") as caught:
+        verify_grad(WrongGradient(), [np.ones(2)])
+    assert caught.value.index == (1,)
+    assert caught.value.found == pytest.approx(1.5 * caught.value.expected)
+
+
+def test_a_kink_is_found():
+    with pytest.raises(GradientError):
+        verify_grad(lambda x: pt.maximum(x, 0.0), [np.array([0.0])])
