@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, default_cache
-from cachegraph.errors import Unfingerprintable
+from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import compile_program, load_program
 from engine.backend.execution import Convert
@@ -128,6 +128,8 @@ class _Work:
 
     def bypass(self, reason: str) -> Compiled:
         """The function, built without the cache: its kernels still come from there."""
+        if self.cache.settings.on_miss == "error":
+            raise CacheMissError("function", "none", reason)
         self.cache.note_bypass("function", "unfingerprintable")
         begin = perf_counter()
         runner = self.load(self.build().payload)

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backend import instructions
 from engine.backend.machine import Machine, dtype_word, items_address
-from engine.backend.program import BoundArray, Program, Yield
+from engine.backend.program import BoundArray, Program, Yield, check_references
 from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
@@ -57,6 +57,7 @@ class Execution:
         self._convert = convert
         self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
         instructions.check_code(code.tolist(), len(self._template))
+        check_references(program, len(self._template))
         self._code = code
         self._code_address = code.ctypes.data
         self._machine = machine.run

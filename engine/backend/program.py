@@ -143,6 +143,22 @@ def unpack_program(content: bytes) -> Program:
     return Program(**fields, code=code, registers=registers, constants=constants)
 
 
+def check_references(program: Program, registers: int) -> None:
+    """Refuse (ProgramFormatError) a program that names registers or results that it has not."""
+    allocated = [allocation for site in program.yields for allocation in site.arrays]
+    named = [row.register for row in (*program.bound, *program.kernels)]
+    named += [dim for allocation in allocated for dim in allocation.dims]
+    named += [register for site in program.yields if site.need >= 0 for register in (site.need, site.base)]
+    if not all(0 <= register < registers for register in named):
+        raise ProgramFormatError(f"a register outside the {registers} that there are")
+    results = sorted(allocation.result for allocation in allocated)
+    returned = (*program.outputs, *(result for _, result in program.updates))
+    if results != list(range(len(results))) or not set(returned) <= set(results):
+        raise ProgramFormatError("results that are returned and never made, or made twice")
+    if not all(0 <= position < len(program.inputs) for position, _ in program.updates):
+        raise ProgramFormatError("an update of an input that there is not")
+
+
 def _sections(content: bytes) -> list[bytes]:
     sections, offset = [], 5
     for _ in range(4):
