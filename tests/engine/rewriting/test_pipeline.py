@@ -1,0 +1,274 @@
+"""The whole pipeline: it keeps types and values, gives equal graphs for equal graphs, and takes little time."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import engine.tensor as pt
+from engine import scalar
+from engine.backend.reference import evaluate
+from engine.gradient import grad
+from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone
+from engine.printing import dprint
+from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, optdb, rewrite_graph
+from engine.rewriting.pipeline import CANONICALIZE
+from engine.tensor.elemwise import apply_elemwise
+
+FLOATING = [
+    scalar.exp,
+    scalar.log,
+    scalar.sqrt,
+    scalar.sin,
+    scalar.tanh,
+    scalar.sigmoid,
+    scalar.softplus,
+    scalar.log1p,
+]
+UNARY = [scalar.neg, scalar.abs, scalar.sqr, scalar.identity, scalar.reciprocal, *FLOATING]
+BINARY = [scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.maximum, scalar.second]
+CONSTANTS = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0]
+
+INEXACT = ("stabilize", "constant_folding", "local_sum_of_sum", "local_sum_of_multiple", "local_sum_of_fill")
+EXACT = DEFAULT_QUERY.excluding(*INEXACT, "local_pow_constant", "local_mul_constants")
+"""What changes no bit of any value."""
+
+INPUTS = [
+    pt.dmatrix("x"),
+    pt.drow("row"),
+    pt.dcol("col"),
+    pt.dscalar("s"),
+    pt.fmatrix("f"),
+    pt.imatrix("i"),
+    pt.matrix("b", dtype="bool"),
+]
+SHAPES = [(3, 3), (1, 3), (3, 1), (), (3, 3), (3, 3), (3, 3)]
+
+
+@st.composite
+def graphs(draw):
+    """An expression of the inputs, made of random operations; the last one and some others are outputs."""
+    variables = list(INPUTS)
+    for _ in range(draw(st.integers(1, 12))):
+        kind = draw(
+            st.sampled_from(["unary", "binary", "constant", "axes", "reduce", "cast", "shape", "where"])
+        )
+        a, b, c = (variables[draw(st.integers(0, len(variables) - 1))] for _ in range(3))
+        try:
+            variables.append(_grow(draw, kind, a, b, c))
+        except (TypeError, ValueError, OverflowError):
+            continue
+    computed = variables[len(INPUTS) :]
+    assume(computed)
+    return [computed[-1], *computed[:-1:3]]
+
+
+def _grow(draw, kind, a, b, c):
+    if kind == "unary":
+        return apply_elemwise(draw(st.sampled_from(UNARY)), a)
+    if kind == "binary":
+        return apply_elemwise(draw(st.sampled_from(BINARY)), a, b)
+    if kind == "constant":
+        number, op = draw(st.sampled_from(CONSTANTS)), draw(st.sampled_from(BINARY))
+        return apply_elemwise(op, *draw(st.permutations([a, number])))
+    if kind == "axes":
+        return pt.dimshuffle(
+            a, draw(st.permutations(["x", *range(a.type.ndim)])) if a.type.ndim < 2 else (1, 0)
+        )
+    if kind == "reduce":
+        return pt.sum(a, axis=draw(st.sampled_from([None, 0, -1])), keepdims=draw(st.booleans()))
+    if kind == "cast":
+        return pt.cast(a, draw(st.sampled_from(["float64", "float32"])))
+    if kind == "shape":
+        return a * pt.shape_i(b, 0)
+    return pt.where(INPUTS[-1], a, b) if a.type.dtype == c.type.dtype else pt.maximum(a, b)
+
+
+def moderate(seed):
+    generator = np.random.default_rng(seed)
+    values = [np.asarray(generator.uniform(0.3, 1.7, shape)) for shape in SHAPES[:4]]
+    values += [
+        generator.uniform(0.3, 1.7, (3, 3)).astype("float32"),
+        generator.integers(1, 5, (3, 3), dtype="int32"),
+    ]
+    return [*values, generator.random((3, 3)) < 0.5]
+
+
+def special(seed):
+    generator = np.random.default_rng(seed)
+    pool = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e300, 1e-310, -2.5])
+    values = [np.asarray(generator.choice(pool, shape)) for shape in SHAPES[:4]]
+    with np.errstate(all="ignore"):
+        values.append(generator.choice(pool, (3, 3)).astype("float32"))
+    integers = np.array([0, 1, -1, 2**31 - 1, -(2**31)], "int32")
+    return [*values, generator.choice(integers, (3, 3)), generator.random((3, 3)) < 0.5]
+
+
+def rewritten(outputs, query):
+    fgraph = FunctionGraph(INPUTS, outputs)
+    rewrite_graph(fgraph, query)
+    fgraph.check_integrity()
+    for old, new in zip(outputs, fgraph.outputs, strict=True):
+        assert old.type.is_super(new.type)
+    return fgraph
+
+
+def everything(outputs):
+    """All variables that the outputs are computed from, to see how large and how small numbers get."""
+    return [v for v in FunctionGraph(INPUTS, outputs, clone=False).variables if not isinstance(v, Constant)]
+
+
+quick = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@quick
+@given(graphs(), st.integers(0, 99))
+def test_rewriting_keeps_every_value_but_for_rounding(outputs, seed):
+    values = moderate(seed)
+    before = evaluate(INPUTS, outputs, values)
+    sizes = np.concatenate(
+        [np.abs(v, dtype="float64").ravel() for v in evaluate(INPUTS, everything(outputs), values)]
+    )
+    assume(np.all(np.isfinite(sizes)) and np.all(sizes < 1e3) and np.all((sizes > 1e-3) | (sizes == 0)))
+    after = evaluate(INPUTS, rewritten_in_place(outputs), values)
+    for old, new in zip(before, after, strict=True):
+        assert old.dtype == new.dtype
+        assert old.shape == new.shape
+        np.testing.assert_allclose(new, old, rtol=2e-3, atol=2e-3)
+        if not any(v.type.dtype == "float32" for v in everything(outputs)):
+            np.testing.assert_allclose(new, old, rtol=1e-8, atol=1e-8)
+
+
+def rewritten_in_place(outputs):
+    fgraph = rewritten(outputs, DEFAULT_QUERY)
+    return fgraph.freeze().bind(INPUTS)
+
+
+@quick
+@given(
+    graphs(), st.integers(0, 99), st.sets(st.sampled_from(sorted(r.name for r in CANONICALIZE)), max_size=8)
+)
+def test_the_exact_rewrites_keep_every_bit_of_every_value(outputs, seed, excluded):
+    values = special(seed)
+    fgraph = rewritten(outputs, EXACT.excluding(*excluded))
+    before = evaluate(INPUTS, outputs, values)
+    after = evaluate(fgraph.inputs, fgraph.outputs, values)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(new, old)
+        zero = old == 0
+        np.testing.assert_array_equal(np.signbit(new[zero] * 1.0), np.signbit(old[zero] * 1.0))
+
+
+@quick
+@given(graphs())
+def test_equal_graphs_become_equal_graphs_whatever_was_shared_in_them(outputs):
+    shared = FrozenFunctionGraph.from_io(INPUTS, outputs).unfreeze()
+    apart = FunctionGraph(INPUTS, [clone(INPUTS, [output], copy_inputs=False)[1][0] for output in outputs])
+    rewrite_graph(shared)
+    rewrite_graph(apart)
+    assert shared.freeze() == apart.freeze()
+
+
+@quick
+@given(graphs())
+def test_rewriting_what_was_rewritten_changes_little_and_ends(outputs):
+    fgraph = rewritten(outputs, DEFAULT_QUERY.excluding("fusion"))
+    size = len(fgraph.apply_nodes)
+    rewrite_graph(fgraph, DEFAULT_QUERY.excluding("fusion"))
+    assert len(fgraph.apply_nodes) <= size
+
+
+@quick
+@given(graphs(), st.sets(st.sampled_from(sorted(r.name for r in CANONICALIZE))))
+def test_any_choice_of_rewrites_leaves_a_sound_graph(outputs, chosen):
+    query = RewriteDatabaseQuery(include=[*chosen, "canonicalize"]).excluding("stabilize")
+    rewritten(outputs, query)
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import engine.tensor as pt
+from engine.gradient import grad
+from engine.graph import FrozenFunctionGraph
+from engine.printing import dprint
+from engine.rewriting import rewrite_graph
+x, y, s = pt.dvector("x"), pt.dmatrix("y"), pt.dscalar("s")
+index = pt.constant(np.arange(50) % 4)
+z = (x[index] - pt.dot(y, x)[index]) / pt.exp(s)
+cost = pt.sum(-0.5 * z**2 - s) + pt.sum(pt.log(1 + pt.exp(x))) + pt.sum(pt.log(pt.sigmoid(y)) * y)
+fgraph = FrozenFunctionGraph.from_io([x, y, s], [cost, *grad(cost, [x, y, s])]).unfreeze()
+report = rewrite_graph(fgraph)
+sys.stdout.write(dprint(fgraph, print_type=True, file="str") + str(report.applied))
+"""
+
+
+def test_two_processes_with_other_hash_seeds_rewrite_alike():
+    texts = set()
+    for seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        texts.add(done.stdout)
+    assert len(texts) == 1
+    assert "Composite" in texts.pop()
+
+
+def regression(n):
+    """The log density of `n` groups of data, and its gradient."""
+    data, index = pt.constant(np.linspace(-1, 1, 100)), pt.constant(np.arange(100) % 8)
+    inputs = [pt.dvector(f"a{i}") if i % 2 else pt.dscalar(f"a{i}") for i in range(n)]
+    terms = []
+    for i, a in enumerate(inputs):
+        z = (data - (a[index] if i % 2 else a) * (i + 1.0)) / pt.exp(inputs[0])
+        terms += [pt.sum(-0.5 * z**2 - inputs[0]), pt.sum(pt.log(1 + pt.exp(a)))]
+    cost = terms[0]
+    for term in terms[1:]:
+        cost = cost + term
+    return inputs, [cost, *grad(cost, inputs)]
+
+
+def test_a_model_with_its_gradient_is_rewritten_right():
+    inputs, outputs = regression(5)
+    fgraph = FunctionGraph(inputs, outputs)
+    report = rewrite_graph(fgraph)
+    values = [np.linspace(-1, 1, 8) if i % 2 else np.array(0.3 * i) for i in range(5)]
+    before, after = evaluate(inputs, outputs, values), evaluate(fgraph.inputs, fgraph.outputs, values)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-12)
+    assert len(fgraph.apply_nodes) < 0.4 * len(FrozenFunctionGraph.from_io(inputs, outputs).nodes)
+    assert report.applied["local_log1p_exp"] == 5
+
+
+@pytest.mark.parametrize("groups", [8, 60])
+def test_rewriting_takes_less_than_half_a_millisecond_a_node(groups):
+    frozen = FrozenFunctionGraph.from_io(*regression(groups))
+    seconds = []
+    for _ in range(3):
+        fgraph = frozen.unfreeze()
+        start = time.perf_counter()
+        rewrite_graph(fgraph)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) / len(frozen.nodes) < 0.5e-3
+
+
+def test_a_chain_of_20000_nodes_is_rewritten_without_recursion():
+    x = y = pt.dvector("x")
+    for _ in range(10000):
+        y = -pt.sin(y)
+    fgraph = FunctionGraph([x], [y])
+    report = rewrite_graph(fgraph)
+    assert report.applied["fusion"] == 200
+
+
+def test_every_rewrite_has_a_name_of_its_own_and_says_what_it_does():
+    names = [rewriter.name for rewriter in CANONICALIZE]
+    assert len(set(names)) == len(names)
+    assert all(rewriter.__doc__ for rewriter in CANONICALIZE)
+    assert optdb() is optdb()
+    assert dprint(FunctionGraph([], []), file="str") == "\n"
