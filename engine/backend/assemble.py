@@ -175,7 +175,7 @@ def _place(
     for group in groups:
         if buffer in group:
             return
-        free = last_use[group[-1]] < time
+        free = not group[-1].is_loaded and last_use[group[-1]] < time
         if free and table.canonical(group[0].nbytes) == table.canonical(buffer.nbytes):
             group.append(buffer)
             return

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from engine.backend.kernels.elementwise import copy
-from engine.backend.table import Check, Table, Value
+from engine.backend.table import Buffer, Check, Table, Value
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -67,7 +67,7 @@ class Lowering:
             self._declare_input(position, variable)
         for node in self.nodes:
             self.rule(node).lower(self, node)
-        claimed: set[Value] = set()
+        claimed: set[Buffer] = set()
         return [self._result(variable, claimed) for variable in self.outputs]
 
     def rule(self, node: Apply) -> OpRule:
@@ -173,17 +173,23 @@ class Lowering:
             "new data out of old, which would give a wrong result for other numbers"
         )
 
-    def _result(self, variable: Variable, claimed: set[Value]) -> Value:
-        """An array of its own for one output: what it was computed into if that is such an array, else a copy."""
+    def _result(self, variable: Variable, claimed: set[Buffer]) -> Value:
+        """An array of its own for one output: what it was computed into if that is all of such an array, else a copy."""
         value = self.value_of(variable)
-        is_own = value.buffer is not None and value.buffer.result is not None and value.strides is None
-        if not is_own or value in claimed or value.pointer != cast(Any, value.buffer).pointer:
+        buffer = value.buffer
+        if buffer is None or buffer.result is None or buffer in claimed or not self._is_all_of(buffer, value):
             stage = max(value.stage, self.table.stage(value.dims))
             result = self.table.buffer(value.dtype, value.dims, stage, result=True)
             self._copy(value, result)
-            value = result
-        claimed.add(value)
+            value, buffer = result, cast(Buffer, result.buffer)
+        claimed.add(buffer)
         return value
+
+    def _is_all_of(self, buffer: Buffer, value: Value) -> bool:
+        """Whether `value` is the array in `buffer` as it was made, and no view of it in another shape."""
+        if value.strides is not None or value.pointer != buffer.pointer:
+            return False
+        return list(map(self.table.canonical, value.dims)) == list(map(self.table.canonical, buffer.dims))
 
 
 def dtype(variable: Variable) -> str:

@@ -18,7 +18,10 @@ from engine.backend.registers import FIRST_FREE
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """Memory that the program writes: scratch, or, with a number in `result`, an array that the caller makes."""
+    """Memory that the program writes: scratch, or, with a number in `result`, an array that the caller makes.
+
+    `is_loaded` if the arithmetic of the next stage reads it: then no other buffer of its stage may have its memory.
+    """
 
     pointer: int
     dtype: str
@@ -26,6 +29,7 @@ class Buffer:
     nbytes: int
     stage: int
     result: int | None = None
+    is_loaded: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -175,6 +179,8 @@ class Table:
         """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""
         stage = value.stage if at_once else value.stage + 1
         register = self.new(stage)
+        if value.buffer is not None:
+            value.buffer.is_loaded = True
         self.emit("LOAD64" if value.dtype == "int64" else "LOAD32", (register, value.pointer), stage)
         return register
 
