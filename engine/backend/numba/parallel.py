@@ -130,8 +130,8 @@ class _Worker:
     def _start(self) -> None:
         if not _is_interpreter(sys.executable) or getattr(sys, "frozen", False):
             return
-        source = self.files.enter_context(tempfile.TemporaryFile())
-        self.output = self.files.enter_context(tempfile.TemporaryFile())
+        source = self.files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self.output = self.files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         source.write(pickle.dumps([self.requests[position] for position in self.share]))
         source.seek(0)
         self.process = subprocess.Popen(

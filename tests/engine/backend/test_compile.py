@@ -1,0 +1,92 @@
+"""Object code: one object a CPU level, nothing asked of a process but what is allowed, the same bytes every time."""
+
+import platform
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+from engine.backend.errors import KernelCompileError
+from engine.backend.externals import is_allowed
+from engine.backend.kernels.dot import matrix_matrix
+from engine.backend.kernels.elementwise import elementwise
+from engine.backend.kernels.nest import Operand, Statement
+from engine.backend.kernels.reduce import reduction
+from engine.backend.numba import compile as compiler
+from engine.backend.numba.compile import compile_kernel
+from engine.backend.numba.printer import print_kernel
+from engine.backend.objects import read_symbols
+from engine.backend.operations import SIGNATURES
+from engine.backend.target import compiled_levels, process_triple
+
+TWO = ("constant", "float64", np.float64(2).tobytes())
+FLAT = Operand("float64", (False,))
+
+
+def everything():
+    """Every operation of floats in one kernel."""
+    names = [op for op, signature in SIGNATURES.items() if "float64" in signature.dtypes]
+    body = [
+        Statement(
+            op, (("input", 0), TWO)[: SIGNATURES[op].arity], "bool" if SIGNATURES[op].compares else "float64"
+        )
+        for op in names
+    ]
+    return elementwise([FLAT], body, [("value", j) for j in range(len(body))], 1)
+
+
+def test_there_is_an_object_for_each_level_and_only_its_symbol_is_seen():
+    objects = compile_kernel(everything(), "k_everything")
+    assert tuple(objects) == compiled_levels()
+    for code in objects.values():
+        symbols = read_symbols(code)
+        assert symbols.defined == {"k_everything"}
+        assert all(is_allowed(name) for name in symbols.undefined)
+        assert {"exp", "tanh", "log1p"} <= symbols.undefined
+
+
+def test_externals_are_asked_for_by_name():
+    for code in compile_kernel(matrix_matrix("float32", False, True), "k_dot").values():
+        assert read_symbols(code).undefined - {"memset"} == {"blas_sgemm"}
+
+
+def test_the_same_kernel_compiles_to_the_same_bytes():
+    assert compile_kernel(everything(), "k_same") == compile_kernel(everything(), "k_same")
+
+
+def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
+    monkeypatch.setattr(compiler, "is_allowed", lambda symbol: symbol != "tanh")
+    with pytest.raises(KernelCompileError, match="tanh"):
+        compile_kernel(everything(), "k_everything")
+
+
+def assembly(kernel, level):
+    bitcode = compiler._linked(compiler._lowered(print_kernel(kernel)), "k_x")
+    module = llvm.parse_bitcode(bitcode)
+    machine = llvm.Target.from_triple(process_triple()).create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
+    )
+    compiler._optimize(module, machine)
+    return machine.emit_assembly(module)
+
+
+@pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="looks for x86-64 instructions"
+)
+@pytest.mark.parametrize(("level", "register"), [("x86-64", "%xmm"), ("x86-64-v3", "%ymm")])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        elementwise(
+            [FLAT, FLAT], [Statement("add", (("input", 0), ("input", 1)), "float64")], [("value", 0)], 1
+        ),
+        reduction("sum", [FLAT], [], ("input", 0), 1, (0,), "float64", "float64"),
+        reduction(
+            "sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
+        ),
+    ],
+    ids=["elementwise", "rows", "columns"],
+)
+def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
+    packed = [line for line in assembly(kernel, level).splitlines() if "addpd" in line]
+    assert any(register in line for line in packed)
