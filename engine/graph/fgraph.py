@@ -167,13 +167,15 @@ class FunctionGraph:
     def replace(
         self, var: Variable, new_var: Variable, reason: str | None = None, import_missing: bool = False
     ) -> None:
-        """Use `new_var` wherever `var` is used. A variable that is not in the graph is left alone."""
+        """Use `new_var` wherever `var` is used now: what is imported with `new_var` goes on using `var`.
+
+        A variable that is not used in the graph is left alone.
+        """
         if var is new_var or var not in self.variables:
             return
         new_var = var.type.filter_variable(new_var)
-        self.import_var(new_var, reason, import_missing)
         for node, index in list(self.clients[var]):
-            self.change_node_input(node, index, new_var, reason)
+            self.change_node_input(node, index, new_var, reason, import_missing)
 
     def replace_all(self, pairs: Iterable[tuple[Variable, Variable]], reason: str | None = None) -> None:
         """`replace` each pair, in order."""
