@@ -1,0 +1,275 @@
+"""Frozen graphs: equal ones are one object, in this process and after pickling, and none of them changes."""
+
+import gc
+import math
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+from engine.errors import MissingInputError
+from engine.graph import (
+    FrozenApply,
+    FrozenConstant,
+    FrozenFunctionGraph,
+    FunctionGraph,
+    NominalVariable,
+    frozen,
+)
+from tests.engine.graph.small_ops import (
+    DEPTHS,
+    PLAIN,
+    Combine,
+    Floats,
+    chain,
+    combine,
+    constant,
+    follow,
+    split,
+)
+
+ROOT = Path(__file__).parents[3]
+
+
+def freeze(inputs, *outputs):
+    return FrozenFunctionGraph.from_io(inputs, outputs)
+
+
+def example(name="x", weight=1.0, number=2.0):
+    x, y = PLAIN(name), PLAIN("y")
+    first, second = split(x)
+    return freeze([x, y], Combine("c", weight)(first, constant(number), y), second)
+
+
+def test_equal_graphs_are_the_same_objects_whatever_their_names():
+    first, second = example("x"), example("other")
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first.outputs[0] is second.outputs[0]
+
+
+@pytest.mark.parametrize(
+    "other", [example(weight=2.0), example(number=3.0), example(weight=1), example(number=-2.0)]
+)
+def test_graphs_that_differ_in_an_op_or_a_constant_differ(other):
+    assert example() != other
+    assert example().outputs[0] is not other.outputs[0]
+    assert example() != "a graph"
+
+
+def test_graphs_that_differ_in_an_edge_an_output_or_an_input_differ():
+    x, y = PLAIN("x"), PLAIN("y")
+    assert freeze([x, y], combine(x, y)) != freeze([x, y], combine(y, x))
+    assert freeze([x, y], combine(x, y)) == freeze([y, x], combine(y, x))
+    assert freeze([x], *split(x)) != freeze([x], *split(x)[::-1])
+    assert freeze([x], follow(x)) != freeze([x, y], follow(x))
+    z = Floats("other")("z")
+    assert freeze([x], follow(x)) != freeze([z], follow(z))
+
+
+def test_equal_subgraphs_are_one_wherever_they_are():
+    x = PLAIN("x")
+    assert len(freeze([x], combine(follow(x), follow(x))).nodes) == 2
+    alone = freeze([x], follow(x)).outputs[0]
+    assert freeze([x], combine(follow(x), constant(1.0))).outputs[0].owner.inputs[0] is alone
+
+
+@pytest.mark.parametrize(
+    "value",
+    [0.0, -0.0, math.nan, math.inf, 5e-324, struct.unpack("<d", b"\x01" + b"\0" * 5 + b"\xf8\x7f")[0]],
+)
+def test_constants_are_one_bit_for_bit(value):
+    again = struct.unpack("<d", struct.pack("<d", value))[0]
+    assert FrozenConstant(PLAIN, value) is FrozenConstant(PLAIN, again)
+    others = [v for v in (0.0, -0.0, math.nan) if struct.pack("<d", v) != struct.pack("<d", value)]
+    assert all(FrozenConstant(PLAIN, other) is not FrozenConstant(PLAIN, value) for other in others)
+
+
+@pytest.mark.parametrize("size", [3, 5000])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool"])
+def test_arrays_are_one_by_dtype_shape_and_bits(dtype, size):
+    value = (np.arange(size) % 2).astype(dtype)
+    kind = pt.tensor_type(dtype, (size,))
+    first = FrozenConstant(kind, value)
+    strided = np.stack([value, value], 1)[:, 0]
+    assert FrozenConstant(kind, value.copy()) is first
+    assert FrozenConstant(kind, strided) is first
+    changed = value.copy()
+    changed[-1] = 1 - changed[-1]
+    assert FrozenConstant(kind, changed) is not first
+    square = FrozenConstant(pt.tensor_type(dtype, (size, 1)), value[:, None])
+    assert square is not first
+
+
+def test_arrays_that_compare_equal_and_differ_in_bits_are_two():
+    kind = pt.tensor_type("float64", (2,))
+    zeros, negative = np.array([0.0, 1.0]), np.array([-0.0, 1.0])
+    assert FrozenConstant(kind, zeros) is not FrozenConstant(kind, negative)
+    nan = np.array([np.nan, 1.0])
+    assert FrozenConstant(kind, nan) is FrozenConstant(kind, nan.copy())
+    payload = nan.copy()
+    payload.view("int64")[0] += 1
+    assert FrozenConstant(kind, nan) is not FrozenConstant(kind, payload)
+
+
+class Colliding(Floats):
+    """Floats whose keys all collide, as digests might."""
+
+    def data_key(self, value):
+        return (b"same",)
+
+    def same_data(self, first, second):
+        return struct.pack("<d", first) == struct.pack("<d", second)
+
+
+def test_constants_with_one_key_and_different_data_are_two():
+    first, second = FrozenConstant(Colliding(), 1.0), FrozenConstant(Colliding(), 2.0)
+    assert (first.data, second.data) == (1.0, 2.0)
+    assert FrozenConstant(Colliding(), 1.0) is first
+
+
+def test_inputs_are_one_by_position_and_type():
+    assert NominalVariable(0, PLAIN) is NominalVariable(0, Floats())
+    assert NominalVariable(0, PLAIN) is not NominalVariable(1, PLAIN)
+    assert NominalVariable(0, PLAIN) is not NominalVariable(0, Floats("other"))
+    assert str(NominalVariable(0, PLAIN)) == "*0-<Floats(kind='plain')>"
+
+
+def test_the_tables_keep_nothing_alive():
+    x = PLAIN("x")
+    gc.collect()
+    before = len(frozen._nodes), len(frozen._constants)
+    graph = freeze([x], Combine("unique", 17.25)(x, constant(99.125)))
+    assert (len(frozen._nodes), len(frozen._constants)) == (before[0] + 1, before[1] + 1)
+    del graph
+    gc.collect()
+    assert (len(frozen._nodes), len(frozen._constants)) == before
+
+
+def test_nothing_can_be_assigned_or_deleted():
+    graph = example()
+    node = graph.nodes[0]
+    for item, name in [
+        (node, "op"),
+        (node.outputs[0], "name"),
+        (graph.inputs[0], "type"),
+        (FrozenConstant(PLAIN, 1.0), "data"),
+    ]:
+        with pytest.raises(AttributeError, match="frozen graphs do not change"):
+            setattr(item, name, None)
+        with pytest.raises(AttributeError, match="frozen graphs do not change"):
+            delattr(item, name)
+    assert isinstance(node, FrozenApply)
+    assert isinstance(node.inputs, tuple)
+
+
+def test_a_root_that_is_no_input_is_refused_and_named():
+    x, y = PLAIN("x"), PLAIN("y")
+    with pytest.raises(MissingInputError, match="Freezing a graph: y of type") as caught:
+        freeze([x], combine(x, y))
+    assert caught.value.variable is y
+    with pytest.raises(MissingInputError, match="used by an output"):
+        freeze([x], y)
+
+
+def test_inputs_and_constants_can_be_outputs():
+    x = PLAIN("x")
+    graph = freeze([x], x, constant(1.0))
+    assert graph.outputs == (NominalVariable(0, PLAIN), FrozenConstant(PLAIN, 1.0))
+
+
+def test_thawing_gives_fresh_nodes_that_freeze_to_the_same():
+    graph = example()
+    thawed = graph.unfreeze()
+    thawed.check_integrity()
+    assert thawed.freeze() == graph
+    assert not {v for v in thawed.variables if isinstance(v, NominalVariable | FrozenConstant)}
+    thawed.replace(thawed.outputs[1], thawed.inputs[0])
+    assert graph == example()
+
+
+def test_binding_computes_the_outputs_from_what_is_given():
+    x, y = PLAIN("x"), PLAIN("y")
+    found, _ = example().bind([follow(x), y])
+    assert FunctionGraph([x, y], [found]).freeze().nodes[0].op == follow
+    with pytest.raises(ValueError, match="2 inputs are needed, 1 were given"):
+        example().bind([x])
+    with pytest.raises(TypeError, match="convert it first"):
+        example().bind([x, Floats("other")("z")])
+
+
+def test_nodes_come_after_what_they_need():
+    graph = example()
+    assert [str(node.op) for node in graph.nodes] == ["Split", "Combine{label=c, weight=1.0}"]
+    assert graph.toposort() == list(graph.nodes)
+    assert repr(graph) == "FrozenFunctionGraph(2 inputs, 2 nodes, 2 outputs)"
+
+
+def test_pickling_gives_back_the_same_objects():
+    graph = example()
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    for item in (
+        graph.outputs[0],
+        graph.outputs[1],
+        graph.nodes[1],
+        graph.inputs[1],
+        graph.nodes[1].inputs[1],
+    ):
+        assert pickle.loads(pickle.dumps(item)) is item
+
+
+def test_a_pickle_is_the_same_graph_in_another_process(tmp_path):
+    x = pt.dmatrix("x")
+    tensors = freeze([x], pt.exp(x).sum(0) * np.array([-0.0, np.nan, 1.0]), pt.sum(x[np.arange(40)]))
+    path = tmp_path / "graphs"
+    path.write_bytes(pickle.dumps([example(), tensors]))
+    program = """
+import pickle, sys
+import numpy as np, engine.tensor as pt
+from tests.engine.graph.test_frozen import example, freeze
+from engine.backend.reference import evaluate
+plain, tensors = pickle.load(open(sys.argv[1], "rb"))
+x = pt.dmatrix("renamed")
+assert plain == example() and plain.outputs[0] is example().outputs[0]
+again = freeze([x], pt.exp(x).sum(0) * np.array([-0.0, np.nan, 1.0]), pt.sum(x[np.arange(40)]))
+assert tensors == again and tensors.outputs[0] is again.outputs[0]
+print([v.tolist() for v in evaluate(tensors.inputs, tensors.outputs, [np.zeros((40, 3))])])
+"""
+    for seed in ("1", "2"):
+        found = subprocess.run(
+            [sys.executable, "-c", program, path],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert found.returncode == 0, found.stderr
+        assert found.stdout.strip() == "[[-0.0, nan, 40.0], 0.0]"
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_deep_graph_is_frozen_thawed_and_pickled(depth):
+    x = PLAIN("x")
+    out = chain(x, depth)
+    graph = freeze([x], out)
+    assert len(graph.nodes) == depth
+    assert freeze([x], out) == graph
+    assert pickle.loads(pickle.dumps(graph)) == graph
+    assert pickle.loads(pickle.dumps(graph.outputs[0])) is graph.outputs[0]
+    assert len(graph.unfreeze().apply_nodes) == depth
+
+
+def test_sharing_is_not_unfolded():
+    out = x = PLAIN("x")
+    for _ in range(200):
+        out = combine(out, out)
+    graph = freeze([x], out)
+    assert len(graph.nodes) == 200
+    assert len(pickle.dumps(graph)) < 50_000
