@@ -95,22 +95,31 @@ def _link_stored(cache: Cache, loader: Loader, key: CacheKey, tally: KernelTally
 
 
 def _compiled(missing: Mapping[CacheKey, Kernel | None]) -> dict[CacheKey, Artifact]:
+    """What is missing, compiled. Kernels compile side by side: each is charged its share of the time that took."""
     from engine.backend.container import pack_kernel
-    from engine.backend.machine import compile_machine
-    from engine.backend.numba.compile import compile_kernel
+    from engine.backend.numba.parallel import compile_kernels, cost_of
     from engine.backend.target import process_triple
 
-    artifacts: dict[CacheKey, Artifact] = {}
-    for key, kernel in missing.items():
-        begin = perf_counter()
-        symbol = symbol_of(key)
-        if kernel is None:
-            content = compile_machine(symbol)
-        else:
-            content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
-        artifacts[key] = Artifact(
-            content,
-            seconds={"compile": perf_counter() - begin},
-            summary="" if kernel is None else kernel.summary,
-        )
+    kernels = {key: kernel for key, kernel in missing.items() if kernel is not None}
+    artifacts = {key: _compiled_machine(key) for key in missing if key not in kernels}
+    begin = perf_counter()
+    objects = (
+        compile_kernels([(kernel, symbol_of(key)) for key, kernel in kernels.items()]) if kernels else []
+    )
+    total = sum(map(cost_of, kernels.values())) or 1.0
+    seconds_per_cost = (perf_counter() - begin) / total
+    for (key, kernel), levels in zip(kernels.items(), objects, strict=True):
+        content = pack_kernel(symbol_of(key), process_triple(), levels)
+        seconds = {"compile": seconds_per_cost * cost_of(kernel)}
+        artifacts[key] = Artifact(content, seconds=seconds, summary=kernel.summary)
     return artifacts
+
+
+def _compiled_machine(key: CacheKey) -> Artifact:
+    from engine.backend.machine import compile_machine
+
+    begin = perf_counter()
+    content = compile_machine(symbol_of(key))
+    return Artifact(
+        content, seconds={"compile": perf_counter() - begin}, summary="the machine that runs programs"
+    )
