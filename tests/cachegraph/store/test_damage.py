@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -256,8 +257,6 @@ def test_a_file_that_is_no_database_is_set_aside(content: bytes, cache_directory
 
 
 def test_someone_elses_database_is_set_aside(cache_directory: Path) -> None:
-    import sqlite3
-
     root = cache_directory / "v1"
     root.mkdir(parents=True)
     other = sqlite3.connect(root / "index.sqlite")
@@ -302,6 +301,65 @@ def test_damage_that_only_readers_meet_is_healed_by_the_next_store(damaged: Call
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert isinstance(cache.lookup(KEYS["inline"]), Hit)
     cache._store.close()
+
+
+def test_an_index_that_does_not_return_what_was_written_is_set_aside(cache_directory: Path) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    assert cache.store(KEYS["small"], artifact("small"))
+    cache._store.close()
+    connection = sqlite3.connect(cache_directory / "v1" / "index.sqlite")
+    connection.execute(
+        "CREATE TRIGGER forget AFTER INSERT ON record BEGIN UPDATE record SET content = x'00'; END"
+    )
+    connection.close()
+    assert cache.store(KEYS["inline"], artifact("inline"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
+    assert aside(cache_directory) == 1
+    cache._store.close()
+
+
+def test_one_damaged_row_has_the_index_checked_before_the_next_write(
+    damaged: Callable[[str], Damaged],
+) -> None:
+    """The pages of the row that is written are sound; those of another are mixed up, and would be given away twice."""
+    store = damaged("checkpointed")
+
+    def mix_up(content: bytearray) -> None:
+        begin = content.index(artifact("limit").payload[20_000:20_050]) // PAGE * PAGE
+        content[begin : begin + 4] = (3).to_bytes(4, "big")  # the next page of the chain
+
+    store.damage("index.sqlite", mix_up)
+    cache = Cache(Settings(store.directory, "readwrite", "compile"))
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert aside(store.directory) == 0
+    found = cache.lookup(KEYS["limit"])
+    assert isinstance(found, Miss)
+    assert found.reason == "damaged"
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert aside(store.directory) == 1
+    cache._store.close()
+
+
+def test_one_flipped_bit_in_a_payload_costs_one_entry_only(damaged: Callable[[str], Damaged]) -> None:
+    store = damaged("checkpointed")
+
+    def flip_payload(content: bytearray) -> None:
+        content[content.index(artifact("inline").payload[9000:9050])] ^= 1
+
+    store.damage("index.sqlite", flip_payload)
+    directory = store.directory
+    cache = Cache(Settings(directory, "readwrite", "compile"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Miss)
+    assert cache.store(KEYS["inline"], artifact("inline"))
+    assert all(isinstance(cache.lookup(key), Hit) for key in KEYS.values())
+    assert aside(directory) == 0
+    cache._store.close()
+
+
+def aside(directory: Path) -> int:
+    return len(
+        [path for path in (directory / "v1").glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
+    )
 
 
 @pytest.mark.parametrize("after", ["a hit", "a store"])
