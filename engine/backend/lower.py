@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from engine.backend.kernels.elementwise import copy
+from engine.backend.kernels.elementwise import copy, elementwise
+from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.table import Buffer, Check, Table, Value
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph.apply import Apply
@@ -127,16 +128,20 @@ class Lowering:
         self.values[variable] = value
         return value
 
-    def contiguous(self, value: Value) -> Value:
-        """`value`, or a C-contiguous copy of it."""
-        if value.strides is None:
+    def contiguous(self, value: Value, dtype: str | None = None) -> Value:
+        """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""
+        if value.strides is None and dtype in (None, value.dtype):
             return value
-        result = self.table.buffer(value.dtype, value.dims, value.stage)
+        result = self.table.buffer(dtype or value.dtype, value.dims, value.stage)
         self._copy(value, result)
         return result
 
     def _copy(self, value: Value, result: Value) -> None:
-        kernel = copy(value.dtype, (False,) * len(value.dims), value.strides is not None)
+        operand = Operand(value.dtype, (False,) * len(value.dims), value.strides is not None)
+        kernel = copy(operand.dtype, operand.broadcast, operand.strided)
+        if value.dtype != result.dtype:
+            cast_to = Statement("cast", (("input", 0),), result.dtype)
+            kernel = elementwise([operand], [cast_to], [("value", 0)], len(value.dims))
         arguments = kernel_arguments(self.table, kernel.arguments, [value], [result], value.dims)
         self.table.call(kernel, arguments, [value], [result], "copy")
 

@@ -1,4 +1,5 @@
-"""Lowering of products of vectors and matrices. A transposed matrix is used as it lies."""
+"""Lowering of products of vectors and matrices. A transposed matrix is used as it lies; another dtype than the
+product's is cast first."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def _lower_dot(lowering: Lowering, node: Apply) -> None:
         return
     values, transposed = [], []
     for variable in node.inputs:
-        value, is_transposed = _as_it_lies(lowering, lowering.value_of(variable))
+        value, is_transposed = _as_it_lies(lowering, lowering.value_of(variable), dtype(output))
         values.append(value)
         transposed.append(is_transposed)
     kernel, reads, lengths = _kernel(dtype(output), values, transposed, left, right, inner)
@@ -48,14 +49,15 @@ def _kernel(
     return vector_vector(dtype), values, (inner,)
 
 
-def _as_it_lies(lowering: Lowering, value: Value) -> tuple[Value, bool]:
-    """The contiguous memory of `value`, and whether it has to be read as transposed; copied if it is neither."""
-    if value.strides is not None and len(value.dims) == 2:
+def _as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
+    """The contiguous memory of `value`, and whether it has to be read as transposed; copied if it is neither, or not
+    of `dtype`."""
+    if value.dtype == dtype and value.strides is not None and len(value.dims) == 2:
         rows, columns = (lowering.table.canonical(r) for r in value.dims)
         row_stride, column_stride = (lowering.table.canonical(r) for r in value.strides)
         if row_stride == lowering.table.constant(1) and column_stride == rows:
             return Value(value.pointer, value.dtype, (columns, rows), value.stage, None, value.buffer), True
-    return lowering.contiguous(value), False
+    return lowering.contiguous(value, dtype), False
 
 
 RULES: dict[type[Op], OpRule] = {Dot: OpRule(_lower_dot)}
