@@ -27,8 +27,9 @@ def verify_grad(
     """Check the gradient of `fun`, from tensor variables to one, for each of the float arrays `pt`, at that point.
 
     The cost is the sum of the result with random weights, drawn from `rng` `n_tests` times. The step of the
-    differences is `eps`, by default the cube root of the dtype's precision. Raises GradientError for a difference
-    above `abs_tol` and `rel_tol` (relative to the larger of the two): by default 1e-6 for float64, 0.02 for float32.
+    differences is `eps`, by default the cube root of the precision of the coarsest dtype. Raises GradientError for a
+    difference above `abs_tol` plus `rel_tol` times the larger of the two, by default 1e-6, or 0.02 if there is a
+    float32; ValueError for a gradient of another shape than its argument.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     arrays = [np.array(value) for value in pt]
@@ -39,14 +40,19 @@ def verify_grad(
     weights = output.type.clone(shape=(None,) * output.type.ndim).make_variable()
     gradients = grad(engine.tensor.sum(output * weights), variables, disconnected_inputs="ignore")
     shape = evaluate(variables, [output], arrays)[0].shape
+    precision = min(
+        [np.finfo(a.dtype) for a in [*arrays, np.zeros(0, output.type.dtype)]], key=lambda f: f.bits
+    )
+    step = float(np.cbrt(precision.eps)) if eps is None else eps
+    tolerances = [
+        _TOLERANCE[precision.dtype.name] if given is None else given for given in (abs_tol, rel_tol)
+    ]
     for _ in range(n_tests):
         drawn = (rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)).astype(output.type.dtype)
         found = evaluate([*variables, weights], gradients, [*arrays, drawn])
-        for position, array in enumerate(arrays):
-            tolerance = _TOLERANCE[array.dtype.name]
-            step = float(np.cbrt(np.finfo(array.dtype).eps)) if eps is None else eps
+        for position in range(len(arrays)):
             expected = _differences(variables, output, arrays, position, step, drawn)
-            _compare(position, expected, found[position], abs_tol or tolerance, rel_tol or tolerance)
+            _compare(position, expected, found[position], *tolerances)
 
 
 def _differences(
@@ -74,6 +80,10 @@ def _differences(
 
 
 def _compare(position: int, expected: np.ndarray, found: np.ndarray, abs_tol: float, rel_tol: float) -> None:
+    if found.shape != expected.shape:
+        raise ValueError(
+            f"Checking the gradient for argument {position} of shape {expected.shape}: it has shape {found.shape}"
+        )
     difference = np.abs(expected - found)
     allowed = abs_tol + rel_tol * np.maximum(np.abs(expected), np.abs(found))
     if difference.size and not np.all(difference <= allowed):

@@ -14,7 +14,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.scalar.promotion import FLOATS, NoRule, Signature, weak_dtype
+from engine.scalar.promotion import NoRule, Signature, weak_dtype
 from engine.scalar.type import ScalarType, scalar_type
 
 ApplyScalarOp = Callable[..., Any]
@@ -65,7 +65,8 @@ class ScalarOp(Op):
     ) -> list[Any]:
         """The gradient for each of `inputs`, given the output's, `cotangent`; None where nothing flows.
 
-        Built with `apply`, so the same text serves scalars and tensors. Of the inputs not `wanted`, None.
+        Built with `apply`, so the same text serves scalars and tensors, in the dtypes that come of it. Of the inputs
+        not `wanted`, None.
         """
         return [
             self.partial(index, inputs, output, cotangent, apply) if wanted is None or wanted[index] else None
@@ -89,12 +90,6 @@ class ScalarOp(Op):
         values = [np.dtype(to).type(value) for to, value in zip(arguments, inputs, strict=True)]
         output_storage[0][0] = np.dtype(dtype).type(self.impl(*values))
 
-    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        if cotangents[0] is None or outputs[0].type.dtype not in FLOATS:
-            return [None] * len(inputs)
-        found = self.derivative(inputs, outputs[0], cotangents[0], apply_scalar_op)
-        return [_as_input(gradient, variable) for gradient, variable in zip(found, inputs, strict=True)]
-
 
 @lru_cache(maxsize=4096)
 def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
@@ -104,16 +99,6 @@ def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
         return op._signature(dtypes)
     except NoRule as reason:
         raise TypeError(f"Applying {op} to ({', '.join(dtypes)}): {op} {reason}") from None
-
-
-def _as_input(gradient: Any, variable: Any) -> Any:
-    """`gradient` in the dtype of `variable`, if that is a float."""
-    from engine.scalar.conversion import Cast
-
-    dtype = variable.type.dtype
-    if gradient is None or dtype not in FLOATS or gradient.type.dtype == dtype:
-        return gradient
-    return apply_scalar_op(Cast(dtype), gradient)
 
 
 def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:

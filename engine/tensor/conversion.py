@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import weak_dtype
 from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
@@ -109,8 +110,6 @@ def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
 
 def pad(variable: Any, ndim: int) -> Any:
     """`variable` with axes of length 1 put in front, so that it has `ndim`."""
-    from engine.tensor.elemwise import dimshuffle
-
     missing = ndim - variable.type.ndim
     if missing < 0:
         raise ValueError(f"Using {variable} of type {variable.type} with {ndim} dimensions: it has more")
@@ -119,4 +118,4 @@ def pad(variable: Any, ndim: int) -> Any:
     if isinstance(variable, Constant):
         data = variable.data.reshape((1,) * missing + variable.data.shape)
         return TensorConstant(tensor_type(variable.type.dtype, data.shape), data)
-    return dimshuffle(variable, ("x",) * missing + tuple(range(variable.type.ndim)))
+    return pt.dimshuffle(variable, ("x",) * missing + tuple(range(variable.type.ndim)))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.conversion import Cast
@@ -153,9 +154,7 @@ def _fit(gradient: Any, variable: Any, output: Any) -> Any:
         return None
     axes = unbroadcast_axes(variable.type, gradient.type)
     if axes:
-        from engine.tensor.reduction import sum
-
-        gradient = sum(gradient, axes, keepdims=True)
+        gradient = pt.sum(gradient, axes, keepdims=True)
     dtype = variable.type.dtype
     return cast(gradient, dtype) if dtype in FLOATS and gradient.type.dtype != dtype else gradient
 

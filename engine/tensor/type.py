@@ -30,13 +30,12 @@ class TensorType(Type):
     variable_type = TensorVariable
     constant_type = TensorConstant
 
-    def __init__(self, dtype: Any, shape: Sequence[int | None] = (), name: str | None = None) -> None:
+    def __init__(self, dtype: Any, shape: Sequence[int | None] = ()) -> None:
         self.dtype = check_dtype(dtype)
         self.shape = tuple([None if length is None else int(length) for length in shape])
         self.ndim = len(self.shape)
         self.broadcastable = tuple([length == 1 for length in self.shape])
         self.numpy_dtype = np.dtype(self.dtype)
-        self.name = name
         if any(length is not None and length < 0 for length in self.shape):
             raise ValueError(
                 f"Making a TensorType of shape {self.shape}: a length is negative; use None if unknown"

@@ -261,3 +261,21 @@ def test_a_wrong_gradient_is_found_and_where():
 def test_a_kink_is_found():
     with pytest.raises(GradientError):
         verify_grad(lambda x: pt.maximum(x, 0.0), [np.array([0.0])])
+
+
+class SummedGradient(WrongGradient):
+    """The identity, whose gradient has lost an axis's length."""
+
+    def pullback(self, inputs, outputs, cotangents):
+        return [cotangents[0].sum(keepdims=True)]
+
+
+def test_a_gradient_of_another_shape_is_found():
+    with pytest.raises(ValueError, match=r"shape \(3,\): it has shape \(1,\)"):
+        verify_grad(SummedGradient(), [np.ones(3)])
+
+
+def test_tolerances_can_be_given():
+    verify_grad(pt.exp, [np.ones(2)], eps=1e-2, abs_tol=1e-3, rel_tol=0)
+    with pytest.raises(GradientError):
+        verify_grad(pt.exp, [np.ones(2)], eps=1e-2, abs_tol=0, rel_tol=0)
