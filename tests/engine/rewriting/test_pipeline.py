@@ -50,17 +50,50 @@ INPUTS = [
 SHAPES = [(3, 3), (1, 3), (3, 1), (), (3, 3), (3, 3), (3, 3)]
 
 
+TEMPLATES = [
+    lambda a, b, c: -a + b,
+    lambda a, b, c: a - (-b),
+    lambda a, b, c: -a * -b,
+    lambda a, b, c: (-a / 3.0) * b,
+    lambda a, b, c: -(a * 2.5),
+    lambda a, b, c: (a * 2.0) * 0.3,
+    lambda a, b, c: a / 4.0 + 1 / b,
+    lambda a, b, c: (a + (-0.0)) * 1.0 - 0.0,
+    lambda a, b, c: abs(a) + 0.0,
+    lambda a, b, c: 0.0 + a,
+    lambda a, b, c: 1.0 * a / 1.0,
+    lambda a, b, c: a**2 + b**1,
+    lambda a, b, c: pt.second(a, b) * a,
+    lambda a, b, c: pt.exp(pt.second(a, pt.cast(0.5, "float32"))),
+    lambda a, b, c: pt.second(pt.sin(a), 2.0) + pt.second(b, c),
+    lambda a, b, c: pt.sum(-a, axis=0, keepdims=True) + b,
+    lambda a, b, c: pt.sum(pt.sum(2.5 * a, axis=-1, keepdims=True), axis=0, keepdims=True) - b,
+    lambda a, b, c: pt.sum(pt.second(a, 0.25)) + b,
+    lambda a, b, c: pt.max(a, axis=0) * pt.sum(b, axis=-1),
+    lambda a, b, c: pt.log(1 + pt.exp(a)) + pt.log(pt.sigmoid(b)),
+    lambda a, b, c: pt.exp(a) / (1 + pt.exp(a)) - 1 / (1 + pt.exp(-b)),
+    lambda a, b, c: pt.log(pt.exp(a)) + pt.exp(b) - 1,
+    lambda a, b, c: pt.log(1 - pt.sigmoid(a)),
+    lambda a, b, c: a * pt.shape_i(pt.sum(pt.exp(b), axis=0, keepdims=True) + c, 1),
+    lambda a, b, c: a + pt.shape_i(pt.sum(b.dimshuffle("x", 0, 1), axis=1), 0),
+    lambda a, b, c: pt.reshape(a.T, (pt.shape_i(a, 1), pt.shape_i(a, 0))).T,
+    lambda a, b, c: pt.cast(pt.cast(a, "float64"), "float32") + b,
+    lambda a, b, c: pt.where(INPUTS[-1], a, b) * c,
+    lambda a, b, c: a * pt.sum(a * b, keepdims=True) + c,
+]
+
+
 @st.composite
 def graphs(draw):
     """An expression of the inputs, made of random operations; the last one and some others are outputs."""
     variables = list(INPUTS)
-    for _ in range(draw(st.integers(1, 12))):
-        kind = draw(
-            st.sampled_from(["unary", "binary", "constant", "axes", "reduce", "cast", "shape", "where"])
-        )
-        a, b, c = (variables[draw(st.integers(0, len(variables) - 1))] for _ in range(3))
+    for _ in range(draw(st.integers(2, 8))):
+        operands = [
+            draw(st.sampled_from(variables[-4:] if draw(st.booleans()) else variables)) for _ in range(3)
+        ]
+        grow = draw(st.sampled_from([*TEMPLATES, *UNARY, *BINARY, "transpose", "constant"]))
         try:
-            variables.append(_grow(draw, kind, a, b, c))
+            variables.append(_grow(draw, grow, *operands))
         except (TypeError, ValueError, OverflowError):
             continue
     computed = variables[len(INPUTS) :]
@@ -68,25 +101,15 @@ def graphs(draw):
     return [computed[-1], *computed[:-1:3]]
 
 
-def _grow(draw, kind, a, b, c):
-    if kind == "unary":
-        return apply_elemwise(draw(st.sampled_from(UNARY)), a)
-    if kind == "binary":
-        return apply_elemwise(draw(st.sampled_from(BINARY)), a, b)
-    if kind == "constant":
+def _grow(draw, grow, a, b, c):
+    if grow == "transpose":
+        return pt.dimshuffle(a, (1, 0))
+    if grow == "constant":
         number, op = draw(st.sampled_from(CONSTANTS)), draw(st.sampled_from(BINARY))
         return apply_elemwise(op, *draw(st.permutations([a, number])))
-    if kind == "axes":
-        return pt.dimshuffle(
-            a, draw(st.permutations(["x", *range(a.type.ndim)])) if a.type.ndim < 2 else (1, 0)
-        )
-    if kind == "reduce":
-        return pt.sum(a, axis=draw(st.sampled_from([None, 0, -1])), keepdims=draw(st.booleans()))
-    if kind == "cast":
-        return pt.cast(a, draw(st.sampled_from(["float64", "float32"])))
-    if kind == "shape":
-        return a * pt.shape_i(b, 0)
-    return pt.where(INPUTS[-1], a, b) if a.type.dtype == c.type.dtype else pt.maximum(a, b)
+    if isinstance(grow, scalar.ScalarOp):
+        return apply_elemwise(grow, *(a, b)[: grow.nin])
+    return grow(a, b, c)
 
 
 def moderate(seed):
