@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
@@ -31,7 +31,8 @@ class Found(Generic[T]):
     """What `get_or_build` returns: the loaded `value` and how it came about.
 
     `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the cost of the build: recorded on a
-    hit, spent on a miss. `load_seconds` is what loading took.
+    hit, spent on a miss. `load_seconds` is what loading took. `blobs` (name -> digest, hex) is what the entry of a hit
+    offers to `read_blob`.
     """
 
     value: T
@@ -39,6 +40,7 @@ class Found(Generic[T]):
     reason: str
     seconds: Mapping[str, float]
     load_seconds: float
+    blobs: Mapping[str, str]
 
 
 class Cache:
@@ -79,16 +81,30 @@ class Cache:
         Raises CacheMissError instead of building when settings.on_miss is "error"; what `build` raises; and what
         `load` raises on what was just built, which is then not kept.
         """
-        found = self._find(key)
-        if isinstance(found, Hit):
-            loaded = self._load_hit(key, found, load)
+        return self.get_or_build_many([key], lambda _: [build()], lambda _, payload: load(payload))[key]
+
+    def get_or_build_many(
+        self,
+        keys: Iterable[CacheKey],
+        build: Callable[[Sequence[CacheKey]], Sequence[Artifact]],
+        load: Callable[[CacheKey, bytes], T],
+    ) -> dict[CacheKey, Found[T]]:
+        """Return the loaded entries of `keys`. Those that there are none for are built together, an artifact a key.
+
+        Raises as get_or_build does.
+        """
+        found: dict[CacheKey, Found[T]] = {}
+        missing: dict[CacheKey, Miss] = {}
+        for key in dict.fromkeys(keys):
+            loaded = self._find_and_load(key, load)
             if isinstance(loaded, Found):
-                return loaded
-            found = loaded
-        if self.settings.on_miss == "error":
-            self._note_miss(key, found, 0.0)
-            raise CacheMissError(key.level, key.hex, found.reason)
-        return self._build_and_keep(key, found, build, load)
+                found[key] = loaded
+            else:
+                missing[key] = loaded
+        if missing:
+            self._refuse_if_asked(missing)
+            found.update(self._build_and_keep(missing, build, load))
+        return found
 
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did without the cache, and why."""
@@ -108,10 +124,13 @@ class Cache:
             return Miss("disabled", "CACHEGRAPH_MODE is off")
         return self._store.get(key)
 
-    def _load_hit(self, key: CacheKey, hit: Hit, load: Callable[[bytes], T]) -> Found[T] | Miss:
+    def _find_and_load(self, key: CacheKey, load: Callable[[CacheKey, bytes], T]) -> Found[T] | Miss:
+        hit = self._find(key)
+        if isinstance(hit, Miss):
+            return hit
         begin = perf_counter()
         try:
-            value = load(hit.payload)
+            value = load(key, hit.payload)
         except Exception as error:
             _log().warning(
                 "loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True
@@ -119,22 +138,36 @@ class Cache:
             return Miss("unreadable", f"loading it raised {type(error).__name__}: {error}")
         load_seconds = perf_counter() - begin
         self._note_hit(key, hit, load_seconds)
-        return Found(value, "hit", "", hit.seconds, load_seconds)
+        return Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
+
+    def _refuse_if_asked(self, missing: Mapping[CacheKey, Miss]) -> None:
+        """Raise CacheMissError if settings.on_miss is "error"."""
+        if self.settings.on_miss != "error":
+            return
+        for key, miss in missing.items():
+            self._note_miss(key, miss, 0.0)
+        key, miss = next(iter(missing.items()))
+        raise CacheMissError(key.level, key.hex, miss.reason)
 
     def _build_and_keep(
-        self, key: CacheKey, miss: Miss, build: Callable[[], Artifact], load: Callable[[bytes], T]
-    ) -> Found[T]:
-        _log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
+        self,
+        missing: Mapping[CacheKey, Miss],
+        build: Callable[[Sequence[CacheKey]], Sequence[Artifact]],
+        load: Callable[[CacheKey, bytes], T],
+    ) -> Iterator[tuple[CacheKey, Found[T]]]:
         begin = perf_counter()
-        artifact = build()
-        built = perf_counter()
-        value = load(artifact.payload)
-        load_seconds = perf_counter() - built
-        if not artifact.seconds:
-            artifact = Artifact(artifact.payload, artifact.blobs, {"build": built - begin}, artifact.summary)
-        self._note_miss(key, miss, sum(artifact.seconds.values()))
-        self._keep(key, artifact, load_seconds)
-        return Found(value, "miss", miss.reason, artifact.seconds, load_seconds)
+        artifacts = build(list(missing))
+        each = (perf_counter() - begin) / len(missing)
+        for (key, miss), artifact in zip(missing.items(), artifacts, strict=True):
+            _log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
+            if not artifact.seconds:
+                artifact = Artifact(artifact.payload, artifact.blobs, {"build": each}, artifact.summary)
+            built = perf_counter()
+            value = load(key, artifact.payload)
+            load_seconds = perf_counter() - built
+            self._note_miss(key, miss, sum(artifact.seconds.values()))
+            self._keep(key, artifact, load_seconds)
+            yield key, Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
 
     def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
         if self.settings.mode != "readwrite":

@@ -20,6 +20,8 @@ from engine.keys import data_constants, function_key
 from engine.mode import Mode
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from engine.rewriting.report import RewriteReport
 
 OPTIMIZED = "optimized-graph"
@@ -124,7 +126,7 @@ class _Work:
         info.seconds["load"] = found.load_seconds
         info.seconds["total"] = perf_counter() - begin + info.seconds.get("key", 0.0)
         self._count(found)
-        return Compiled(found.value, info, self._optimized(key))
+        return Compiled(found.value, info, self._optimized(found.blobs))
 
     def bypass(self, reason: str) -> Compiled:
         """The function, built without the cache: its kernels still come from there."""
@@ -137,7 +139,7 @@ class _Work:
         self.info.seconds["total"] = perf_counter() - begin
         self.info.found = {"kernel": [self.kernels.hits, self.kernels.misses]}
         self._count_kernels()
-        return Compiled(runner, self.info, self._optimized(None))
+        return Compiled(runner, self.info, self._optimized({}))
 
     def build(self) -> Artifact:
         """Rewrite the graph, lower it and link its kernels."""
@@ -158,13 +160,23 @@ class _Work:
         self.info.rewrites = report.total
         self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
         own = {"rewrite": rewritten - begin, "lower": lowering}
-        return Artifact(payload, {OPTIMIZED: pickling.dumps(self.built)}, own, self._summary(fgraph))
+        return Artifact(payload, self._blobs(), own, self._summary(fgraph))
+
+    def _blobs(self) -> dict[str, bytes]:
+        """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""
+        try:
+            return {OPTIMIZED: pickling.dumps(self.built, self._arrays())}
+        except Exception as error:  # whoever looks at the graph after a hit gets it by rewriting
+            _log().info("the optimized graph of %s is not kept: %s", self.wanted.name, error)
+            return {}
+
+    def _arrays(self) -> list[Any]:
+        return [constant.data for constant in self.data]
 
     def load(self, payload: bytes) -> Runner:
         """Link the program in `payload` and bind this function's data to it."""
         tally = self.kernels if self.built is None else None
-        arrays = [constant.data for constant in self.data]
-        return load_program(self.cache, payload, arrays, self.wanted.convert, self.wanted.name, tally)
+        return load_program(self.cache, payload, self._arrays(), self.wanted.convert, self.wanted.name, tally)
 
     def _summary(self, fgraph: FunctionGraph) -> str:
         nodes = f"{len(self.wanted.graph.nodes)} nodes, {len(fgraph.apply_nodes)} after rewriting"
@@ -184,10 +196,10 @@ class _Work:
         self.info.seconds_saved += self.kernels.seconds_saved
         self.info.compilations = self.kernels.compiled
 
-    def _optimized(self, key: CacheKey | None) -> Callable[[], FunctionGraph]:
+    def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
         if self.built is not None:
             return self.built.unfreeze
-        return lambda: _stored_graph(self.cache, key) or _rewritten(self.wanted)[0]
+        return lambda: _stored_graph(self.cache, blobs) or _rewritten(self.wanted)[0]
 
 
 def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
@@ -197,15 +209,21 @@ def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
     return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer)
 
 
-def _stored_graph(cache: Cache, key: CacheKey | None) -> FunctionGraph | None:
-    """The optimized graph kept with the entry of `key`, or None if it cannot be had."""
-    entry = cache.lookup(key) if key is not None else None
-    blobs: Mapping[str, str] = getattr(entry, "blobs", {})
+def _stored_graph(cache: Cache, blobs: Mapping[str, str]) -> FunctionGraph | None:
+    """The optimized graph kept with an entry that has these blobs, or None if it cannot be had."""
     content = cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
     if content is None:
         return None
-    graph: FrozenFunctionGraph = pickling.loads(content, trusted=("engine",))
-    return graph.unfreeze()
+    try:
+        graph: FrozenFunctionGraph = pickling.loads(content, trusted=("engine",))
+        return graph.unfreeze()
+    except Exception:  # whatever a stored graph holds, rewriting gives it anew
+        from logging import getLogger
+
+        getLogger("cachegraph").warning(
+            "the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True
+        )
+        return None
 
 
 class _Interpreted:
@@ -231,3 +249,9 @@ def _interpreted(wanted: Specification) -> Compiled:
     reason = "the numpy backend compiles nothing"
     info = CacheInfo(outcome="bypass", reason=reason, rewrites=report.total)
     return Compiled(_Interpreted(fgraph, wanted), info, fgraph.clone)
+
+
+def _log() -> Logger:
+    import logging  # 7 ms, which a warm start does not need
+
+    return logging.getLogger("engine")

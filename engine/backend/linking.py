@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit
 from engine.backend.load import Loader
@@ -19,14 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelTally:
-    """What became of the kernels of one function: how many were found and not found, and what compiling cost."""
+    """What became of the kernels of one function: how many were found and not found, what compiling cost, and what
+    those that were found saved."""
 
     hits: int = 0
     misses: int = 0
     compiled: int = 0
     seconds: float = 0.0
     seconds_saved: float = 0.0
-    reasons: list[str] = field(default_factory=list)
+
+    def count(self, is_hit: bool, seconds_saved: float) -> None:
+        """Count one kernel that was asked for."""
+        self.hits += is_hit
+        self.misses += not is_hit
+        self.seconds_saved += seconds_saved if is_hit else 0.0
 
 
 def symbol_of(key: CacheKey) -> str:
@@ -43,12 +48,11 @@ def link(cache: Cache, loader: Loader, keys: Sequence[CacheKey], tally: KernelTa
     for key in dict.fromkeys(keys):
         entry = cache.lookup(key)
         if not isinstance(entry, Hit):
-            tally.misses += 1
+            tally.count(False, 0.0)
             raise LookupError(
                 f"the program calls kernel {key.hex}, which is not in the cache ({entry.reason})"
             )
-        tally.hits += 1
-        tally.seconds_saved += sum(entry.seconds.values())
+        tally.count(True, sum(entry.seconds.values()))
         found[symbol_of(key)] = entry.payload
     addresses = loader.load_many(found)
     return [addresses[symbol_of(key)] for key in keys]
@@ -61,37 +65,19 @@ def build(
 
     The kernel None is the machine itself. Raises CacheMissError where compiling is not allowed.
     """
-    missing: dict[CacheKey, str] = {}
-    for key in kernels:
-        reason = _link_stored(cache, loader, key, tally)
-        if reason is not None:
-            missing[key] = reason
-    if missing and cache.settings.on_miss == "error":
-        key, reason = next(iter(missing.items()))
-        raise CacheMissError(key.level, key.hex, reason)
-    begin = perf_counter()
-    for key, artifact in _compiled({key: kernels[key] for key in missing}).items():
-        loader.load(artifact.payload, symbol_of(key))
-        cache.store(key, artifact)
-    tally.compiled += len(missing)
-    tally.seconds += perf_counter() - begin if missing else 0.0
 
+    def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
+        begin = perf_counter()
+        artifacts = _compiled({key: kernels[key] for key in missing})
+        tally.compiled += len(missing)
+        tally.seconds += perf_counter() - begin
+        return [artifacts[key] for key in missing]
 
-def _link_stored(cache: Cache, loader: Loader, key: CacheKey, tally: KernelTally) -> str | None:
-    """Link the stored kernel of `key`; why it could not be, or None."""
-    entry = cache.lookup(key)
-    reason: str | None = None if isinstance(entry, Hit) else entry.reason
-    if isinstance(entry, Hit):
-        try:
-            loader.load(entry.payload, symbol_of(key))
-        except Exception as error:  # whatever is wrong with a stored kernel, it can be compiled
-            reason = f"unreadable ({type(error).__name__}: {error})"
-    if reason is None:
-        tally.hits += 1
-        return None
-    tally.misses += 1
-    tally.reasons.append(reason)
-    return reason
+    found = cache.get_or_build_many(
+        kernels, compile_missing, lambda key, payload: loader.load(payload, symbol_of(key))
+    )
+    for entry in found.values():
+        tally.count(entry.outcome == "hit", sum(entry.seconds.values()) - entry.load_seconds)
 
 
 def _compiled(missing: Mapping[CacheKey, Kernel | None]) -> dict[CacheKey, Artifact]:
