@@ -146,7 +146,7 @@ def unpack_program(content: bytes) -> Program:
 def check_references(program: Program, registers: int) -> None:
     """Refuse (ProgramFormatError) a program that names registers or results that it has not."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
-    named = [row.register for row in (*program.bound, *program.kernels)]
+    named = [row.register for row in program.bound] + [use.register for use in program.kernels]
     named += [dim for allocation in allocated for dim in allocation.dims]
     named += [register for site in program.yields if site.need >= 0 for register in (site.need, site.base)]
     if not all(0 <= register < registers for register in named):
