@@ -43,20 +43,44 @@ class UntrustedPickle(CachegraphError):
         )
 
 
-def dumps(value: object) -> bytes:
-    """Return `value` pickled; raises what pickle raises for what cannot be."""
-    return pickle.dumps(value, protocol=5)
+def dumps(value: object, external: Sequence[object] = ()) -> bytes:
+    """Return `value` pickled, the objects of `external` named by their number only.
+
+    Raises what pickle raises for what cannot be pickled.
+    """
+    file = io.BytesIO()
+    _Pickler(file, external).dump(value)
+    return file.getvalue()
 
 
-def loads(content: bytes, trusted: Sequence[str]) -> Any:
-    """Return what `content` holds; raises UntrustedPickle if it names anything outside the packages `trusted`."""
-    return _Unpickler(io.BytesIO(content), tuple(trusted)).load()
+def loads(content: bytes, trusted: Sequence[str], external: Sequence[object] = ()) -> Any:
+    """Return what `content` holds, with the objects of `external` in the places of those that `dumps` left out.
+
+    Raises UntrustedPickle if it names anything outside the packages `trusted`, and pickle.UnpicklingError if it names
+    an external object that there is not.
+    """
+    return _Unpickler(io.BytesIO(content), tuple(trusted), external).load()
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
+        super().__init__(file, protocol=5)
+        self._numbers = {id(item): number for number, item in enumerate(external)}
+
+    def persistent_id(self, obj: object) -> int | None:
+        return self._numbers.get(id(obj))
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, trusted: tuple[str, ...]) -> None:
+    def __init__(self, file: io.BytesIO, trusted: tuple[str, ...], external: Sequence[object]) -> None:
         super().__init__(file)
         self._trusted = trusted
+        self._external = external
+
+    def persistent_load(self, pid: object) -> object:
+        if not isinstance(pid, int) or not 0 <= pid < len(self._external):
+            raise pickle.UnpicklingError(f"external object {pid!r}, of {len(self._external)} that there are")
+        return self._external[pid]
 
     def find_class(self, module: str, name: str) -> Any:
         package = module.partition(".")[0]

@@ -199,7 +199,7 @@ class _Work:
     def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
         if self.built is not None:
             return self.built.unfreeze
-        return lambda: _stored_graph(self.cache, blobs) or _rewritten(self.wanted)[0]
+        return lambda: _stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
 
 
 def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
@@ -209,20 +209,16 @@ def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
     return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer)
 
 
-def _stored_graph(cache: Cache, blobs: Mapping[str, str]) -> FunctionGraph | None:
-    """The optimized graph kept with an entry that has these blobs, or None if it cannot be had."""
+def _stored_graph(cache: Cache, blobs: Mapping[str, str], arrays: Sequence[Any]) -> FunctionGraph | None:
+    """The optimized graph kept with an entry that has these blobs, on the data `arrays`; None if it cannot be had."""
     content = cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
     if content is None:
         return None
     try:
-        graph: FrozenFunctionGraph = pickling.loads(content, trusted=("engine",))
+        graph: FrozenFunctionGraph = pickling.loads(content, ("engine",), arrays)
         return graph.unfreeze()
     except Exception:  # whatever a stored graph holds, rewriting gives it anew
-        from logging import getLogger
-
-        getLogger("cachegraph").warning(
-            "the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True
-        )
+        _log().warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
         return None
 
 

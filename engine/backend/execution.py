@@ -56,7 +56,9 @@ class Execution:
         self.name = name
         self._convert = convert
         self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
-        instructions.check_code(code.tolist(), len(self._template))
+        words = code.tolist()
+        instructions.check_code(words, len(self._template))
+        instructions.check_items(words, [len(program.inputs), *(len(site.arrays) for site in program.yields)])
         check_references(program, len(self._template))
         self._code = code
         self._code_address = code.ctypes.data
@@ -120,7 +122,10 @@ class Execution:
     def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:
         from engine.backend.failures import describe_failure
 
-        raise describe_failure(self.program, self.name, status, registers, items)
+        # An array of another shape than its type's is refused by the type, which knows the argument's name.
+        for position, value in enumerate(items):
+            self._convert(position, value)
+        raise describe_failure(self.program, self.name, status, registers)
 
 
 def _allocations(site: Yield) -> tuple[int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from engine.backend import loops
 from engine.backend.program import Program, Site
 from engine.backend.registers import DETAILS
 
 Registers = Sequence[int]
-Items = tuple[Any, ...]
 
 
-def describe_failure(
-    program: Program, name: str, status: int, registers: Registers, items: Items
-) -> Exception:
-    """The exception for a program that stopped with `status`; `items` are the values it was called with."""
+def describe_failure(program: Program, name: str, status: int, registers: Registers) -> Exception:
+    """The exception for a program that stopped with `status`, called with arguments of the right types."""
     site = next((site for site in program.sites if site.pc == registers[0]), None)
     if site is None:
         return RuntimeError(
             f"Calling {name}: the machine stopped with status {status} at word {registers[0]}"
         )
-    return _DESCRIPTIONS[site.kind](name, site, registers, items)
+    return _DESCRIPTIONS[site.kind](name, site, registers)
 
 
-def _broadcast(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
     """The rule is PyTensor's: only a length that is 1 in the type broadcasts, so that gradients are right."""
     position, dim = site.about
     found, other = registers[3], registers[2]
@@ -41,50 +37,40 @@ def _broadcast(name: str, site: Site, registers: Registers, items: Items) -> Exc
     )
 
 
-def _input_shape(name: str, site: Site, registers: Registers, items: Items) -> Exception:
-    position, dim = map(int, site.about)
-    shape = getattr(items[position], "shape", "unknown")
-    due = registers[3] if registers[2] == shape[dim] else registers[2]
-    return TypeError(
-        f"Calling {name}: argument {position} must have length {due} along dim {dim}, but an array of shape "
-        f"{shape} came"
-    )
-
-
-def _dropped_dim(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _dropped_dim(name: str, site: Site, registers: Registers) -> Exception:
     length = registers[2] if registers[2] != 1 else registers[3]
     return ValueError(
         f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1"
     )
 
 
-def _reshape(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _reshape(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(
         f"Calling {name}: {site.op}: the elements do not fill the new shape: "
         f"{registers[2]} and {registers[3]} do not fit each other"
     )
 
 
-def _negative(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _negative(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(
         f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative"
     )
 
 
-def _dot(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _dot(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(
         f"Calling {name}: {site.op}: shapes do not match: the dims that are summed over have lengths "
         f"{registers[2]} and {registers[3]}"
     )
 
 
-def _rows(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _rows(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(
         f"Calling {name}: {site.op}: {site.about[0]}: found lengths {registers[2]} and {registers[3]}"
     )
 
 
-def _kernel(name: str, site: Site, registers: Registers, items: Items) -> Exception:
+def _kernel(name: str, site: Site, registers: Registers) -> Exception:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
     if status == loops.INDEX_OUT_OF_RANGE:
         position, index, size = details
@@ -101,9 +87,8 @@ def _kernel(name: str, site: Site, registers: Registers, items: Items) -> Except
     return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
 
 
-_DESCRIPTIONS: dict[str, Callable[[str, Site, Registers, Items], Exception]] = {
+_DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "broadcast": _broadcast,
-    "input-shape": _input_shape,
     "dropped-dim": _dropped_dim,
     "reshape": _reshape,
     "negative": _negative,

@@ -132,6 +132,22 @@ def check_code(code: Sequence[int], registers: int) -> None:
         raise InvalidProgram("checking", "a program", "it does not end in HALT")
 
 
+def check_items(code: Sequence[int], items: Sequence[int]) -> None:
+    """Refuse (InvalidProgram) code that binds an item that there is not, or yields at a site that there is not.
+
+    `items` has how many the call brings, then how many the program is resumed with at each site.
+    """
+    present, *resumed = items
+    for position, instruction, operands in _walk(code):
+        if instruction.name == "YIELD":
+            if operands[0] >= len(resumed):
+                raise InvalidProgram("checking", "a program", f"site {operands[0]} at word {position}")
+            present = resumed[operands[0]]
+        elif instruction.name == "BIND" and operands[1] >= present:
+            found = f"item {operands[1]} at word {position}, of {present} that there are"
+            raise InvalidProgram("checking", "a program", found)
+
+
 def show(code: Sequence[int]) -> str:
     """Return the code as text for a reader, an instruction a line."""
     return "\n".join(
