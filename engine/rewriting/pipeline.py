@@ -55,7 +55,7 @@ def optdb() -> SequenceDB:
             canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
     database = SequenceDB("optdb")
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
-    database.register("canonicalize", canonicalize, "fast_run", "fast_compile", "stabilize", position=1)
+    database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
     return database
