@@ -108,7 +108,7 @@ def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqli
 
 def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.as_uri()}?{query}", timeout, isolation_level=None, check_same_thread=False, uri=True
+        f"{path.as_uri()}?{query}", timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
     )
 
 

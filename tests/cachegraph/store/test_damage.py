@@ -326,7 +326,7 @@ def test_one_damaged_row_has_the_index_checked_before_the_next_write(
 
     def mix_up(content: bytearray) -> None:
         begin = content.index(artifact("limit").payload[20_000:20_050]) // PAGE * PAGE
-        content[begin : begin + 4] = (3).to_bytes(4, "big")  # the next page of the chain
+        content[begin : begin + 4] = (begin // PAGE + 1).to_bytes(4, "big")  # the page is its own successor
 
     store.damage("index.sqlite", mix_up)
     cache = Cache(Settings(store.directory, "readwrite", "compile"))
@@ -336,6 +336,32 @@ def test_one_damaged_row_has_the_index_checked_before_the_next_write(
     assert isinstance(found, Miss)
     assert found.reason == "damaged"
     assert cache.store(KEYS["small"], artifact("small"))
+    assert aside(store.directory) == 1
+    cache._store.close()
+
+
+def test_a_schema_whose_damage_sqlite_cannot_put_into_words_is_set_aside(
+    damaged: Callable[[str], Damaged],
+) -> None:
+    """The error message quotes the damaged name, and Python fails to decode the message."""
+    store = damaged("checkpointed")
+
+    def garble(content: bytearray) -> None:
+        content[:] = content.replace(b"tablerecordrecord", b"table\xff\xfecordrecord")
+        content[:] = content.replace(b"CREATE TABLE record", b"CREATX TABLE record")
+
+    store.damage("index.sqlite", garble)
+    with pytest.raises(UnicodeDecodeError):
+        LocalStore(store.directory).scan()
+    assert store.is_never_wrong_and_heals()[0] == "damaged"
+
+
+def test_a_header_that_forbids_writing_is_set_aside(damaged: Callable[[str], Damaged]) -> None:
+    store = damaged("checkpointed")
+    store.damage("index.sqlite", fill(18, 1, 0x7F))  # the version that may write; a newer SQLite's, it seems
+    cache = Cache(Settings(store.directory, "readwrite", "compile"))
+    assert cache.store(KEYS["inline"], artifact("inline"))
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
     assert aside(store.directory) == 1
     cache._store.close()
 

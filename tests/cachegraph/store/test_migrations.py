@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,19 @@ def test_a_migration_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pyte
         migrate(connection)
     assert connection.execute("SELECT * FROM sqlite_master").fetchall() == []
     assert not connection.in_transaction
+
+
+def test_migrating_waits_for_another_that_migrates_and_finds_it_done(tmp_path: Path) -> None:
+    connect(tmp_path / "index.sqlite").execute("PRAGMA journal_mode = WAL")
+    other = sqlite3.connect(tmp_path / "index.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    migrations._apply_missing(other)
+    commit = threading.Timer(0.2, other.execute, ["COMMIT"])
+    commit.start()
+    ours = connect(tmp_path / "index.sqlite")
+    migrate(ours)
+    commit.join()
+    assert ours.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 def test_a_script_is_split_at_semicolons_that_end_lines() -> None:
