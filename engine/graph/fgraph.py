@@ -197,7 +197,7 @@ class FunctionGraph:
                 stack.extend(self._prune(unused.owner, reason))
 
     def _forget_root(self, variable: Variable) -> None:
-        if variable not in self.inputs:
+        if isinstance(variable, Constant) or variable not in self.inputs:
             del self.clients[variable]
             del self.variables[variable]
 
