@@ -42,6 +42,7 @@ class Database:
         self._writing = threading.Lock()
         self._opening = threading.Lock()
         self._paused: list[threading.Lock] = []
+        self._written: Identity | None = None  # the file the last transaction went to
         self._damaged: Identity | None = None
         self._doubted: Identity | None = None
 
@@ -108,7 +109,7 @@ class Database:
             return True
         if not is_damage(error) and not self._refuses_writes_without_cause(error):
             return False
-        self._damaged = identity(self.path)
+        self._damaged = self._written
         return True
 
     def close(self) -> None:
@@ -142,15 +143,15 @@ class Database:
         return connection
 
     def _current_writer(self) -> _Writer:
-        current = identity(self.path)
-        if self._damaged is not None:
+        damaged, self._damaged = self._damaged, None
+        if damaged is not None and damaged == identity(self.path):
             self._close_writer()
-            set_aside(self.path, self._damaged)
-            self._damaged = None
-        elif self._writer is not None and self._writer.pid != os.getpid():
+            set_aside(self.path, damaged)
+        self._written = identity(self.path)
+        if self._writer is not None and self._writer.pid != os.getpid():
             _INHERITED.append(self._writer)
             self._writer = None
-        elif self._writer is not None and self._writer.identity == current:
+        elif self._writer is not None and self._writer.identity == self._written:
             return self._writer
         self._close_writer()
         _close_connections_before_forks(self)

@@ -13,6 +13,7 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store.failures import IndexDamaged
 from cachegraph.store.local import LocalStore
 
 Key = Callable[..., CacheKey]
@@ -379,6 +380,44 @@ def test_one_flipped_bit_in_a_payload_costs_one_entry_only(damaged: Callable[[st
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert all(isinstance(cache.lookup(key), Hit) for key in KEYS.values())
     assert aside(directory) == 0
+    cache._store.close()
+
+
+def test_damage_met_while_another_process_sets_the_index_aside_spares_the_new_one(
+    cache_directory: Path,
+) -> None:
+    ours, theirs = LocalStore(cache_directory), LocalStore(cache_directory)
+    ours.put(KEYS["small"], artifact("small"))
+    index = cache_directory / "v1" / "index.sqlite"
+    error = IndexDamaged("met in the old index")
+
+    def overtaken() -> None:
+        with ours.database.writing():
+            index.rename(index.with_name("index.sqlite.damaged-by-them"))
+            theirs.put(KEYS["empty"], artifact("empty"))
+            raise error
+
+    with pytest.raises(IndexDamaged):
+        overtaken()
+    assert ours.database.heals(error)
+    ours.put(KEYS["small"], artifact("small"))
+    assert aside(cache_directory) == 1
+    assert isinstance(ours.get(KEYS["empty"]), Hit)
+    assert isinstance(theirs.get(KEYS["small"]), Hit)
+    ours.close()
+    theirs.close()
+
+
+def test_a_damaged_index_that_is_deleted_before_it_is_set_aside_is_begun_anew(cache_directory: Path) -> None:
+    index = cache_directory / "v1" / "index.sqlite"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"not a database" * 1000)
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    cache._store.database.heals(IndexDamaged("met"))
+    assert isinstance(cache.lookup(KEYS["small"]), Miss)
+    shutil.rmtree(cache_directory)
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert isinstance(cache.lookup(KEYS["small"]), Hit)
     cache._store.close()
 
 
