@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -100,8 +101,18 @@ def _describe(wanted: Specification) -> CacheKey:
     interface = (wanted.n_outputs, wanted.updated)
     query = wanted.mode.optimizer
     # Which rewrites these names choose follows from the engine's code, which is another part of the key.
+    _refuse_foreign_rewrites()
     rewrites = (tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude)))
     return function_key(wanted.graph, interface, rewrites, (wanted.mode.linker,))
+
+
+def _refuse_foreign_rewrites() -> None:
+    """Raise Unfingerprintable if rewrites were registered that are not the engine's: its source does not tell them."""
+    pipeline = sys.modules.get("engine.rewriting.pipeline")
+    foreign = pipeline.optdb().foreign() if pipeline is not None else []
+    if foreign:
+        advice = "rewrites registered by others are in no key; register none to have functions cached"
+        raise Unfingerprintable(f"rewrite {foreign[0]}", advice, ("rewrites", "optdb"))
 
 
 class _Work:

@@ -1,17 +1,44 @@
-"""Rewriting of graphs: rewriters, the databases that name them, and the pipeline that a compiled function gets."""
+"""Rewriting of graphs: rewriters, the databases that name them, and the pipeline that a compiled function gets.
 
-from engine.rewriting.database import EquilibriumDB, RewriteDatabase, RewriteDatabaseQuery, SequenceDB
-from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.pattern import PatternNodeRewriter
-from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import (
-    EquilibriumGraphRewriter,
-    GraphRewriter,
-    NodeRewriter,
-    SequentialGraphRewriter,
-    node_rewriter,
-)
+What is here is imported when it is first asked for: a function that comes from the cache needs none of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.rewriting.database import EquilibriumDB, RewriteDatabase, SequenceDB
+    from engine.rewriting.merge import MergeOptimizer
+    from engine.rewriting.pattern import PatternNodeRewriter
+    from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph
+    from engine.rewriting.query import RewriteDatabaseQuery
+    from engine.rewriting.report import RewriteReport
+    from engine.rewriting.rewriters import (
+        EquilibriumGraphRewriter,
+        GraphRewriter,
+        NodeRewriter,
+        SequentialGraphRewriter,
+        node_rewriter,
+    )
+
+_MODULES = {
+    "EquilibriumDB": "database",
+    "RewriteDatabase": "database",
+    "SequenceDB": "database",
+    "MergeOptimizer": "merge",
+    "PatternNodeRewriter": "pattern",
+    "DEFAULT_QUERY": "pipeline",
+    "describe": "pipeline",
+    "optdb": "pipeline",
+    "rewrite_graph": "pipeline",
+    "RewriteDatabaseQuery": "query",
+    "RewriteReport": "report",
+    "EquilibriumGraphRewriter": "rewriters",
+    "GraphRewriter": "rewriters",
+    "NodeRewriter": "rewriters",
+    "SequentialGraphRewriter": "rewriters",
+    "node_rewriter": "rewriters",
+}
 
 __all__ = [
     "DEFAULT_QUERY",
@@ -31,3 +58,9 @@ __all__ = [
     "optdb",
     "rewrite_graph",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -6,10 +6,10 @@ a graph is rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.rewriters import (
     EquilibriumGraphRewriter,
     GraphRewriter,
@@ -18,37 +18,6 @@ from engine.rewriting.rewriters import (
 )
 
 Description = tuple["str | float | Description", ...]
-
-
-@dataclass(frozen=True)
-class RewriteDatabaseQuery:
-    """Chooses the rewrites that have one of `include`, all of `require` and none of `exclude` as name or tag."""
-
-    include: frozenset[str]
-    require: frozenset[str] = frozenset()
-    exclude: frozenset[str] = field(default_factory=frozenset)
-
-    def __init__(
-        self, include: Iterable[str], require: Iterable[str] = (), exclude: Iterable[str] = ()
-    ) -> None:
-        for name, tags in (("include", include), ("require", require), ("exclude", exclude)):
-            object.__setattr__(self, name, frozenset(tags))
-
-    def including(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that includes `tags` too."""
-        return replace(self, include=self.include | set(tags))
-
-    def requiring(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that requires `tags` too."""
-        return replace(self, require=self.require | set(tags))
-
-    def excluding(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that excludes `tags` too."""
-        return replace(self, exclude=self.exclude | set(tags))
-
-    def selects(self, tags: frozenset[str]) -> bool:
-        """Whether a rewrite with these names and tags is chosen."""
-        return bool(self.include & tags) and self.require <= tags and not self.exclude & tags
 
 
 R = TypeVar("R")
@@ -68,6 +37,7 @@ class RewriteDatabase(Generic[R]):
     def __init__(self, name: str) -> None:
         self.name = name
         self._entries: dict[str, _Entry[R]] = {}
+        self._own: frozenset[str] | None = None
 
     def register(self, name: str, rewriter: R, *tags: str, position: float = 1.0) -> None:
         """Add `rewriter`, found by `name` and `tags`; refuses (ValueError) a name that is taken."""
@@ -76,6 +46,21 @@ class RewriteDatabase(Generic[R]):
                 f"Registering {name} in {self.name}: there is a rewrite of that name; choose another"
             )
         self._entries[name] = _Entry(name, rewriter, frozenset((name, *tags)), float(position))
+
+    def seal(self) -> None:
+        """Take what is registered now, here and in the databases within, as known from the engine's source."""
+        self._own = frozenset(self._entries)
+        for inner in self._inner():
+            inner.seal()
+
+    def foreign(self) -> list[str]:
+        """The names registered since `seal`, here and in the databases within: no key describes what they do."""
+        names = [name for name in self._entries if self._own is not None and name not in self._own]
+        return names + [name for inner in self._inner() for name in inner.foreign()]
+
+    def _inner(self) -> list[RewriteDatabase[NodeRewriter]]:
+        rewriters = [entry.rewriter for entry in self._entries.values()]
+        return [rewriter for rewriter in rewriters if isinstance(rewriter, RewriteDatabase)]
 
     def selected(self, query: RewriteDatabaseQuery) -> list[_Entry[R]]:
         """The entries that `query` chooses, in running order."""

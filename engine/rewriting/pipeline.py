@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from engine.graph.fgraph import FunctionGraph
-from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabaseQuery, SequenceDB
+from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
 from engine.rewriting.passes.stabilize import STABILIZE
+from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import NodeRewriter
 
@@ -58,6 +59,7 @@ def optdb() -> SequenceDB:
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
+    database.seal()
     return database
 
 
