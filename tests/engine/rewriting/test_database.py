@@ -6,6 +6,7 @@ from engine.rewriting import (
     DEFAULT_QUERY,
     EquilibriumDB,
     MergeOptimizer,
+    NodeRewriter,
     RewriteDatabaseQuery,
     SequenceDB,
     describe,
@@ -97,3 +98,13 @@ def test_a_query_that_chooses_nothing_leaves_a_graph_alone():
     report = rewrite_graph(fgraph, RewriteDatabaseQuery(include=()))
     assert fgraph.freeze() == before
     assert report.total == 0
+
+
+def test_a_rewrite_registered_after_sealing_is_foreign_wherever_it_is_registered():
+    inner = EquilibriumDB("inner")
+    outer = SequenceDB("outer")
+    outer.register("inner", inner, "all")
+    outer.seal()
+    assert outer.foreign() == []
+    inner.register("theirs", NodeRewriter(), "all")
+    assert outer.foreign() == ["theirs"]
