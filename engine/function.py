@@ -86,7 +86,7 @@ class Function:
         runner = compiled.runner
         self.name = name
         self.cache_info: CacheInfo = compiled.info
-        self.maker = _Maker(compiled)
+        self.maker = _Maker(compiled, [*(v.name for v in inputs), *(v.name for v in shared)])
         self.input_names = tuple(variable.name for variable in inputs)
         self._run = runner.run
         self._n_inputs = len(inputs)
@@ -114,11 +114,11 @@ class Function:
                 f"Calling {self.name}: it takes {self._n_inputs} arguments, {len(args)} were given"
             )
         names = self.input_names[len(args) :]
-        unknown = [name for name in kwargs if name not in names]
+        unknown = [name for name in kwargs if names.count(name) != 1]
         if unknown:
             raise TypeError(
-                f"Calling {self.name}: there is no argument {', '.join(unknown)} to give by name; those left to give "
-                f"are {', '.join(map(str, names)) or 'none'}"
+                f"Calling {self.name}: there is no argument {', '.join(unknown)}, or not just one, to give by name; "
+                f"those left to give are {', '.join(map(str, names)) or 'none'}"
             )
         missing = [_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
         if missing:
@@ -132,15 +132,18 @@ class Function:
 class _Maker(SimpleNamespace):
     """What made a function: `fgraph` is the graph after rewriting, read from the cache when it is first asked for."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, names: Sequence[str | None]) -> None:
         super().__init__()
         self._compiled = compiled
+        self._names = names
         self._fgraph: FunctionGraph | None = None
 
     @property
     def fgraph(self) -> FunctionGraph:
         if self._fgraph is None:
             self._fgraph = self._compiled.optimized()
+            for variable, name in zip(self._fgraph.inputs, self._names, strict=True):
+                variable.name = name
         return self._fgraph
 
 
