@@ -121,7 +121,8 @@ class FrozenApply(_Immutable, Apply):
     outputs: tuple[Variable, ...]
 
     def __new__(cls, op: Op, inputs: tuple[Variable, ...], output_types: tuple[Type, ...]) -> FrozenApply:
-        key = (op, inputs, output_types)
+        # By id: a key must not keep the inputs alive. The node does, so while it lives the ids are theirs.
+        key = (op, tuple([id(variable) for variable in inputs]), output_types)
         found = _nodes.get(key)
         if found is not None:
             return found

@@ -152,6 +152,19 @@ def test_the_tables_keep_nothing_alive():
     assert (len(frozen._nodes), len(frozen._constants)) == before
 
 
+def test_a_deep_graph_is_freed_at_once():
+    gc.collect()
+    before = len(frozen._nodes)
+    x = y = PLAIN("x")
+    for _ in range(50):
+        y = Combine("deep", 1.0)(y, x)
+    graph = freeze([x], y)
+    assert len(frozen._nodes) == before + 50
+    del graph
+    gc.collect()
+    assert len(frozen._nodes) == before
+
+
 def test_nothing_can_be_assigned_or_deleted():
     graph = example()
     node = graph.nodes[0]
