@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=5, help="pairs of processes (default: 5)")
     parser.add_argument("--check", action="store_true", help="fail if the medians are over the budget")
     arguments = parser.parse_args()
+    pair()  # not counted: it leaves the bytecode behind, and the files in the page cache
     result = summary([pair() for _ in range(arguments.pairs)])
     print(json.dumps(result, indent=2))
     return 1 if arguments.check and not result["within_budget"] else 0
@@ -44,7 +45,9 @@ def pair() -> tuple[Run, Run]:
 
 def measured(directory: str, expected: str) -> Run:
     """Return the milliseconds of each step in a fresh process. Raises RuntimeError if its outcome is not `expected`."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("CACHEGRAPH_")}
+    # Bytecode is kept, as users' interpreters do: this is not about the compiler of Python.
+    dropped = ("CACHEGRAPH_", "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     done = subprocess.run(
         [sys.executable, str(PROGRAM), "normal", "--no-fit"],
         env=environment | {"CACHEGRAPH_DIR": directory},
