@@ -93,7 +93,11 @@ def command(
     words: list[str], directory: Path, environment: dict[str, str] | None = None, show: bool = True
 ) -> str:
     """Run a command on the cache in `directory`; return what it printed, if that is not shown. Exits if it fails."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CACHEGRAPH_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CACHEGRAPH_", "PYTHONDONTWRITEBYTECODE"))
+    }
     # With 40 unknowns the threads of BLAS would only wait for each other.
     changed = {"CACHEGRAPH_DIR": str(directory), "OPENBLAS_NUM_THREADS": "1", **(environment or {})}
     sys.stdout.flush()
