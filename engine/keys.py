@@ -7,7 +7,7 @@ The encoding of a frozen graph (`uint`, `bytes` and `text` as in cachegraph/fing
     table    := uint(n) bytes*
     node     := op-number uint(n) variable* uint(n) type-number*
     variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
-    type     := text(module) text(qualname) value(properties as a tuple)
+    type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
     op       := text(module) text(qualname) uint(n) (text(name) property)*
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "d" type-number

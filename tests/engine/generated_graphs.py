@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from engine.backend.reference import evaluate
-from engine.graph import Variable
+from engine.graph import Apply, Constant, Variable
+from engine.graph.traversal import ancestors, io_toposort
 from tests.engine.special_values import DTYPES, special
 
 FLOATS = ("float64", "float32")
@@ -70,8 +72,6 @@ class Graph:
 
     def needed(self, outputs: Sequence[Variable]) -> tuple[list[Variable], list[np.ndarray]]:
         """The inputs that `outputs` need, and their values."""
-        from engine.graph.traversal import ancestors
-
         used = set(ancestors(outputs))
         pairs = [(v, a) for v, a in zip(self.inputs, self.values, strict=True) if v in used]
         return [v for v, _ in pairs], [a for _, a in pairs]
@@ -102,6 +102,42 @@ class Graph:
         if exact:
             self.exact.add(variable)
         return True
+
+
+def rebuilt(
+    inputs: Sequence[Variable], outputs: Sequence[Variable], random: Random
+) -> tuple[list[Variable], list[Variable]]:
+    """The same graph, built anew: other names, the nodes made in another order, some of them made once a use."""
+    copies: dict[Variable, Variable] = {v: v.type.make_variable(f"renamed_{random.random()}") for v in inputs}
+    waiting = io_toposort(inputs, outputs)
+    while waiting:
+        ready = [node for node in waiting if all(v in copies or _is_constant(v) for v in node.inputs)]
+        node = random.choice(ready)
+        waiting.remove(node)
+        copies.update(zip(node.outputs, _again(node, copies, random), strict=True))
+    return [copies[v] for v in inputs], [_copy(v, copies) for v in outputs]
+
+
+def _again(node: Apply, copies: dict[Variable, Variable], random: Random) -> Sequence[Variable]:
+    arguments = []
+    for variable in node.inputs:
+        argument = _copy(variable, copies)
+        if argument.owner is not None and random.random() < 0.3:
+            owner = argument.owner
+            argument = owner.clone_with_new_inputs(owner.inputs).outputs[argument.index]
+        arguments.append(argument)
+    return node.clone_with_new_inputs(arguments).outputs
+
+
+def _is_constant(variable: Variable) -> bool:
+    return isinstance(variable, Constant)
+
+
+def _copy(variable: Variable, copies: dict[Variable, Variable]) -> Variable:
+    """What stands for `variable`: for a constant, another one of an array that lies elsewhere."""
+    if variable not in copies and isinstance(variable, Constant):
+        return variable.type.make_constant(np.array(variable.data, order="F"))
+    return copies[variable]
 
 
 def numbers(draw: Draw, dtype: str, shape: tuple[int, ...], specials: bool) -> np.ndarray:
