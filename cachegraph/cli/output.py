@@ -24,7 +24,8 @@ def print_line(text: str = "") -> None:
 
 def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     """Print `rows` under `columns` (name -> left, right or fill: the one that gives way when room is short)."""
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
+    # Only a table that fills the line takes from the filling column alone; others shrink all of them.
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, expand="fill" in columns.values())
     for name, kind in columns.items():
         fills = kind == "fill"
         table.add_column(
