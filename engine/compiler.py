@@ -187,7 +187,18 @@ class _Work:
     def load(self, payload: bytes) -> Runner:
         """Link the program in `payload` and bind this function's data to it."""
         tally = self.kernels if self.built is None else None
-        return load_program(self.cache, payload, self._arrays(), self.wanted.convert, self.wanted.name, tally)
+        wanted = self.wanted
+        return load_program(
+            self.cache,
+            payload,
+            wanted.graph.inputs,
+            wanted.n_outputs,
+            wanted.updated,
+            self._arrays(),
+            wanted.convert,
+            wanted.name,
+            tally,
+        )
 
     def _summary(self, fgraph: FunctionGraph) -> str:
         nodes = f"{len(self.wanted.graph.nodes)} nodes, {len(fgraph.apply_nodes)} after rewriting"

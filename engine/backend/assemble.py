@@ -12,10 +12,10 @@ from cachegraph.key import CacheKey
 from engine.backend.instructions import Assembler
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering
-from engine.backend.program import Allocation, ArrayInput, BoundArray, KernelUse, Program, Site, Yield
+from engine.backend.program import Allocation, BoundArray, KernelUse, Program, Site, Yield, array_input
 from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
 from engine.backend.table import Buffer, Check, Step, Table, Value
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant
 
 _ALIGNMENT = 64
 
@@ -51,7 +51,7 @@ def assemble(
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
     scratch = _plan_scratch(table)
     layout = _Layout(table, kernels, area)
-    inputs = [_array_input(variable) for variable in lowering.inputs]
+    inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
     last = max(
@@ -84,11 +84,6 @@ def assemble(
 
 def _use(register: int, key: CacheKey) -> KernelUse:
     return KernelUse(register, key.hex, key.confirmation.hex())
-
-
-def _array_input(variable: Variable) -> ArrayInput:
-    tensor = cast(Any, variable.type)
-    return ArrayInput(tensor.dtype, tuple(tensor.shape))
 
 
 def _bind(layout: _Layout, register: int, item: int, dtype: str, rank: int) -> None:

@@ -12,7 +12,7 @@ from engine.backend.execution import Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.backend.load import process_loader
 from engine.backend.machine import process_machine
-from engine.backend.program import pack_program, unpack_program
+from engine.backend.program import array_input, check_interface, pack_program, unpack_program
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
@@ -52,13 +52,23 @@ def compile_program(
 
 
 def load_program(
-    cache: Cache, payload: bytes, data: Sequence[Any], convert: Convert, name: str, tally: KernelTally | None
+    cache: Cache,
+    payload: bytes,
+    inputs: Sequence[Variable],
+    n_outputs: int,
+    updated: Sequence[int],
+    data: Sequence[Any],
+    convert: Convert,
+    name: str,
+    tally: KernelTally | None,
 ) -> Execution:
     """Link a stored program. With a `tally` its kernels come from the cache; without, they are linked already.
 
-    Raises ProgramFormatError, LookupError for a kernel that the cache has not, and what the loader raises.
+    Raises ProgramFormatError, also for the program of a function of other inputs, outputs or updates, LookupError for
+    a kernel that the cache has not, and what the loader raises.
     """
     program = unpack_program(payload)
+    check_interface(program, [array_input(variable) for variable in inputs], n_outputs, updated)
     loader = process_loader()
     keys = [_key(use.digest, use.confirmation) for use in program.kernels]
     if tally is None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backend import instructions
 from engine.backend.machine import Machine, dtype_word, items_address
-from engine.backend.program import BoundArray, Program, Yield, check_references
+from engine.backend.program import BoundArray, Program, Yield
 from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
@@ -58,8 +58,7 @@ class Execution:
         self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
         words = code.tolist()
         instructions.check_code(words, len(self._template))
-        instructions.check_items(words, [len(program.inputs), *(len(site.arrays) for site in program.yields)])
-        check_references(program, len(self._template))
+        instructions.check_items(words, _items(program))
         self._code = code
         self._code_address = code.ctypes.data
         self._machine = machine.run
@@ -126,6 +125,13 @@ class Execution:
         for position, value in enumerate(items):
             self._convert(position, value)
         raise describe_failure(self.program, self.name, status, registers)
+
+
+def _items(program: Program) -> list[list[tuple[int, int]]]:
+    """What the program binds, in the call and at each yield: the register of the dtype, and the rank."""
+    given = [(row.dtype, len(row.shape)) for row in program.inputs]
+    made = [[(row.dtype, len(row.dims)) for row in site.arrays] for site in program.yields]
+    return [[(DESCRIPTORS.get(dtype, -1), rank) for dtype, rank in items] for items in (given, *made)]
 
 
 def _allocations(site: Yield) -> tuple[int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:

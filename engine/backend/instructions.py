@@ -132,10 +132,11 @@ def check_code(code: Sequence[int], registers: int) -> None:
         raise InvalidProgram("checking", "a program", "it does not end in HALT")
 
 
-def check_items(code: Sequence[int], items: Sequence[int]) -> None:
-    """Refuse (InvalidProgram) code that binds an item that there is not, or yields at a site that there is not.
+def check_items(code: Sequence[int], items: Sequence[Sequence[tuple[int, int]]]) -> None:
+    """Refuse (InvalidProgram) code that binds other items than there are, or yields at a site that there is not.
 
-    `items` has how many the call brings, then how many the program is resumed with at each site.
+    `items` has those of the call, then those that the program is resumed with at each site: the register of the dtype
+    and the rank of each.
     """
     present, *resumed = items
     for position, instruction, operands in _walk(code):
@@ -143,9 +144,13 @@ def check_items(code: Sequence[int], items: Sequence[int]) -> None:
             if operands[0] >= len(resumed):
                 raise InvalidProgram("checking", "a program", f"site {operands[0]} at word {position}")
             present = resumed[operands[0]]
-        elif instruction.name == "BIND" and operands[1] >= present:
-            found = f"item {operands[1]} at word {position}, of {present} that there are"
-            raise InvalidProgram("checking", "a program", found)
+        elif instruction.name == "BIND":
+            _, item, _, dtype, rank = operands
+            if item >= len(present) or present[item] != (dtype, rank):
+                found = (
+                    f"BIND at word {position} of item {item}, which is not there, or of another dtype or rank"
+                )
+                raise InvalidProgram("checking", "a program", found)
 
 
 def show(code: Sequence[int]) -> str:

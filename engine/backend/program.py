@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from cachegraph.errors import CachegraphError
+from engine.backend.registers import FIRST_FREE
+from engine.graph.variables import Variable
 
 MAGIC = b"CGPR"
 FORMAT = 1
@@ -140,23 +143,41 @@ def unpack_program(content: bytes) -> Program:
         fields = {name: tuple(map(make, read[name])) for name, make in _RECORDS.items()}
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ProgramFormatError(f"a description that cannot be read ({error!r})") from error
-    return Program(**fields, code=code, registers=registers, constants=constants)
+    program = Program(**fields, code=code, registers=registers, constants=constants)
+    _check_references(program, len(registers) // 8)
+    return program
 
 
-def check_references(program: Program, registers: int) -> None:
-    """Refuse (ProgramFormatError) a program that names registers or results that it has not."""
+def _check_references(program: Program, registers: int) -> None:
+    """Refuse (ProgramFormatError) a program that names registers or results that it has not, or has no machine."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
-    named = [row.register for row in program.bound] + [use.register for use in program.kernels]
+    if not program.kernels or program.kernels[0].register != 0:
+        raise ProgramFormatError("no machine to run it")
+    named = [row.register for row in program.bound] + [use.register for use in program.kernels[1:]]
     named += [dim for allocation in allocated for dim in allocation.dims]
     named += [register for site in program.yields if site.need >= 0 for register in (site.need, site.base)]
-    if not all(0 <= register < registers for register in named):
-        raise ProgramFormatError(f"a register outside the {registers} that there are")
+    if not all(FIRST_FREE <= register < registers for register in named):
+        raise ProgramFormatError(f"a register that is not among {FIRST_FREE} to {registers - 1}")
     results = sorted(allocation.result for allocation in allocated)
     returned = (*program.outputs, *(result for _, result in program.updates))
     if results != list(range(len(results))) or not set(returned) <= set(results):
         raise ProgramFormatError("results that are returned and never made, or made twice")
-    if not all(0 <= position < len(program.inputs) for position, _ in program.updates):
-        raise ProgramFormatError("an update of an input that there is not")
+
+
+def array_input(variable: Variable) -> ArrayInput:
+    """What a program takes for the input `variable`, a tensor."""
+    tensor: Any = variable.type
+    return ArrayInput(tensor.dtype, tuple(tensor.shape))
+
+
+def check_interface(
+    program: Program, inputs: Sequence[ArrayInput], n_outputs: int, updated: Sequence[int]
+) -> None:
+    """Refuse (ProgramFormatError) a program that takes other arrays than `inputs`, returns another number of results
+    than `n_outputs`, or replaces other inputs than those at the positions `updated`."""
+    found = (program.inputs, len(program.outputs), tuple(position for position, _ in program.updates))
+    if found != (tuple(inputs), n_outputs, tuple(updated)):
+        raise ProgramFormatError("a function of other inputs, outputs or updates")
 
 
 def _sections(content: bytes) -> list[bytes]:
