@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Literal
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+GAP = 3
+"""The columns between two columns of a table."""
 
 
 def print_json(value: object) -> None:
@@ -24,17 +28,16 @@ def print_line(text: str = "") -> None:
 
 def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     """Print `rows` under `columns` (name -> left, right or fill: the one that gives way when room is short)."""
-    # Only a table that fills the line takes from the filling column alone; others shrink all of them.
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False, expand="fill" in columns.values())
-    for name, kind in columns.items():
-        fills = kind == "fill"
-        table.add_column(
-            name,
-            justify="right" if kind == "right" else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if fills else None,
-        )
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(table)
+    cells = [tuple(row) for row in rows]
+    console = Console(highlight=False)
+    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
+    needed = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    others = sum(n + GAP for n, kind in zip(needed, columns.values(), strict=True) if kind != "fill")
+    for (name, kind), width in zip(columns.items(), needed, strict=True):
+        # Left to itself rich shortens, or drops, the other columns for the sake of a long one.
+        room = max(len(name), min(width, console.width - others)) if kind == "fill" else width
+        justify: Literal["left", "right"] = "right" if kind == "right" else "left"
+        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)

@@ -173,6 +173,7 @@ def test_list_shortens_what_does_not_fit(run: Run, cache_directory: Path) -> Non
     (row,) = run("list").out.splitlines()[2:]
     assert len(row) == 80
     assert row.endswith("…")
+    assert row.split()[:4] == [key_of("a").hex[:12], "kernel", "0", "B"], "only the summary is shortened"
 
 
 def test_square_brackets_in_a_summary_are_no_markup(run: Run, cache_directory: Path) -> None:
