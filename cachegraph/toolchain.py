@@ -107,6 +107,21 @@ def source_digest(directory: Path) -> bytes:
     return digest(b"".join((bytes((HASH_VERSION,)), *prefixed)))
 
 
+def check_unchanged(directory: Path, since: float) -> None:
+    """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970).
+
+    An upgrade under a running process: what was imported is no longer what `source_digest` read. The time is that of
+    the last change of the inode, which an installer that keeps modification times sets too.
+    """
+    try:
+        changed = [path for path in _source_files(os.fspath(directory)) if os.stat(path).st_ctime > since]
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    if changed:
+        found = f"{changed[0]}, which was changed after it was imported; start a new process"
+        raise SourceError("describing the source under", directory, found)
+
+
 def _source_files(directory: str) -> Iterator[str]:
     with os.scandir(directory) as entries:
         for entry in entries:

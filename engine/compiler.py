@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, default_cache
-from cachegraph.errors import CacheMissError, Unfingerprintable
+from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import compile_program, load_program
 from engine.backend.execution import Convert
@@ -92,7 +92,11 @@ def compile_function(wanted: Specification) -> Compiled:
     try:
         key = _describe(wanted)
     except Unfingerprintable as error:
-        return work.bypass(str(error))
+        return work.bypass(str(error), "unfingerprintable")
+    except SourceError as error:
+        # No key describes what this process imported, its kernels neither.
+        work.cache = Cache(replace(cache.settings, mode="off"))
+        return work.bypass(str(error), "source")
     work.info.seconds["key"] = perf_counter() - begin
     return work.find_or_build(key)
 
@@ -139,11 +143,11 @@ class _Work:
         self._count(found)
         return Compiled(found.value, info, self._optimized(found.blobs))
 
-    def bypass(self, reason: str) -> Compiled:
-        """The function, built without the cache: its kernels still come from there."""
+    def bypass(self, reason: str, kind: str) -> Compiled:
+        """The function, built without an entry of its own; `kind` is what `reason` is counted under."""
         if self.cache.settings.on_miss == "error":
             raise CacheMissError("function", "none", reason)
-        self.cache.note_bypass("function", "unfingerprintable")
+        self.cache.note_bypass("function", kind)
         begin = perf_counter()
         runner = self.load(self.build().payload)
         self.info.outcome, self.info.reason = "bypass", reason

@@ -23,6 +23,9 @@ Version history
 from __future__ import annotations
 
 import os
+import platform
+import sys
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -31,8 +34,8 @@ from typing import Any, cast
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import HASH_VERSION, Encoder, encode, pack_uint
 from cachegraph.key import CacheKey
-from cachegraph.toolchain import source_digest
-from engine.backend.keys import encode_toolchain
+from cachegraph.toolchain import check_unchanged, source_digest
+from engine.backend.keys import backend_code, encode_toolchain
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.props import ByProps
@@ -42,6 +45,7 @@ from engine.tensor.type import is_data
 
 ENGINE_VERSION = 1
 _ROOT = Path(os.path.dirname(os.path.abspath(__file__)))
+_IMPORTED = time.time()
 
 
 def function_key(
@@ -50,7 +54,7 @@ def function_key(
     """The key of a compiled function: its graph before rewriting, and all else that decides what it becomes.
 
     `interface`, `rewrites` and `options` are plain values. Raises Unfingerprintable, with the path to what has no
-    canonical encoding.
+    canonical encoding, and SourceError if the engine's source cannot be read, or is not what was imported.
     """
     parts = {
         "scheme": encode(("function", ENGINE_VERSION)),
@@ -60,14 +64,21 @@ def function_key(
         "code": engine_code(),
         "options": encode(options),
         "toolchain": encode_toolchain(),
+        # A program runs on any CPU, but names kernels of one architecture and system.
+        "target": encode((sys.platform, platform.machine())),
     }
     return CacheKey.build("function", parts)
 
 
 @cache
 def engine_code() -> bytes:
-    """The digest of the engine's source: editing an implementation is a miss."""
-    return source_digest(_ROOT)
+    """The digest of the engine's source: editing an implementation is a miss.
+
+    Raises SourceError if it cannot be read, or was changed since it was imported.
+    """
+    digests = source_digest(_ROOT), backend_code()
+    check_unchanged(_ROOT, _IMPORTED)
+    return digests[0]
 
 
 def data_constants(graph: FrozenFunctionGraph) -> list[Constant]:

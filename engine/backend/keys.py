@@ -6,6 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
+from cachegraph.errors import SourceError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import source_digest, toolchain
@@ -20,7 +21,7 @@ def kernel_key(encoding: bytes) -> CacheKey:
     parts = {
         "scheme": encode(("kernel", KERNEL_VERSION)),
         "kernel": encoding,
-        "code": _code(),
+        "code": _code_or_none(),
         "toolchain": encode_toolchain(),
         "target": _target(),
     }
@@ -41,8 +42,17 @@ def encode_toolchain() -> bytes:
 
 
 @cache
-def _code() -> bytes:
+def backend_code() -> bytes:
+    """The digest of the source of the backend; raises SourceError if it cannot be read."""
     return source_digest(Path(os.path.dirname(os.path.abspath(__file__))))
+
+
+def _code_or_none() -> bytes:
+    """Without source nothing is looked up or kept (compiler.py), but kernels still need names."""
+    try:
+        return backend_code()
+    except SourceError:
+        return b""
 
 
 @cache

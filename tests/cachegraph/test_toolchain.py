@@ -12,7 +12,7 @@ import pytest
 
 import cachegraph.toolchain
 from cachegraph.errors import SourceError
-from cachegraph.toolchain import COMPILERS, package_version, source_digest, toolchain
+from cachegraph.toolchain import COMPILERS, check_unchanged, package_version, source_digest, toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 _fresh = itertools.count()
@@ -210,3 +210,20 @@ def test_a_directory_without_source_is_refused(tmp_path: Path) -> None:
 
 def test_the_source_of_this_package_can_be_read() -> None:
     assert source_digest(ROOT / "cachegraph") != source_digest(ROOT / "cachegraph" / "fingerprint")
+
+
+def test_source_that_was_changed_after_a_time_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("x = 1\n")
+    written = (tmp_path / "module.py").stat().st_ctime
+    check_unchanged(tmp_path, written)
+    with pytest.raises(SourceError, match="changed after it was imported") as caught:
+        check_unchanged(tmp_path, written - 1.0)
+    assert "module.py" in caught.value.found
+
+
+def test_a_modification_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("x = 1\n")
+    os.utime(path, (0, 0))
+    with pytest.raises(SourceError):
+        check_unchanged(tmp_path, path.stat().st_ctime - 1.0)
