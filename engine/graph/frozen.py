@@ -1,206 +1,216 @@
-"""Frozen graphs: immutable and interned, so that equal graphs are the same objects.
+"""`FrozenFunctionGraph`: an immutable graph, interned, so that equal graphs are made of the same objects.
 
-A frozen node is found by its Op, inputs and output types; a constant by its type and all its bits; an input
-(`NominalVariable`) by its type and position. The tables hold nothing alive. The idea is hash-consing
-(Filliatre and Conchon, "Type-safe modular hash-consing", 2006).
+Nodes that are equal are one node (`dedup_nodes=True`), or are told apart by their position in the order of execution
+(`dedup_nodes=False`). Where an Op overwrites an input the second is needed: two equal nodes have two buffers, of which
+one can be overwritten while the other is still read.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable, Sequence
-from threading import Lock
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast, overload
 
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
+from engine.graph.fgraph import FunctionGraph, Output
+from engine.graph.frozen_nodes import (
+    FrozenApply,
+    FrozenConstant,
+    FrozenVariable,
+    Immutable,
+    NominalVariable,
+    canonical_op,
+    canonical_type,
+    describe,
+    intern_node,
+    load,
+)
+from engine.graph.interning import InternTable
 from engine.graph.op import Op
-from engine.graph.traversal import io_toposort
+from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 
-_lock = Lock()
-_nodes: weakref.WeakValueDictionary[tuple[Any, ...], FrozenApply] = weakref.WeakValueDictionary()
-_constants: weakref.WeakValueDictionary[tuple[Any, ...], FrozenConstant] = weakref.WeakValueDictionary()
-_nominals: weakref.WeakValueDictionary[tuple[int, Type], NominalVariable] = weakref.WeakValueDictionary()
+__all__ = ["FrozenApply", "FrozenConstant", "FrozenFunctionGraph", "FrozenVariable", "NominalVariable"]
+
+T = TypeVar("T")
+Memo = dict[Variable | Apply, Variable | Apply]
+
+_graphs: InternTable[FrozenFunctionGraph] = InternTable()
 
 
-class _Immutable:
-    """Refuses every assignment; the attributes are set through `object.__setattr__` when it is made."""
+class FrozenFunctionGraph(Immutable):
+    """The graph that computes `outputs` from `inputs`, both frozen; the same inputs and outputs give the same object.
 
-    __slots__ = ()
+    Two graphs are equal if and only if their inputs and outputs are the same objects. Refuses (TypeError) parts that
+    are not frozen: `from_io` freezes a graph.
+    """
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(
-            f"Setting {name} of a {type(self).__name__}: frozen graphs do not change; unfreeze() it"
-        )
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"Deleting {name} of a {type(self).__name__}: frozen graphs do not change")
-
-
-def _set(item: Any, **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(item, name, value)
-
-
-class NominalVariable(_Immutable, Variable):
-    """Input number `id` of a frozen graph. The same id and type give the same object."""
-
-    __slots__ = ("id",)
-    id: int
-
-    def __new__(cls, id: int, type: Type) -> NominalVariable:
-        found = _nominals.get((id, type))
-        if found is not None:
-            return found
-        new = object.__new__(cls)
-        _set(new, id=id, type=type, owner=None, index=None, name=None)
-        with _lock:
-            return _nominals.setdefault((id, type), new)
-
-    def __init__(self, id: int, type: Type) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NominalVariable, (self.id, self.type)
-
-    def __str__(self) -> str:
-        return f"*{self.id}-<{self.type}>"
-
-    __repr__ = __str__
-
-
-class FrozenConstant(_Immutable, Constant):
-    """A constant of a frozen graph. The same type and bits give the same object."""
-
-    __slots__ = ()
-
-    def __new__(cls, type: Type, data: Any) -> FrozenConstant:
-        key = (type, *type.data_key(data))
-        found = _constants.get(key)
-        if found is not None and type.same_data(found.data, data):
-            return found
-        new = object.__new__(cls)
-        _set(new, type=type, owner=None, index=None, name=None, data=data)
-        if found is not None:
-            return new
-        with _lock:
-            return _constants.setdefault(key, new)
-
-    def __init__(self, type: Type, data: Any) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FrozenConstant, (self.type, self.data)
-
-
-class FrozenVariable(_Immutable, Variable):
-    """Output number `index` of a frozen node."""
-
-    __slots__ = ()
-
-    def __init__(self, type: Type, owner: FrozenApply, index: int) -> None:
-        _set(self, type=type, owner=owner, index=index, name=None)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        graph = FrozenFunctionGraph((), (self,))
-        return _output_of, (*graph.__reduce__()[1],)
-
-
-def _output_of(*state: Any) -> Variable:
-    return _from_tables(*state).outputs[0]
-
-
-class FrozenApply(_Immutable, Apply):
-    """A node of a frozen graph: `inputs` and `outputs` are tuples. Equal nodes are the same object."""
-
-    __slots__ = ()
-    inputs: tuple[Variable, ...]
+    __slots__ = ("__weakref__", "_computed", "inputs", "outputs")
+    inputs: tuple[NominalVariable, ...]
     outputs: tuple[Variable, ...]
+    _computed: dict[str, Any]
 
-    def __new__(cls, op: Op, inputs: tuple[Variable, ...], output_types: tuple[Type, ...]) -> FrozenApply:
-        # By id: a key must not keep the inputs alive. The node does, so while it lives the ids are theirs.
-        key = (op, tuple([id(variable) for variable in inputs]), output_types)
-        found = _nodes.get(key)
+    def __new__(
+        cls, inputs: Iterable[NominalVariable] = (), outputs: Iterable[Variable] = ()
+    ) -> FrozenFunctionGraph:
+        inputs, outputs = tuple(inputs), tuple(outputs)
+        key = (*map(id, inputs), None, *map(id, outputs))
+        found = _graphs.get(key)
         if found is not None:
             return found
+        for item in inputs:
+            if not isinstance(item, NominalVariable):
+                raise TypeError(f"Making a frozen graph: input {item} is no NominalVariable; use from_io()")
+        for variable in outputs:
+            if not isinstance(variable, FrozenVariable | FrozenConstant | NominalVariable):
+                raise TypeError(f"Making a frozen graph: output {variable} is not frozen; use from_io()")
         new = object.__new__(cls)
-        outputs = tuple(FrozenVariable(type, new, index) for index, type in enumerate(output_types))
-        _set(new, op=op, inputs=inputs, outputs=outputs)
-        with _lock:
-            return _nodes.setdefault(key, new)
-
-    def __init__(self, op: Op, inputs: tuple[Variable, ...], output_types: tuple[Type, ...]) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        graph = FrozenFunctionGraph((), self.outputs[:1])
-        return _owner_of, (*graph.__reduce__()[1],)
-
-
-def _owner_of(*state: Any) -> Apply:
-    owner = _from_tables(*state).outputs[0].owner
-    assert owner is not None
-    return owner
-
-
-class FrozenFunctionGraph:
-    """An immutable graph between `inputs` (nominal) and `outputs`; equal if the outputs are the same objects."""
-
-    __slots__ = ("__weakref__", "_encoding", "_nodes", "inputs", "outputs")
-
-    def __init__(self, inputs: Iterable[NominalVariable], outputs: Iterable[Variable]) -> None:
-        self.inputs: tuple[NominalVariable, ...] = tuple(inputs)
-        self.outputs: tuple[Variable, ...] = tuple(outputs)
-        self._nodes: tuple[FrozenApply, ...] | None = None
+        for name, value in (("inputs", inputs), ("outputs", outputs), ("_computed", {})):
+            object.__setattr__(new, name, value)
+        return _graphs.add(key, new)
 
     @classmethod
-    def from_io(cls, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> FrozenFunctionGraph:
+    def from_io(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], dedup_nodes: bool | None = None
+    ) -> FrozenFunctionGraph:
         """The graph that computes `outputs` from `inputs`, frozen.
 
-        Refuses (MissingInputError) a root that is neither an input nor a constant.
+        With `dedup_nodes` equal nodes are one; without, nodes keep their places in the order that structure gives.
+        None is True unless an Op of the graph overwrites an input. Refuses (MissingInputError) a root that is neither
+        an input nor a constant.
         """
+        order = io_toposort(inputs, outputs)
+        if dedup_nodes is None:
+            dedup_nodes = not any(node.op.destroy_map for node in order)
+        return cls._freeze(inputs, outputs, order, pinned=not dedup_nodes)
+
+    @classmethod
+    def from_toposort(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], toposort: Sequence[Apply]
+    ) -> FrozenFunctionGraph:
+        """The graph that computes `outputs` from `inputs` in the order `toposort`, which is part of its identity.
+
+        Nodes that the outputs do not need are left out. Refuses (ValueError) an order that lacks a node, or has it
+        before one that it needs.
+        """
+        needed = set(io_toposort(inputs, outputs))
+        order = [node for node in toposort if node in needed]
+        ready = set(inputs)
+        for node in order:
+            for variable in node.inputs:
+                if variable.owner is not None and variable not in ready:
+                    raise ValueError(
+                        f"Freezing a graph in a given order: {node} comes before {variable.owner}"
+                    )
+            ready.update(node.outputs)
+        if len(order) != len(needed):
+            raise ValueError(
+                f"Freezing a graph in a given order: it has {len(order)} of the {len(needed)} nodes that are needed"
+            )
+        return cls._freeze(inputs, outputs, order, pinned=True)
+
+    @classmethod
+    def from_structural_inputs(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable]
+    ) -> FrozenFunctionGraph:
+        """The graph from `inputs`, which may be computed, to `outputs`: every part equal to an input is that input.
+
+        What an input is computed from is found in `outputs` by structure, not by identity. An input that `outputs` do
+        not contain is one that is not used. Refuses (MissingInputError) outputs that need more than the inputs.
+        """
+        roots = [v for v in graph_inputs([*inputs, *outputs]) if not isinstance(v, Constant)]
+        found = cls.from_io(roots, [*inputs, *outputs], dedup_nodes=True).outputs
+        return cls.from_io(found[: len(inputs)], found[len(inputs) :], dedup_nodes=True)
+
+    @classmethod
+    def _freeze(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], order: Sequence[Apply], pinned: bool
+    ) -> FrozenFunctionGraph:
         nominals = [NominalVariable(position, variable.type) for position, variable in enumerate(inputs)]
         frozen: dict[Variable, Variable] = dict(zip(inputs, nominals, strict=True))
-        for node in io_toposort(inputs, outputs):
-            _freeze_node(node, frozen)
+        _freeze_nodes(order, frozen, pinned)
         return cls(nominals, [_freeze_variable(variable, frozen, "an output") for variable in outputs])
 
     @property
     def nodes(self) -> tuple[FrozenApply, ...]:
-        """The nodes, each after those it needs: depth first from the outputs, inputs from left to right."""
-        if self._nodes is None:
-            self._nodes = cast(tuple[FrozenApply, ...], tuple(io_toposort(self.inputs, self.outputs)))
-        return self._nodes
+        """The nodes, each after those it needs: in the given order if that is part of the graph, else depth first
+        from the outputs, inputs from left to right."""
+        return self.computed("nodes", _nodes_of)
 
-    def toposort(self) -> list[Apply]:
-        """The nodes, as a list."""
-        return list(self.nodes)
+    def toposort(self) -> tuple[FrozenApply, ...]:
+        """`nodes`."""
+        return self.nodes
 
-    def unfreeze(self) -> FunctionGraph:
-        """A mutable graph of fresh nodes, equal in structure."""
-        inputs = [nominal.type.make_variable() for nominal in self.inputs]
-        return FunctionGraph(inputs, self.bind(inputs), clone=False)
+    @property
+    def apply_nodes(self) -> frozenset[FrozenApply]:
+        """The nodes, as a set."""
+        return self.computed("apply_nodes", lambda graph: frozenset(graph.nodes))
 
-    def bind(self, inputs: Sequence[Variable]) -> list[Variable]:
-        """Fresh mutable variables that compute the outputs from `inputs`.
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """The inputs, the constants and the outputs of all nodes."""
+        return self.computed("variables", lambda graph: frozenset(graph.clients))
 
-        Refuses (ValueError, TypeError) another number of inputs, or inputs of other types.
+    @property
+    def clients(self) -> Mapping[Variable, tuple[tuple[FrozenApply, int], ...]]:
+        """The uses of each variable: the node and which of its inputs; a node of the Op `Output` for an output."""
+        return self.computed("clients", _clients_of)
+
+    def computed(self, name: str, compute: Callable[[FrozenFunctionGraph], T]) -> T:
+        """`compute(self)`, computed once: kept under `name` as long as the graph lives."""
+        if name not in self._computed:
+            self._computed[name] = compute(self)
+        return cast(T, self._computed[name])
+
+    @overload
+    def unfreeze(self, *, return_memo: Literal[False] = ...) -> FunctionGraph: ...
+    @overload
+    def unfreeze(self, *, return_memo: Literal[True]) -> tuple[FunctionGraph, Memo]: ...
+    def unfreeze(self, *, return_memo: bool = False) -> FunctionGraph | tuple[FunctionGraph, Memo]:
+        """A mutable graph of fresh nodes, one for each node of this one.
+
+        With `return_memo` also the map from what is in this graph to what is in that one.
         """
-        if len(inputs) != len(self.inputs):
-            raise ValueError(
-                f"Binding a graph: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
-            )
-        thawed: dict[Variable, Variable] = {}
-        for nominal, variable in zip(self.inputs, inputs, strict=True):
-            thawed[nominal] = nominal.type.filter_variable(variable)
+        inputs = [nominal.type.make_variable() for nominal in self.inputs]
+        outputs, memo = self.bind(inputs, return_memo=True)
+        fgraph = FunctionGraph(inputs, outputs, clone=False)
+        return (fgraph, memo) if return_memo else fgraph
+
+    @overload
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: Literal[False] = ...
+    ) -> list[Variable]: ...
+    @overload
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: Literal[True]
+    ) -> tuple[list[Variable], Memo]: ...
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: bool = False
+    ) -> list[Variable] | tuple[list[Variable], Memo]:
+        """Fresh mutable variables that compute the outputs from `replace`: one variable for each input, or a map
+        from frozen variables, inputs or computed.
+
+        With `return_memo` also the map from what is in this graph to what was made. Refuses (ValueError) another
+        number of variables, (TypeError) variables of other types and (KeyError) a map that lacks an input in use.
+        """
+        if not isinstance(replace, Mapping):
+            if len(replace) != len(self.inputs):
+                raise ValueError(
+                    f"Binding a graph: {len(self.inputs)} inputs are needed, {len(replace)} were given"
+                )
+            replace = dict(zip(self.inputs, replace, strict=True))
+        memo: Memo = {old: old.type.filter_variable(new) for old, new in replace.items()}
         for node in self.nodes:
-            arguments = [_thaw_variable(variable, thawed) for variable in node.inputs]
+            arguments = [memo[v] if v in memo else _thaw(v, memo) for v in node.inputs]
             outputs = [output.type.make_variable() for output in node.outputs]
-            thawed.update(zip(node.outputs, Apply(node.op, arguments, outputs).outputs, strict=True))
-        return [_thaw_variable(variable, thawed) for variable in self.outputs]
+            memo[node] = Apply(node.op, arguments, outputs)  # type: ignore[arg-type]
+            for old, new in zip(node.outputs, outputs, strict=True):
+                memo.setdefault(old, new)
+        found = [memo[v] if v in memo else _thaw(v, memo) for v in self.outputs]
+        return (found, memo) if return_memo else found  # type: ignore[return-value]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FrozenFunctionGraph):
@@ -211,17 +221,37 @@ class FrozenFunctionGraph:
         return hash((self.inputs, self.outputs))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _from_tables, _to_tables(self)
+        return _load_graph, (len(self.inputs), *describe(self.inputs, self.outputs))
 
     def __repr__(self) -> str:
         return f"FrozenFunctionGraph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
 
 
-def _freeze_node(node: Apply, frozen: dict[Variable, Variable]) -> None:
-    inputs = tuple([frozen.get(v) or _freeze_variable(v, frozen, node) for v in node.inputs])
-    result = FrozenApply(node.op, inputs, tuple([output.type for output in node.outputs]))
-    for old, new in zip(node.outputs, result.outputs, strict=True):
-        frozen.setdefault(old, new)
+def _load_graph(n_inputs: int, *description: Any) -> FrozenFunctionGraph:
+    nominals, outputs = load(*description)
+    return FrozenFunctionGraph(cast(list[NominalVariable], nominals[:n_inputs]), outputs)
+
+
+def _freeze_nodes(order: Sequence[Apply], frozen: dict[Variable, Variable], pinned: bool) -> None:
+    """Add to `frozen` what stands for each output of the nodes of `order`."""
+    # By id, since most nodes share their Op and types with others, and an id is hashed faster than what it is of.
+    ops: dict[int, Op] = {}
+    types: dict[int, Type] = {}
+    for place, node in enumerate(order):
+        op = ops.get(id(node.op))
+        if op is None:
+            op = ops[id(node.op)] = canonical_op(node.op)
+        inputs = tuple([frozen[v] if v in frozen else _freeze_variable(v, frozen, node) for v in node.inputs])
+        output_types = tuple([types.get(id(v.type)) or _freeze_type(v.type, types) for v in node.outputs])
+        result = intern_node(op, inputs, output_types, place if pinned else None)
+        for old, new in zip(node.outputs, result.outputs, strict=True):
+            if old not in frozen:
+                frozen[old] = new
+
+
+def _freeze_type(type: Type, types: dict[int, Type]) -> Type:
+    found = types[id(type)] = canonical_type(type)
+    return found
 
 
 def _freeze_variable(variable: Variable, frozen: dict[Variable, Variable], user: object) -> Variable:
@@ -237,50 +267,26 @@ def _freeze_variable(variable: Variable, frozen: dict[Variable, Variable], user:
     return found
 
 
-def _thaw_variable(variable: Variable, thawed: dict[Variable, Variable]) -> Variable:
-    found = thawed.get(variable)
-    if found is None:
-        assert isinstance(variable, Constant)
-        found = thawed[variable] = variable.type.make_constant(variable.data)
+def _thaw(variable: Variable, memo: Memo) -> Variable:
+    if not isinstance(variable, Constant):
+        raise KeyError(f"Binding a graph: nothing is given for {variable}")
+    found = memo[variable] = variable.clone()
     return found
 
 
-def _to_tables(graph: FrozenFunctionGraph) -> tuple[Any, ...]:
-    """The graph as flat tables, so that pickling does not recurse: inputs, constants, nodes, outputs.
-
-    A variable is (0, input), (1, constant) or (2 + node, output).
-    """
-    nodes = graph.nodes
-    position: dict[Variable, tuple[int, int]] = {}
-    roots: list[NominalVariable] = []
-    constants: list[tuple[Type, Any]] = []
-    every = [v for node in nodes for v in node.inputs] + list(graph.outputs)
-    for variable in [*graph.inputs, *(v for v in every if v.owner is None)]:
-        if variable in position:
-            continue
-        if isinstance(variable, NominalVariable):
-            position[variable] = (0, len(roots))
-            roots.append(variable)
-        else:
-            position[variable] = (1, len(constants))
-            constants.append((variable.type, cast(Constant, variable).data))
-    for index, node in enumerate(nodes):
-        position.update({output: (2 + index, number) for number, output in enumerate(node.outputs)})
-    rows = [(n.op, tuple(position[v] for v in n.inputs), tuple(v.type for v in n.outputs)) for n in nodes]
-    identified = [(root.id, root.type) for root in roots]
-    return len(graph.inputs), identified, constants, rows, [position[v] for v in graph.outputs]
+def _nodes_of(graph: FrozenFunctionGraph) -> tuple[FrozenApply, ...]:
+    order = cast(list[FrozenApply], io_toposort(graph.inputs, graph.outputs))
+    if all(node.position is not None for node in order):
+        order.sort(key=attrgetter("position"))
+    return tuple(order)
 
 
-def _from_tables(
-    n_inputs: int,
-    roots: list[tuple[int, Type]],
-    constants: list[tuple[Type, Any]],
-    rows: list[tuple[Op, tuple[tuple[int, int], ...], tuple[Type, ...]]],
-    outputs: list[tuple[int, int]],
-) -> FrozenFunctionGraph:
-    """The interned graph that `_to_tables` described."""
-    nominals = [NominalVariable(id, type) for id, type in roots]
-    table: list[Sequence[Variable]] = [nominals, [FrozenConstant(type, data) for type, data in constants]]
-    for op, inputs, types in rows:
-        table.append(FrozenApply(op, tuple([table[i][j] for i, j in inputs]), types).outputs)
-    return FrozenFunctionGraph(nominals[:n_inputs], [table[i][j] for i, j in outputs])
+def _clients_of(graph: FrozenFunctionGraph) -> Mapping[Variable, tuple[tuple[FrozenApply, int], ...]]:
+    clients: dict[Variable, list[tuple[FrozenApply, int]]] = {variable: [] for variable in graph.inputs}
+    outputs = [FrozenApply(Output(index), (variable,), ()) for index, variable in enumerate(graph.outputs)]
+    for node in (*graph.nodes, *outputs):
+        for index, variable in enumerate(node.inputs):
+            clients.setdefault(variable, []).append((node, index))
+        for variable in node.outputs:
+            clients.setdefault(variable, [])
+    return MappingProxyType({variable: tuple(uses) for variable, uses in clients.items()})

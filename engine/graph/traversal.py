@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import (
     Callable,
     Collection,
@@ -13,109 +14,232 @@ from collections.abc import (
     Sequence,
     Set,
 )
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 
 T = TypeVar("T")
+Orderings = Mapping[Apply, Iterable[Apply | Variable]]
 
 
-def walk(nodes: Iterable[T], expand: Callable[[T], Iterable[T] | None]) -> Generator[T, None, None]:
-    """Each thing reachable from `nodes` through `expand`, once, depth first."""
-    stack = list(nodes)[::-1]
-    seen: set[int] = set()
-    keep: list[T] = []
-    while stack:
-        item = stack.pop()
-        if id(item) in seen:
+@overload
+def walk(
+    nodes: Iterable[T],
+    expand: Callable[[T], Iterable[T] | None],
+    bfs: bool = True,
+    return_children: Literal[False] = False,
+) -> Generator[T, None, None]: ...
+@overload
+def walk(
+    nodes: Iterable[T], expand: Callable[[T], Iterable[T] | None], bfs: bool, return_children: Literal[True]
+) -> Generator[tuple[T, Iterable[T] | None], None, None]: ...
+def walk(
+    nodes: Iterable[T],
+    expand: Callable[[T], Iterable[T] | None],
+    bfs: bool = True,
+    return_children: bool = False,
+) -> Generator[T | tuple[T, Iterable[T] | None], None, None]:
+    """Each thing reachable from `nodes` through `expand`, once: breadth first, or depth first from left to right.
+
+    With `return_children` each comes with what `expand` gives for it.
+    """
+    seen: set[T] = set()
+    waiting = deque(nodes)
+    if not bfs:
+        waiting.reverse()
+    while waiting:
+        item = waiting.popleft() if bfs else waiting.pop()
+        if item in seen:
             continue
-        seen.add(id(item))
-        keep.append(item)
-        yield item
+        seen.add(item)
+        if not return_children:
+            yield item
         found = expand(item)
-        if found:
-            stack.extend(reversed(list(found)))
+        children = None if found is None else list(found)
+        if return_children:
+            yield item, children
+        if children:
+            waiting.extend(children if bfs else reversed(children))
 
 
 def ancestors(
-    graphs: Iterable[Variable], blockers: Collection[Variable] | None = None
+    graphs: Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> Generator[Variable, None, None]:
-    """`graphs` and all variables that they are computed from, not looking behind `blockers`."""
-    blocked = set(blockers or ())
+    """`graphs` and all variables that they are computed from, not looking behind `blockers`.
 
-    def expand(variable: Variable) -> Iterable[Variable] | None:
-        if variable.owner is None or variable in blocked:
-            return None
-        return variable.owner.inputs
-
-    yield from walk(graphs, expand)
+    Depth first, inputs from left to right.
+    """
+    blocked = frozenset(blockers or ())
+    seen: set[Variable] = set()
+    stack = list(graphs)[::-1]
+    while stack:
+        variable = stack.pop()
+        if variable in seen:
+            continue
+        seen.add(variable)
+        yield variable
+        if variable.owner is not None and variable not in blocked:
+            stack.extend(variable.owner.inputs[::-1])
 
 
 def graph_inputs(
-    graphs: Iterable[Variable], blockers: Collection[Variable] | None = None
+    graphs: Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> Generator[Variable, None, None]:
     """The variables without an owner (constants too) that `graphs` are computed from."""
-    yield from (variable for variable in ancestors(graphs, blockers) if variable.owner is None)
+    return (variable for variable in ancestors(graphs, blockers) if variable.owner is None)
 
 
 def explicit_graph_inputs(graph: Variable | Iterable[Variable]) -> Generator[Variable, None, None]:
     """The inputs that a caller must give: neither constants nor variables that hold a value of their own."""
-    graphs = [graph] if isinstance(graph, Variable) else graph
-    for variable in graph_inputs(graphs):
+    for variable in graph_inputs([graph] if isinstance(graph, Variable) else graph):
         if not isinstance(variable, Constant) and not hasattr(variable, "get_value"):
             yield variable
 
 
-def vars_between(ins: Collection[Variable], outs: Iterable[Variable]) -> Generator[Variable, None, None]:
-    """The variables that `outs` are computed from, `ins` and `outs` included, nothing behind `ins`."""
-    yield from ancestors(outs, ins)
+def vars_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Variable, None, None]:
+    """The variables that `outs` are computed from, `ins` and `outs` included, nothing behind `ins`.
+
+    Of a node with several outputs all come, also those that nothing uses.
+    """
+    blocked = frozenset(ins)
+
+    def expand(variable: Variable) -> Iterable[Variable] | None:
+        if variable.owner is None or variable in blocked:
+            return None
+        return (*variable.owner.inputs, *variable.owner.outputs)
+
+    return walk(outs, expand, bfs=False)
 
 
-def applys_between(ins: Collection[Variable], outs: Iterable[Variable]) -> Iterator[Apply]:
+def orphans_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Variable, None, None]:
+    """The variables without an owner, constants too, that `outs` need beside `ins`."""
+    known = frozenset(ins)
+    return (v for v in vars_between(known, outs) if v.owner is None and v not in known)
+
+
+def applys_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Apply, None, None]:
     """The nodes between `ins` and `outs`, in topological order."""
-    return iter(io_toposort(ins, outs))
+    yield from io_toposort(frozenset(ins), outs)
 
 
-def io_toposort(inputs: Collection[Variable], outputs: Iterable[Variable]) -> list[Apply]:
+def apply_depends_on(apply: Apply, depends_on: Apply | Iterable[Apply]) -> bool:
+    """Whether `apply` is one of the nodes `depends_on`, or needs one."""
+    wanted = {depends_on} if isinstance(depends_on, Apply) else set(depends_on)
+    return apply in wanted or any(variable.owner in wanted for variable in ancestors(apply.inputs))
+
+
+def variable_depends_on(variable: Variable, depends_on: Variable | Iterable[Variable]) -> bool:
+    """Whether `variable` is one of the variables `depends_on`, or is computed from one."""
+    wanted = {depends_on} if isinstance(depends_on, Variable) else set(depends_on)
+    return any(found in wanted for found in ancestors([variable]))
+
+
+def truncated_graph_inputs(
+    outputs: Sequence[Variable], ancestors_to_include: Iterable[Variable] | None = None
+) -> list[Variable]:
+    """The variables closest to `outputs` that these can be computed from and that do not depend on
+    `ancestors_to_include`; and those of `ancestors_to_include` that `outputs` need.
+
+    Without `ancestors_to_include` they are the outputs.
+    """
+    if not ancestors_to_include:
+        return list(dict.fromkeys(outputs))
+    included = frozenset(ancestors_to_include)
+    dependent = _dependent(outputs, included)
+    found: list[Variable] = []
+    seen: set[Variable] = set()
+    blockers = set(included)
+    candidates = list(outputs)
+    while candidates:
+        variable = candidates.pop()
+        if variable in seen:
+            continue
+        seen.add(variable)
+        if variable in included:
+            found.append(variable)
+            if variable.owner is not None and any(v in dependent for v in variable.owner.inputs):
+                candidates.extend(variable.owner.inputs)
+        elif variable in dependent or variable_depends_on(variable, blockers):
+            assert variable.owner is not None
+            candidates.extend(variable.owner.inputs)
+        else:
+            found.append(variable)
+        blockers.add(variable)
+    return found
+
+
+def _dependent(outputs: Iterable[Variable], included: Set[Variable]) -> set[Variable]:
+    """The variables that are, or depend on, one of `included`."""
+    dependent = set(included)
+    for node in io_toposort((), outputs):
+        if any(variable in dependent for variable in node.inputs):
+            dependent.update(node.outputs)
+    return dependent
+
+
+def get_var_by_name(graphs: Iterable[Variable], target_var_id: str) -> tuple[Variable, ...]:
+    """The variables of that name that `graphs` are computed from, `graphs` included, breadth first.
+
+    Graphs inside of Ops are not searched: their variables have no names.
+    """
+
+    def expand(variable: Variable) -> Iterable[Variable] | None:
+        return None if variable.owner is None else variable.owner.inputs
+
+    return tuple([variable for variable in walk(graphs, expand) if variable.name == target_var_id])
+
+
+def io_toposort(
+    inputs: Iterable[Variable], outputs: Iterable[Variable], orderings: Orderings | None = None
+) -> list[Apply]:
     """The nodes that compute `outputs` from `inputs`, each after those it needs.
 
-    The order is fixed by structure alone: depth first from the outputs, inputs from left to right.
+    The order is fixed by structure alone: depth first from the outputs, inputs from left to right. `orderings` has
+    for a node what else must come before it. Refuses (ValueError) a cycle.
     """
-    done: set[Apply] = set()
-    blocked = inputs if isinstance(inputs, Set | Mapping) else set(inputs)
+    blocked: Container[Variable] = inputs if isinstance(inputs, Set | Mapping) else set(inputs)
+    done: set[Any] = {None}  # what owns a variable that nothing computes need not be waited for
     order: list[Apply] = []
     for output in outputs:
-        if output.owner is None or output in blocked or output.owner in done:
-            continue
-        _append_ancestors(output.owner, blocked, done, order)
+        if output.owner not in done and output not in blocked:
+            _append_ancestors(output.owner, blocked, orderings or {}, done, order)
     return order
 
 
 def _append_ancestors(
-    root: Apply, blocked: Container[Variable], done: set[Apply], order: list[Apply]
+    root: Any, blocked: Container[Variable], orderings: Orderings, done: set[Any], order: list[Apply]
 ) -> None:
     """Append to `order` the nodes that `root` needs, then `root`; refuses (ValueError) a cycle."""
-    stack: list[tuple[Apply, Iterator[Variable]]] = [(root, iter(root.inputs))]
-    open_nodes = {root}
-    while stack:
-        node, remaining = stack[-1]
+    stack: list[Any] = []
+    node, remaining = root, _needed(root, orderings)
+    opened = {root}
+    while True:
         for variable in remaining:
-            owner = variable.owner
-            if owner is None or owner in done or variable in blocked:
+            owner: Any = variable.owner
+            if owner in done or variable in blocked:
                 continue
-            if owner in open_nodes:
+            if owner in opened:
                 raise ValueError(f"Ordering a graph: {owner} needs its own output; the graph has a cycle")
-            open_nodes.add(owner)
-            stack.append((owner, iter(owner.inputs)))
+            stack.append((node, remaining))
+            node, remaining = owner, iter(owner.inputs) if not orderings else _needed(owner, orderings)
+            opened.add(node)
             break
         else:
-            stack.pop()
-            open_nodes.discard(node)
             done.add(node)
             order.append(node)
+            if not stack:
+                return
+            node, remaining = stack.pop()
 
 
-def toposort(graphs: Sequence[Variable], blockers: Collection[Variable] | None = None) -> list[Apply]:
+def _needed(node: Apply, orderings: Orderings) -> Iterator[Variable]:
+    """The variables that must be there before `node` runs: its inputs, and an output of each node ordered before."""
+    before = orderings.get(node, ())
+    yield from node.inputs
+    yield from (item if isinstance(item, Variable) else item.outputs[0] for item in before)
+
+
+def toposort(graphs: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Apply]:
     """The nodes that `graphs` are computed from, in the order of `io_toposort`, not looking behind `blockers`."""
     return io_toposort(blockers or (), graphs)

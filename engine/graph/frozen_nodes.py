@@ -1,0 +1,278 @@
+"""The parts of frozen graphs: inputs, constants, nodes and their outputs. Immutable, and interned for the process.
+
+A node is found by its Op, inputs, output types and, where the order of execution is part of the graph, its position in
+it; a constant by its type and all its bits; an input (`NominalVariable`) by its type and number. The tables hold nothing
+alive. The idea is hash-consing (Filliatre and Conchon, "Type-safe modular hash-consing", 2006).
+
+A frozen variable is of the class that its type has for variables, too: it has their attributes and operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, cast
+
+from engine.graph.apply import Apply
+from engine.graph.interning import InternedValues, InternTable
+from engine.graph.op import Op
+from engine.graph.traversal import io_toposort
+from engine.graph.types import Type
+from engine.graph.variables import Constant, Variable
+
+_nominals: InternTable[NominalVariable] = InternTable()
+_constants: InternTable[FrozenConstant] = InternTable()
+_nodes: InternTable[FrozenApply] = InternTable()
+_classes: dict[tuple[type, type], type] = {}
+canonical_op: InternedValues[Op] = InternedValues()
+canonical_type: InternedValues[Type] = InternedValues()
+
+_new = object.__new__
+_set = object.__setattr__
+
+
+class Immutable:
+    """Refuses every assignment and is its own copy. The attributes are set through `object` when it is made."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(
+            f"Setting {name} of a {type(self).__name__}: frozen graphs do not change; unfreeze() it"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"Deleting {name} of a {type(self).__name__}: frozen graphs do not change")
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Any:
+        return self
+
+
+class _NoTag(Immutable):
+    """The tag of every frozen variable: these belong to all graphs that have them, so nothing is noted on them."""
+
+    __slots__ = ()
+
+
+_NO_TAG = _NoTag()
+
+
+class _FrozenVariable(Immutable, Variable):
+    """What frozen variables have in common."""
+
+    __slots__ = ()
+
+    @property
+    def tag(self) -> Any:
+        """An empty namespace: what is frozen has no annotations."""
+        return _NO_TAG
+
+
+class NominalVariable(_FrozenVariable):
+    """Input number `id` of a frozen graph. The same id and type give the same object."""
+
+    __slots__ = ("id",)
+    id: int
+
+    def __new__(cls, id: int, type: Type) -> NominalVariable:
+        key = (id, canonical_type(type))
+        found = _nominals.get(key)
+        if found is not None:
+            return found
+        new: NominalVariable = _new(_class_for(NominalVariable, type.variable_type))
+        _describe(new, key[1], None, None)
+        _set(new, "id", id)
+        return _nominals.add(key, new)
+
+    def __init__(self, id: int, type: Type) -> None:
+        """Everything is set by `__new__`, which may give an object made earlier."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NominalVariable, (self.id, self.type)
+
+    def __str__(self) -> str:
+        return f"i{self.id}"
+
+    def __repr__(self) -> str:
+        return f"NominalVariable({self.id}, {self.type})"
+
+
+class FrozenConstant(_FrozenVariable, Constant):
+    """A constant of a frozen graph. The same type and bits give the same object."""
+
+    __slots__ = ()
+
+    def __new__(cls, type: Type, data: Any) -> FrozenConstant:
+        key: tuple[Any, ...] = (canonical_type(type), *type.data_key(data))
+        found = _constants.get(key)
+        while found is not None and not type.same_data(found.data, data):
+            key = (*key, None)  # other data of the same digest has that key: probe the next
+            found = _constants.get(key)
+        if found is not None:
+            return found
+        new: FrozenConstant = _new(_class_for(FrozenConstant, type.constant_type))
+        _describe(new, key[0], None, None)
+        # By way of the type's own class: it may copy what others could change, as that of tensors does.
+        _set(new, "data", type.constant_type(type, data).data)
+        return _constants.add(key, new)
+
+    def __init__(self, type: Type, data: Any) -> None:
+        """Everything is set by `__new__`, which may give an object made earlier."""
+
+    def clone(self, name: str | None = None) -> Constant:
+        """A constant that is not frozen."""
+        return cast(Constant, self.type.constant_type(self.type, self.data, name))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenConstant, (self.type, self.data)
+
+
+class FrozenVariable(_FrozenVariable):
+    """Output number `index` of a frozen node."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_variable, describe((), (self,))
+
+
+class FrozenApply(Immutable, Apply):
+    """A node of a frozen graph: `inputs` and `outputs` are tuples. Equal nodes are the same object.
+
+    `position` is its place in the order of execution where that is part of the graph, else None: nodes at different
+    positions are not the same. Refuses (TypeError) inputs that are not frozen.
+    """
+
+    __slots__ = ("position",)
+    inputs: tuple[Variable, ...]
+    outputs: tuple[Variable, ...]
+    position: int | None
+
+    def __new__(
+        cls, op: Op, inputs: Sequence[Variable], output_types: Iterable[Type], position: int | None = None
+    ) -> FrozenApply:
+        for variable in inputs:
+            if not isinstance(variable, _FrozenVariable):
+                raise TypeError(
+                    f"Making a frozen node of {op}: its input {variable} is not frozen; freeze it first"
+                )
+        return intern_node(
+            canonical_op(op), tuple(inputs), tuple([canonical_type(type) for type in output_types]), position
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Everything is set by `__new__`, which may give an object made earlier."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        types = tuple([variable.type for variable in self.outputs])
+        return _load_node, (self.op, types, self.position, *describe((), self.inputs))
+
+
+def intern_node(
+    op: Op, inputs: tuple[Variable, ...], output_types: tuple[Type, ...], position: int | None
+) -> FrozenApply:
+    """The node of a canonical Op and canonical types on frozen inputs. Nothing is checked."""
+    # By id: a key must keep nothing alive. The node keeps all of these alive, so while it lives the ids are theirs.
+    key = (id(op), position, *map(id, inputs), None, *map(id, output_types))
+    found = _nodes.get(key)
+    if found is not None:
+        return found
+    node: FrozenApply = _new(FrozenApply)
+    _set(node, "op", op)
+    _set(node, "inputs", inputs)
+    _set(node, "position", position)
+    outputs = []
+    for index, type in enumerate(output_types):
+        output: FrozenVariable = _new(_class_for(FrozenVariable, type.variable_type))
+        _describe(output, type, node, index)
+        outputs.append(output)
+    _set(node, "outputs", tuple(outputs))
+    return _nodes.add(key, node)
+
+
+def _describe(variable: Variable, type: Type, owner: FrozenApply | None, index: int | None) -> None:
+    _set(variable, "type", type)
+    _set(variable, "owner", owner)
+    _set(variable, "index", index)
+    _set(variable, "name", None)
+
+
+def _class_for(frozen: type, base: type) -> Any:
+    """`frozen` as a class that is also the type's own class of variables."""
+    found = _classes.get((frozen, base))
+    if found is None:
+        body = {"__slots__": (), "__module__": __name__, "__doc__": frozen.__doc__}
+        made = frozen if issubclass(frozen, base) else type(frozen.__name__, (frozen, base), body)
+        found = _classes.setdefault((frozen, base), made)
+    return found
+
+
+Description = tuple[list[tuple[int, int]], list[tuple[int, Any]], list[Op], list[Type], list[int], list[int]]
+
+
+def describe(inputs: Iterable[NominalVariable], outputs: Sequence[Variable]) -> Description:
+    """Frozen variables and all that they are computed from, as flat lists: pickling these does not recurse.
+
+    They are: the inputs (id, type), `inputs` first; the constants (type, data); the Ops; the types; the nodes; and
+    `outputs`. A type or Op is written as its number in the list, a variable as its number among the inputs, the
+    constants and the outputs of all nodes, in this order. A node is: Op, position + 1 or 0, number of inputs, inputs,
+    number of outputs, their types.
+    """
+    order = io_toposort((), outputs)
+    every = dict.fromkeys(inputs, 0) | dict.fromkeys([v for node in order for v in node.inputs], 0)
+    every |= dict.fromkeys(outputs, 0)
+    nominals = [v for v in every if isinstance(v, NominalVariable)]
+    constants = [v for v in every if isinstance(v, FrozenConstant)]
+    number: dict[Variable, int] = {v: n for n, v in enumerate([*nominals, *constants])}
+    ops: dict[Op, int] = {}
+    types: dict[Type, int] = {}
+
+    def type_number(type: Type) -> int:
+        return types.setdefault(type, len(types))
+
+    rows: list[int] = []
+    for node in order:
+        position = node.position  # type: ignore[attr-defined]
+        rows += (ops.setdefault(node.op, len(ops)), 0 if position is None else position + 1, len(node.inputs))
+        rows += [number[v] for v in node.inputs]
+        rows.append(len(node.outputs))
+        for output in node.outputs:
+            number[output] = len(number)
+            rows.append(type_number(output.type))
+    described = (
+        [(v.id, type_number(v.type)) for v in nominals],
+        [(type_number(v.type), v.data) for v in constants],
+    )
+    return *described, list(ops), list(types), rows, [number[v] for v in outputs]
+
+
+def load(
+    nominals: list[tuple[int, int]],
+    constants: list[tuple[int, Any]],
+    ops: list[Op],
+    types: list[Type],
+    rows: list[int],
+    outputs: list[int],
+) -> tuple[list[Variable], list[Variable]]:
+    """The inputs and the outputs that `describe` wrote, interned: the same objects, where these are still alive."""
+    ops = [canonical_op(op) for op in ops]
+    types = [canonical_type(type) for type in types]
+    inputs: list[Variable] = [NominalVariable(id, types[number]) for id, number in nominals]
+    table: list[Variable] = [*inputs, *(FrozenConstant(types[number], data) for number, data in constants)]
+    following = iter(rows)
+    for op in following:
+        position = next(following) - 1
+        arguments = tuple([table[next(following)] for _ in range(next(following))])
+        output_types = tuple([types[next(following)] for _ in range(next(following))])
+        table += intern_node(ops[op], arguments, output_types, None if position < 0 else position).outputs
+    return inputs, [table[number] for number in outputs]
+
+
+def _load_variable(*description: Any) -> Variable:
+    return load(*description)[1][0]
+
+
+def _load_node(op: Op, output_types: Sequence[Type], position: int | None, *description: Any) -> FrozenApply:
+    return FrozenApply(op, load(*description)[1], output_types, position)
