@@ -103,7 +103,8 @@ class Lowering:
             found = self._bind(variable)
         else:
             register = self.scalars[variable]
-            found = self.table.buffer("int64", (), self.table.stage((register,)))
+            stage = self.table.stage((register,))
+            found = self.table.buffer("int64", (), stage, result=variable in self._results)
             self.table.store(register, found)
         self.values[variable] = found
         return found

@@ -1,0 +1,87 @@
+"""How memory is planned and code is laid out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.backend.assemble import _plan_scratch
+from engine.backend.instructions import check_code, show
+from tests.engine.backend.lowered import lower, program
+
+
+def groups(inputs, outputs):
+    """How many buffers share each piece of scratch, in each stage."""
+    plan = _plan_scratch(lower(inputs, outputs).table)
+    return {stage: [len(group) for group in found] for stage, found in plan.items() if found}
+
+
+def chain(m, length):
+    for _ in range(length):
+        m = pt.dot(m, m)
+    return m
+
+
+def test_a_chain_of_products_needs_two_pieces_of_scratch():
+    m = pt.tensor("m", "float64", (5, 5))
+    assert groups([m], [chain(m, 9)]) == {0: [4, 4]}
+
+
+def test_what_is_read_later_keeps_its_memory():
+    m = pt.tensor("m", "float64", (5, 5))
+    first = pt.dot(m, m)
+    assert groups([m], [pt.dot(chain(first, 4), first)]) == {0: [1, 2, 2]}
+
+
+def test_what_the_next_stage_reads_keeps_its_memory(kernels_once):
+    x, k = pt.vector("x"), pt.lvector("k")
+    rows, largest = pt.sum(k), pt.max(x)
+    outputs = [x.reshape((rows, -1)), pt.sum(pt.exp(x - largest)) * pt.max(pt.exp(x - largest))]
+    for found in groups([x, k], outputs)[0]:
+        assert found >= 1
+    f = engine.function([x, k], outputs, mode="FAST_COMPILE")
+    reshaped, _ = f(np.arange(6.0), [1, 1])
+    np.testing.assert_array_equal(reshaped, np.arange(6.0).reshape(2, 3))
+
+
+def test_results_are_never_scratch():
+    m = pt.tensor("m", "float64", (5, 5))
+    first = chain(m, 1)
+    second = chain(first, 1)
+    assert groups([m], [first, second, chain(second, 1)]) == {}
+
+
+def test_code_is_what_the_machine_runs_safely():
+    x, m, k = pt.vector("x"), pt.matrix("m"), pt.lvector("k")
+    made = program([x, m, k], [pt.dot(m, x[k]), m.T.reshape((pt.sum(k), -1)), pt.max(m, axis=0)])
+    check_code(np.frombuffer(made.code, "<i8").tolist(), len(made.registers) // 8)
+    assert show(np.frombuffer(made.code, "<i8").tolist()).rstrip().endswith("HALT")
+    assert len(made.yields) == 2
+
+
+def test_outputs_and_updates_are_numbered_apart():
+    x = pt.vector("x")
+    made = program([x], [pt.exp(x), x, pt.sin(x)], updated=[0])
+    assert len(made.outputs) == 2
+    ((position, result),) = made.updates
+    assert position == 0
+    assert sorted((*made.outputs, result)) == [0, 1, 2]
+
+
+def test_constants_lie_at_multiples_of_64():
+    x = pt.vector("x")
+    made = program([x], [x + pt.constant([1.0, 2.0]), x * pt.constant([3.0, 4.0, 5.0])])
+    assert [row.offset for row in made.bound] == [0, 64]
+    assert [np.frombuffer(made.constants, "f8", row.shape[0], row.offset).tolist() for row in made.bound] == [
+        [1.0, 2.0],
+        [3.0, 4.0, 5.0],
+    ]
+
+
+@pytest.mark.parametrize("make", [lambda x: [], lambda x: [x], lambda x: [pt.shape_i(x, 0)]])
+def test_a_program_may_have_little_to_do(make):
+    x = pt.vector("x")
+    made = program([x], make(x))
+    assert len(made.outputs) == len(make(x))
