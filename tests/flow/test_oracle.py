@@ -189,6 +189,16 @@ def test_operations_on_shapes_and_products(dtype: str) -> None:
     compare([m], outputs, [(np.arange(12).reshape(3, 4) % 5 - 1).astype(dtype)])
 
 
+def test_products_of_any_two_dtypes() -> None:
+    matrices = {dtype: pt.tensor("m", dtype, (None, None)) for dtype in DTYPES}
+    vectors = {dtype: pt.tensor("v", dtype, (None,)) for dtype in DTYPES}
+    outputs = {f"{a} by {b}": pt.dot(matrices[a], vectors[b]) for a, b in EVERY_PAIR}
+    outputs |= {f"{a} transposed by {b}": pt.dot(matrices[a].T, matrices[b]) for a, b in SOME_PAIRS}
+    value = np.arange(12).reshape(3, 4) % 3 - 1
+    values = [value.astype(dtype) for dtype in DTYPES] + [value[1].astype(dtype) for dtype in DTYPES]
+    compare([*matrices.values(), *vectors.values()], outputs, values)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_indexing_and_adding_to_what_is_indexed(dtype: str) -> None:
     x, m = pt.tensor("x", dtype, (None,)), pt.tensor("m", dtype, (None, None))
