@@ -11,15 +11,28 @@ from engine.graph.frozen import (
     NominalVariable,
 )
 from engine.graph.op import Op
-from engine.graph.replace import clone, clone_get_equiv, clone_replace, rebuild
+from engine.graph.replace import (
+    clone,
+    clone_get_equiv,
+    clone_replace,
+    equal_computations,
+    graph_replace,
+    rebuild,
+)
 from engine.graph.traversal import (
     ancestors,
+    apply_depends_on,
     applys_between,
     explicit_graph_inputs,
+    get_var_by_name,
     graph_inputs,
     io_toposort,
+    orphans_between,
     toposort,
+    truncated_graph_inputs,
+    variable_depends_on,
     vars_between,
+    walk,
 )
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
@@ -39,15 +52,23 @@ __all__ = [
     "Type",
     "Variable",
     "ancestors",
+    "apply_depends_on",
     "applys_between",
     "clone",
     "clone_get_equiv",
     "clone_replace",
+    "equal_computations",
     "explicit_graph_inputs",
+    "get_var_by_name",
     "graph_inputs",
+    "graph_replace",
     "io_toposort",
+    "orphans_between",
     "rebuild",
     "register_feature_callback",
     "toposort",
+    "truncated_graph_inputs",
+    "variable_depends_on",
     "vars_between",
+    "walk",
 ]

@@ -1,13 +1,17 @@
-"""Copies of graphs, with or without replacements."""
+"""Copies of graphs, with or without replacements; and whether two graphs compute the same."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
+
+import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.traversal import io_toposort
-from engine.graph.variables import Variable
+from engine.graph.traversal import ancestors, io_toposort
+from engine.graph.variables import Constant, Variable
+
+Replacements = Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]]
 
 
 def clone_get_equiv(
@@ -58,25 +62,41 @@ def clone(
 
 
 @overload
-def clone_replace(
-    output: Variable, replace: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None
-) -> Variable: ...
+def clone_replace(output: Variable, replace: Replacements | None = None) -> Variable: ...
 @overload
+def clone_replace(output: Sequence[Variable], replace: Replacements | None = None) -> list[Variable]: ...
 def clone_replace(
-    output: Sequence[Variable],
-    replace: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
-) -> list[Variable]: ...
-def clone_replace(
-    output: Variable | Sequence[Variable],
-    replace: Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]] | None = None,
+    output: Variable | Sequence[Variable], replace: Replacements | None = None
 ) -> Variable | list[Variable]:
     """`output` (one variable or several) with every use of a key of `replace` replaced by its value.
 
-    What does not depend on a key is not copied. A replacement that may hold values which the variable it stands
-    for may not is refused (TypeError).
+    All are replaced at once: in a replacement nothing is. What does not depend on a key is not copied. A replacement
+    that may hold values which the variable it stands for may not is refused (TypeError).
     """
+    return graph_replace(output, replace, strict=False)
+
+
+@overload
+def graph_replace(
+    output: Variable, replace: Replacements | None = None, *, strict: bool = True
+) -> Variable: ...
+@overload
+def graph_replace(
+    output: Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
+) -> list[Variable]: ...
+def graph_replace(
+    output: Variable | Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
+) -> Variable | list[Variable]:
+    """`clone_replace`; with `strict` it also refuses (ValueError) a key that `output` does not depend on."""
     outputs = [output] if isinstance(output, Variable) else list(output)
     pairs = dict(replace or {})
+    if strict and pairs:
+        unused = set(pairs).difference(ancestors(outputs))
+        if unused:
+            names = sorted(map(str, unused))
+            raise ValueError(
+                f"Replacing {', '.join(names)}: the outputs do not depend on them; leave them out"
+            )
     result = rebuild(outputs, {old: old.type.filter_variable(new) for old, new in pairs.items()})
     return result[0] if isinstance(output, Variable) else result
 
@@ -84,7 +104,7 @@ def clone_replace(
 def rebuild(outputs: Sequence[Variable], memo: Mapping[Variable, Variable]) -> list[Variable]:
     """`outputs` with every use of a key of `memo` replaced by its value; nodes that do not change are kept."""
     done: dict[Variable, Variable] = dict(memo)
-    for node in io_toposort(list(memo), outputs):
+    for node in io_toposort(memo, outputs):
         inputs = [done.get(variable, variable) for variable in node.inputs]
         if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
             continue
@@ -92,3 +112,60 @@ def rebuild(outputs: Sequence[Variable], memo: Mapping[Variable, Variable]) -> l
         for old, new in zip(node.outputs, copy.outputs, strict=True):
             done.setdefault(old, new)
     return [done.get(variable, variable) for variable in outputs]
+
+
+def equal_computations(
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    in_xs: Sequence[Variable] | None = None,
+    in_ys: Sequence[Variable] | None = None,
+    strict_dtype: bool = True,
+) -> bool:
+    """Whether each of `xs` computes what the one of `ys` in its place does: the same Ops on the same variables, where
+    `in_xs` stand for `in_ys`. What is no variable is a value, and equals constants that hold it.
+
+    Constants are equal bit for bit and in type; without `strict_dtype`, if their values are. Refuses (ValueError) `xs`
+    and `ys` of different lengths.
+    """
+    if len(xs) != len(ys):
+        raise ValueError(
+            f"Comparing graphs: {len(xs)} are to be compared with {len(ys)}; give as many of both"
+        )
+    in_xs, in_ys = in_xs or (), in_ys or ()
+    if len(in_xs) != len(in_ys) or any(x.type != y.type for x, y in zip(in_xs, in_ys, strict=True)):
+        return False
+    same = set(zip(in_xs, in_ys, strict=True))
+    stack = list(zip(xs, ys, strict=True))
+    while stack:
+        x, y = stack.pop()
+        if not isinstance(x, Variable) or not isinstance(y, Variable):
+            if not _equal_values(x, y):
+                return False
+        elif x is not y and (x, y) not in same:
+            if not _equal_so_far(x, y, strict_dtype):
+                return False
+            same.add((x, y))
+            if x.owner is not None and y.owner is not None:
+                stack += zip(x.owner.inputs, y.owner.inputs, strict=True)
+    return True
+
+
+def _equal_values(x: Any, y: Any) -> bool:
+    """Whether two values are equal; a constant among them stands for its data, another variable equals none."""
+    x, y = (v.data if isinstance(v, Constant) else v for v in (x, y))
+    if isinstance(x, Variable) or isinstance(y, Variable):
+        return False
+    return np.array_equal(x, y, equal_nan=True)
+
+
+def _equal_so_far(x: Variable, y: Variable, strict_dtype: bool) -> bool:
+    """Whether two variables are equal provided that the inputs of their owners are."""
+    first, second = x.owner, y.owner
+    if first is not None and second is not None:
+        numbers = [(owner.nin, owner.nout) for owner in (first, second)]
+        return first.op == second.op and x.index == y.index and numbers[0] == numbers[1]
+    if not isinstance(x, Constant) or not isinstance(y, Constant):
+        return False
+    if not strict_dtype:
+        return _equal_values(x, y)
+    return x.type == y.type and x.type.same_data(x.data, y.data)

@@ -1,5 +1,6 @@
 """Frozen graphs: equal ones are one object, in this process and after pickling, and none of them changes."""
 
+import copy
 import gc
 import math
 import os
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
+from engine import function
 from engine.errors import MissingInputError
 from engine.graph import (
     FrozenApply,
@@ -20,6 +22,7 @@ from engine.graph import (
     FrozenFunctionGraph,
     FunctionGraph,
     NominalVariable,
+    Output,
     frozen_nodes,
 )
 from tests.engine.graph.small_ops import (
@@ -129,9 +132,11 @@ class Colliding(Floats):
 
 
 def test_constants_with_one_key_and_different_data_are_two():
-    first, second = FrozenConstant(Colliding(), 1.0), FrozenConstant(Colliding(), 2.0)
-    assert (first.data, second.data) == (1.0, 2.0)
+    first, second, third = [FrozenConstant(Colliding(), value) for value in (1.0, 2.0, 3.0)]
+    assert (first.data, second.data, third.data) == (1.0, 2.0, 3.0)
     assert FrozenConstant(Colliding(), 1.0) is first
+    assert FrozenConstant(Colliding(), 2.0) is second
+    assert FrozenConstant(Colliding(), 3.0) is third
 
 
 def test_inputs_are_one_by_position_and_type():
@@ -195,6 +200,217 @@ def test_inputs_and_constants_can_be_outputs():
     x = PLAIN("x")
     graph = freeze([x], x, constant(1.0))
     assert graph.outputs == (NominalVariable(0, PLAIN), FrozenConstant(PLAIN, 1.0))
+
+
+def test_a_graph_that_is_equal_to_a_living_one_is_that_one():
+    graph = example()
+    assert example("other") is graph
+    assert pickle.loads(pickle.dumps(graph)) is graph
+    assert copy.copy(graph) is graph
+    assert copy.deepcopy([graph, graph.nodes[0], graph.outputs[0]]) == [
+        graph,
+        graph.nodes[0],
+        graph.outputs[0],
+    ]
+
+
+def test_a_graph_of_parts_that_are_not_frozen_is_refused():
+    x = PLAIN("x")
+    with pytest.raises(TypeError, match="input x is no NominalVariable"):
+        FrozenFunctionGraph([x], [])
+    with pytest.raises(TypeError, match="is not frozen"):
+        FrozenFunctionGraph([], [follow(x)])
+    with pytest.raises(TypeError, match="its input x is not frozen"):
+        FrozenApply(follow, [x], [PLAIN])
+
+
+def test_a_graph_and_its_parts_refuse_mutation_by_every_way_in():
+    graph = example()
+    node = graph.nodes[0]
+    with pytest.raises(AttributeError, match="frozen graphs do not change"):
+        graph.outputs = ()
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        node.inputs[0] = node.outputs[0]
+    with pytest.raises(AttributeError, match="frozen graphs do not change"):
+        node.outputs[0].tag.note = 1
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        graph.clients[graph.inputs[0]] = ()
+    assert not hasattr(graph, "replace")
+    assert not hasattr(graph, "attach_feature")
+
+
+def test_the_data_of_a_frozen_constant_cannot_be_changed():
+    value = np.ones(3)
+    frozen = FrozenConstant(pt.tensor_type("float64", (3,)), value)
+    value[0] = 5.0
+    assert frozen.data.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        frozen.data[0] = 5.0
+
+
+def test_a_node_on_new_inputs_is_a_fresh_mutable_node():
+    x = PLAIN("x")
+    node = example().nodes[0]
+    fresh = node.clone_with_new_inputs([x])
+    assert not isinstance(fresh, FrozenApply)
+    assert fresh.inputs == [x]
+    assert fresh.op is node.op
+    fresh.inputs[0] = PLAIN("y")
+    fresh.outputs[0].name = "renamed"
+
+
+def test_frozen_variables_copy_to_mutable_ones():
+    x = example().inputs[0]
+    assert type(x.clone("x")) is type(PLAIN())
+    assert type(FrozenConstant(PLAIN, 2.0).clone()) is type(constant(2.0))
+
+
+def test_frozen_tensors_are_tensors():
+    x = pt.dmatrix("x")
+    graph = freeze([x], pt.exp(x) * np.float32(2.0))
+    for variable in (graph.inputs[0], graph.outputs[0], graph.outputs[0].owner.inputs[1]):
+        assert isinstance(variable, pt.TensorVariable)
+        assert variable.ndim == 2
+    assert (graph.outputs[0] + 1.0).owner.inputs[0] is graph.outputs[0]
+
+
+class Overwrite(Combine):
+    """A sum kept in the place of the first input."""
+
+    destroy_map = {0: [0]}
+
+
+def overwriting(weight=1.0):
+    x = PLAIN("x")
+    return [x], [Overwrite("a", weight)(follow(x), x), Overwrite("b", weight)(follow(x), x)]
+
+
+def test_equal_nodes_at_different_positions_stay_apart_where_they_are_not_to_be_one():
+    x = PLAIN("x")
+    outputs = [combine(follow(x), follow(x))]
+    apart = FrozenFunctionGraph.from_io([x], outputs, dedup_nodes=False)
+    assert len(apart.nodes) == 3
+    assert [node.position for node in apart.nodes] == [0, 1, 2]
+    assert apart != FrozenFunctionGraph.from_io([x], outputs, dedup_nodes=True)
+
+
+def test_graphs_whose_nodes_stay_apart_are_equal_if_they_are_alike():
+    def build(name):
+        x = PLAIN(name)
+        return FrozenFunctionGraph.from_io([x], [combine(follow(x), follow(x))], dedup_nodes=False)
+
+    first, second = build("x"), build("y")
+    assert first == second
+    assert hash(first) == hash(second)
+    assert pickle.loads(pickle.dumps(first)) == first
+    assert pickle.loads(pickle.dumps(first.nodes[1])) is first.nodes[1]
+
+
+def test_a_graph_with_a_node_that_overwrites_keeps_equal_nodes_apart():
+    inputs, outputs = overwriting()
+    graph = freeze(inputs, *outputs)
+    assert len(graph.nodes) == 4
+    assert graph.outputs[0].owner.inputs[0] is not graph.outputs[1].owner.inputs[0]
+    thawed = graph.unfreeze()
+    first, second = [output.owner.inputs[0] for output in thawed.outputs]
+    assert first is not second
+    assert FrozenFunctionGraph.from_io(thawed.inputs, thawed.outputs) is graph
+    inputs, outputs = overwriting()
+    assert freeze(inputs, *outputs) is graph
+
+
+def test_a_given_order_is_kept_by_pickling_and_thawing_back():
+    x = PLAIN("x")
+    left, right = follow(x), split(x)[0]
+    out = combine(left, right)
+    nodes = [right.owner, left.owner, out.owner]
+    graph = FrozenFunctionGraph.from_toposort([x], [out], nodes)
+    assert [node.op for node in graph.toposort()] == [node.op for node in nodes]
+    assert graph != FrozenFunctionGraph.from_toposort([x], [out], [left.owner, right.owner, out.owner])
+    assert [node.op for node in pickle.loads(pickle.dumps(graph)).nodes] == [node.op for node in nodes]
+    fgraph, memo = graph.unfreeze(return_memo=True)
+    again = FrozenFunctionGraph.from_toposort(fgraph.inputs, fgraph.outputs, [memo[n] for n in graph.nodes])
+    assert again is graph
+
+
+def test_an_order_that_is_none_is_refused_and_what_is_not_needed_is_left_out():
+    x = PLAIN("x")
+    inner = follow(x)
+    out, other = combine(inner), split(x)[0]
+    with pytest.raises(ValueError, match="comes before Follow"):
+        FrozenFunctionGraph.from_toposort([x], [out], [out.owner, inner.owner])
+    with pytest.raises(ValueError, match="comes before Follow"):
+        FrozenFunctionGraph.from_toposort([x], [out], [out.owner])
+    with pytest.raises(ValueError, match="1 of the 2 nodes"):
+        FrozenFunctionGraph.from_toposort([x], [out], [inner.owner])
+    graph = FrozenFunctionGraph.from_toposort([x], [out], [inner.owner, other.owner, out.owner])
+    assert graph is FrozenFunctionGraph.from_io([x], [out], dedup_nodes=False)
+
+
+def test_expressions_become_inputs_wherever_their_structure_is_found():
+    x, y = PLAIN("x"), PLAIN("y")
+    graph = FrozenFunctionGraph.from_structural_inputs(
+        [follow(x), y], [combine(follow(x), follow(follow(x)), y)]
+    )
+    a, b = PLAIN("a"), PLAIN("b")
+    assert graph == freeze([a, b], combine(a, follow(a), b))
+    unused = FrozenFunctionGraph.from_structural_inputs([split(x)[0], y], [follow(y)])
+    assert unused == freeze([a, b], follow(b))
+    with pytest.raises(MissingInputError):
+        FrozenFunctionGraph.from_structural_inputs([follow(x)], [combine(follow(x), x)])
+
+
+def test_freezing_what_is_frozen_gives_the_same():
+    graph = example()
+    assert freeze(graph.inputs, *graph.outputs) is graph
+
+
+def test_freezing_again_makes_no_node():
+    x = PLAIN("x")
+    out = combine(chain(x, 50), constant(3.0))
+    graph = freeze([x], out)
+    count, made = len(frozen_nodes._nodes), []
+    original = frozen_nodes._nodes.add
+    frozen_nodes._nodes.add = lambda key, new: made.append(new) or original(key, new)
+    try:
+        assert freeze([x], out) is graph
+    finally:
+        del frozen_nodes._nodes.add
+    assert made == []
+    assert len(frozen_nodes._nodes) == count
+
+
+def test_the_uses_of_variables_are_known():
+    graph = example()
+    x, y = graph.inputs
+    first, last = graph.nodes
+    assert graph.apply_nodes == {first, last}
+    assert graph.variables == {x, y, *first.outputs, *last.outputs, last.inputs[1]}
+    assert graph.clients[x] == ((first, 0),)
+    assert graph.clients[first.outputs[0]] == ((last, 0),)
+    ((output, index),) = graph.clients[first.outputs[1]]
+    assert (output.op, index) == (Output(1), 0)
+
+
+def test_what_is_computed_from_a_graph_is_computed_once():
+    graph, calls = example(), []
+    assert graph.computed("a name of this test", lambda g: calls.append(g) or len(g.nodes)) == 2
+    assert graph.computed("a name of this test", calls.append) == 2
+    assert calls == [graph]
+
+
+def test_binding_takes_a_map_too():
+    x, y = PLAIN("x"), PLAIN("y")
+    graph = freeze([x, y], combine(follow(x), y))
+    (found,), memo = graph.bind({graph.inputs[0]: y, graph.inputs[1]: y}, return_memo=True)
+    assert found.owner.inputs[1] is y
+    assert memo[graph.outputs[0]] is found
+    assert memo[graph.nodes[0]] is found.owner.inputs[0].owner
+    middle = graph.nodes[0].outputs[0]
+    (found,) = graph.bind({middle: x, graph.inputs[1]: y, graph.inputs[0]: x})
+    assert found.owner.inputs == [x, y]
+    with pytest.raises(KeyError, match="nothing is given for i1"):
+        graph.bind({graph.inputs[0]: x})
 
 
 def test_thawing_gives_fresh_nodes_that_freeze_to_the_same():
@@ -286,3 +502,10 @@ def test_sharing_is_not_unfolded():
     graph = freeze([x], out)
     assert len(graph.nodes) == 200
     assert len(pickle.dumps(graph)) < 50_000
+
+
+@pytest.mark.parametrize("mode", ["NUMPY", "NUMBA", "FAST_COMPILE"])
+def test_a_function_tells_zero_from_negative_zero(mode):
+    x = pt.dscalar("x")
+    compiled = function([x], [x / 0.0, x / -0.0], mode=mode)
+    assert [float(value) for value in compiled(1.0)] == [math.inf, -math.inf]

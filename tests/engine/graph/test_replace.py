@@ -1,9 +1,19 @@
 """Copies of graphs, with and without replacements."""
 
+import numpy as np
 import pytest
 
-from engine.graph import clone, clone_get_equiv, clone_replace, io_toposort
-from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow
+import engine.tensor as pt
+from engine.graph import (
+    clone,
+    clone_get_equiv,
+    clone_replace,
+    equal_computations,
+    graph_replace,
+    io_toposort,
+    rebuild,
+)
+from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow, split
 
 
 def test_a_clone_has_the_structure_and_shares_nothing():
@@ -72,3 +82,72 @@ def test_a_deep_graph_is_copied_and_replaced(depth):
     (new_x,), (new_out,) = clone([x], [out])
     assert len(io_toposort([new_x], [new_out])) == depth
     assert len(io_toposort([y], [clone_replace(out, {x: y})])) == depth
+
+
+def test_replacements_are_made_at_once_and_not_in_each_other():
+    x, y, z = PLAIN("x"), PLAIN("y"), PLAIN("z")
+    found = graph_replace(combine(x, y), {x: y, y: z})
+    assert found.owner.inputs == [y, z]
+    middle = follow(x)
+    (found,) = graph_replace([combine(middle, x)], [(middle, combine(x)), (x, z)])
+    assert found.owner.inputs[0].owner.inputs == [x]
+    assert found.owner.inputs[1] is z
+
+
+def test_what_is_to_be_replaced_must_be_in_the_graph():
+    x, y, z = PLAIN("x"), PLAIN("y"), PLAIN("z")
+    out = follow(x)
+    with pytest.raises(ValueError, match="Replacing y: the outputs do not depend on them"):
+        graph_replace(out, {x: z, y: z})
+    assert graph_replace(out, {x: z, y: z}, strict=False).owner.inputs == [z]
+    assert graph_replace([out]) == [out]
+
+
+def test_rebuilding_keeps_nodes_that_do_not_change():
+    x, z = PLAIN("x"), PLAIN("z")
+    kept, changed = follow(z), follow(x)
+    assert rebuild([kept, changed], {x: x}) == [kept, changed]
+    (found,) = rebuild([combine(kept, changed)], {x: z})
+    assert found.owner.inputs[0] is kept
+
+
+def test_computations_are_equal_by_structure():
+    x, y = PLAIN("x"), PLAIN("y")
+    first, second = split(x)
+    assert equal_computations([combine(first, constant(1.0))], [combine(split(x)[0], constant(1.0))])
+    assert not equal_computations([combine(first)], [combine(second)])
+    assert not equal_computations([combine(first)], [combine(first, first)])
+    assert not equal_computations([combine(x)], [combine(y)])
+    assert not equal_computations([x], [follow(x)])
+    assert equal_computations([], [])
+    with pytest.raises(ValueError, match="1 are to be compared with 2"):
+        equal_computations([x], [x, x])
+
+
+def test_computations_are_equal_where_inputs_stand_for_others():
+    x, y, z = PLAIN("x"), PLAIN("y"), PLAIN("z")
+    assert equal_computations([combine(x, follow(x))], [combine(y, follow(y))], [x], [y])
+    assert not equal_computations([combine(x, follow(x))], [combine(y, follow(z))], [x], [y])
+    assert equal_computations([combine(follow(x))], [combine(z)], [follow(x).owner.inputs[0]], [z]) is False
+    middle = follow(x)
+    assert equal_computations([combine(middle)], [combine(z)], [middle], [z])
+    assert not equal_computations([x], [y], [x], [Floats("other")("y")])
+    assert not equal_computations([x], [y], [x], [])
+
+
+def test_constants_and_values_are_compared_by_what_they_hold():
+    one, same = pt.constant(np.array([1.0, np.nan])), pt.constant(np.array([1.0, np.nan]))
+    assert equal_computations([one], [same])
+    assert not equal_computations([pt.constant(0.0)], [pt.constant(-0.0)])
+    assert not equal_computations([pt.constant(np.int64(1))], [pt.constant(np.float64(1))])
+    assert equal_computations([pt.constant(np.int64(1))], [pt.constant(np.float64(1))], strict_dtype=False)
+    assert equal_computations([one, np.ones(2)], [np.array([1.0, np.nan]), np.ones(2)])
+    assert not equal_computations([np.ones(2)], [one])
+    assert not equal_computations([np.ones(2)], [pt.dvector("x")])
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_deep_graphs_are_compared(depth):
+    x = PLAIN("x")
+    assert equal_computations([chain(x, depth)], [chain(x, depth)])
+    assert not equal_computations([chain(x, depth)], [chain(x, depth + 1)])

@@ -1,0 +1,165 @@
+"""Intern tables: one object a key, for every thread, and nothing kept alive."""
+
+import gc
+import sys
+import threading
+import tracemalloc
+
+import pytest
+
+from engine.graph import FrozenApply, FrozenConstant, FrozenFunctionGraph, NominalVariable, frozen_nodes
+from engine.graph.interning import SMALLEST_COPY, InternedValues, InternTable
+from tests.engine.graph.small_ops import PLAIN, Combine, chain, combine, constant, follow
+
+
+class Thing:
+    """Something that can be referred to weakly."""
+
+
+class Word:
+    """Equal to every word of the same text."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __eq__(self, other):
+        return self.text == other.text
+
+    def __hash__(self):
+        return hash(self.text)
+
+
+def test_the_first_object_under_a_key_is_the_one_that_all_get():
+    table, first = InternTable(), Thing()
+    assert table.get(1) is None
+    assert table.add(1, first) is first
+    assert table.add(1, Thing()) is first
+    assert table.get(1) is first
+    assert len(table) == 1
+
+
+def test_an_object_that_nobody_holds_is_gone_at_once():
+    table = InternTable()
+    table.add(1, Thing())
+    assert table.get(1) is None
+    assert len(table) == 0
+
+
+def test_an_entry_whose_object_is_being_freed_is_replaced_and_its_callback_leaves_the_new_one():
+    table = InternTable()
+    old = table.add(1, Thing())
+    entry = table._entries[1]
+    del old
+    table._entries[1] = entry  # as it is between the end of the object and the callback
+    replacement = Thing()
+    assert table.get(1) is None
+    assert table.add(1, replacement) is replacement
+    table._forget(entry)
+    assert table.get(1) is replacement
+
+
+def test_a_table_that_was_large_shrinks_when_it_is_emptied():
+    table = InternTable()
+    things = [table.add(number, Thing()) for number in range(8 * SMALLEST_COPY)]
+    large = sys.getsizeof(table._entries)
+    kept = things[:10]
+    del things
+    assert len(table) == 10
+    assert sys.getsizeof(table._entries) < large / 8
+    assert [table.get(number) for number in range(10)] == kept
+
+
+def test_of_equal_values_the_first_that_lives_stands_for_all():
+    canonical = InternedValues()
+    first = Word("a")
+    assert canonical(first) is first
+    assert canonical(Word("a")) is first
+    other = Word("b")
+    assert canonical(other) is other
+    del first
+    again = Word("a")
+    assert canonical(again) is again
+
+
+def in_threads(count, work):
+    """What `work(n)` returns in each of `count` threads that start together."""
+    barrier, results = threading.Barrier(count), [None] * count
+
+    def run(number):
+        barrier.wait()
+        results[number] = work(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return results
+
+
+def test_threads_that_freeze_the_same_graph_get_the_same_objects():
+    def work(number):
+        x = PLAIN("x")
+        out = x
+        for step in range(300):
+            out = Combine("threaded", float(step))(out, constant(float(step)), x)
+        return FrozenFunctionGraph.from_io([x], [out])
+
+    graphs = in_threads(6, work)
+    assert all(graph is graphs[0] for graph in graphs)
+    assert len({id(node) for graph in graphs for node in graph.nodes}) == 300
+
+
+def test_threads_that_make_and_drop_the_same_nodes_never_see_two_at_once():
+    x = NominalVariable(0, PLAIN)
+
+    def work(number):
+        for step in range(2000):
+            first = FrozenApply(combine, (x, FrozenConstant(PLAIN, float(step % 5))), (PLAIN,))
+            second = FrozenApply(combine, (x, FrozenConstant(PLAIN, float(step % 5))), (PLAIN,))
+            if first is not second:
+                return step
+        return None
+
+    assert in_threads(4, work) == [None] * 4
+
+
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_building_and_dropping_many_nodes_returns_the_memory(count):
+    def build(length):
+        x = NominalVariable(0, PLAIN)
+        out = x
+        for _ in range(length):
+            (out,) = FrozenApply(follow, (out,), (PLAIN,)).outputs
+        return out
+
+    build(100)
+    gc.collect()
+    gc.disable()  # going over a million nodes again and again takes most of the time
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        kept = build(count)
+        full = tracemalloc.get_traced_memory()[0] - before
+        assert len(frozen_nodes._nodes) >= count
+        del kept
+        gc.collect()
+        left = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert full > 300 * count
+    assert left < full / 100
+
+
+def test_a_chain_frozen_in_pieces_is_the_chain_frozen_at_once():
+    x = PLAIN("x")
+    whole = FrozenFunctionGraph.from_io([x], [chain(x, 10)])
+    half = FrozenFunctionGraph.from_io([x], [chain(x, 5)])
+    again = half.bind(half.bind([x]))
+    assert FrozenFunctionGraph.from_io([x], again) is whole
