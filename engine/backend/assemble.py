@@ -55,7 +55,13 @@ def assemble(
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
     last = max(
-        [0, *(step.stage for step in table.steps), *table.arithmetic, *(b.stage for b in table.buffers)]
+        [
+            0,
+            *(step.stage for step in table.steps),
+            *table.arithmetic,
+            *table.addresses,
+            *(b.stage for b in table.buffers),
+        ]
     )
     for stage in range(last + 1):
         _lay_out_stage(layout, stage, scratch)
@@ -91,7 +97,7 @@ def _bind(layout: _Layout, register: int, item: int, dtype: str, rank: int) -> N
 
 
 def _lay_out_stage(layout: _Layout, stage: int, scratch: Mapping[int, list[list[Buffer]]]) -> None:
-    """Arithmetic on lengths, a yield for memory if any is needed, then the kernels of `stage`."""
+    """Arithmetic on lengths, a yield for memory if any is needed, addresses of views, then the kernels of `stage`."""
     places = _lay_out_arithmetic(layout, stage, scratch.get(stage, []))
     arrays = [b for b in layout.table.buffers if b.stage == stage and b.result is not None]
     if places or arrays:
@@ -99,6 +105,8 @@ def _lay_out_stage(layout: _Layout, stage: int, scratch: Mapping[int, list[list[
     for buffers, (base, offset) in places:
         for buffer in buffers:
             layout.assembler.emit("ADD", buffer.pointer, base, offset)
+    for view in layout.table.addresses.get(stage, []):
+        layout.assembler.emit("ADD", *view)
     for step in layout.table.steps:
         if step.stage == stage:
             _lay_out_step(layout, step)

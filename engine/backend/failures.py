@@ -70,6 +70,17 @@ def _rows(name: str, site: Site, registers: Registers) -> Exception:
     )
 
 
+def _index(name: str, site: Site, registers: Registers) -> Exception:
+    axis, index, size = map(int, site.about)
+    return IndexError(
+        f"Calling {name}: {site.op}: index {registers[index]} is out of bounds for axis {axis} with size {registers[size]}"
+    )
+
+
+def _step(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
+
+
 def _kernel(name: str, site: Site, registers: Registers) -> Exception:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
     if status == loops.INDEX_OUT_OF_RANGE:
@@ -94,5 +105,7 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "negative": _negative,
     "dot": _dot,
     "rows": _rows,
+    "index": _index,
+    "step": _step,
     "kernel": _kernel,
 }

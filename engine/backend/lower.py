@@ -26,11 +26,13 @@ ValueInputs = Callable[[Apply], Sequence[Variable]]
 
 @dataclass(frozen=True, slots=True)
 class OpRule:
-    """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read.
-    Into loops that `reduce`, an elementwise computation that nothing else reads is pulled."""
+    """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read,
+    `lengths` those that the lengths of its outputs depend on. Into loops that `reduce`, an elementwise computation
+    that nothing else reads is pulled."""
 
     lower: Rule
     reads: ValueInputs = lambda node: node.inputs
+    lengths: ValueInputs = lambda node: ()
     reduces: bool = False
 
 
@@ -43,6 +45,8 @@ class Lowering:
     outputs: Sequence[Variable]
     bindable: Sequence[Constant]
     """The data of the graph that was described in the key: bound when the program is loaded."""
+    embedded: Sequence[Constant] = ()
+    """Large constants that were described by their numbers: a part of the program."""
     table: Table = field(default_factory=Table)
 
     def __post_init__(self) -> None:
@@ -134,10 +138,11 @@ class Lowering:
         if value.strides is None and dtype in (None, value.dtype):
             return value
         result = self.table.buffer(dtype or value.dtype, value.dims, value.stage)
-        self._copy(value, result)
+        self.copy(value, result)
         return result
 
-    def _copy(self, value: Value, result: Value) -> None:
+    def copy(self, value: Value, result: Value) -> None:
+        """Write the elements of `value`, cast if need be, to `result`, which is C-contiguous."""
         operand = Operand(value.dtype, (False,) * len(value.dims), value.strides is not None)
         kernel = copy(operand.dtype, operand.broadcast, operand.strided)
         if value.dtype != result.dtype:
@@ -163,7 +168,7 @@ class Lowering:
 
     def _bind(self, constant: Constant) -> Value:
         register = self.table.new()
-        if is_data(constant):
+        if is_data(constant) and not _is_among(constant, self.embedded):
             self.data.append((register, constant, self._data_number(constant)))
         else:
             self.constants.append((register, constant))
@@ -172,7 +177,7 @@ class Lowering:
 
     def _data_number(self, constant: Constant) -> int:
         for number, known in enumerate(self.bindable):
-            if known.type == constant.type and known.type.same_data(known.data, constant.data):
+            if _is_among(constant, (known,)):
                 return number
         raise InconsistencyError(
             f"Lowering a graph: the data {constant.type} is not among those it was described with; a rewrite made "
@@ -186,7 +191,7 @@ class Lowering:
         if buffer is None or buffer.result is None or buffer in claimed or not self._is_all_of(buffer, value):
             stage = max(value.stage, self.table.stage(value.dims))
             result = self.table.buffer(value.dtype, value.dims, stage, result=True)
-            self._copy(value, result)
+            self.copy(value, result)
             value, buffer = result, cast(Buffer, result.buffer)
         claimed.add(buffer)
         return value
@@ -196,6 +201,11 @@ class Lowering:
         if value.strides is not None or value.pointer != buffer.pointer:
             return False
         return list(map(self.table.canonical, value.dims)) == list(map(self.table.canonical, buffer.dims))
+
+
+def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:
+    """Whether one of `known` is the same constant, bit for bit."""
+    return any(v.type == constant.type and v.type.same_data(v.data, constant.data) for v in known)
 
 
 def dtype(variable: Variable) -> str:
@@ -237,11 +247,13 @@ def nest_stride(value: Value, dim: int, rank: int) -> int:
 def _count_uses(
     nodes: Sequence[Apply], outputs: Collection[Variable], rule: Callable[[Apply], OpRule]
 ) -> dict[Variable, int]:
-    """How often the value of each variable is read, by kernels that something needs and by the caller."""
+    """How often the value of each variable is read, by kernels that something needs, for lengths and by the caller."""
     uses: dict[Variable, int] = {}
     for variable in outputs:
         uses[variable] = uses.get(variable, 0) + 1
     for node in reversed(nodes):
+        for variable in rule(node).lengths(node):
+            uses[variable] = uses.get(variable, 0) + 1
         if not any(uses.get(output) for output in node.outputs):
             continue
         for variable in rule(node).reads(node):

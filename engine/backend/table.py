@@ -2,18 +2,31 @@
 
 A register holds an int64: a length, a stride, an address. Every register has a *stage*: 0 if it follows from the
 inputs alone, s + 1 if it was read from memory that the kernels of stage s write. A stage is laid out as: arithmetic on
-lengths, one yield for the memory that it needs, then its kernels. Most functions have one stage.
+lengths, one yield for the memory that it needs, the addresses of views, then its kernels. Most functions have one stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.backend.loops import Kernel
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.registers import FIRST_FREE
+
+_FOLDED: dict[str, Callable[..., int]] = {
+    "ADD": lambda a, b: a + b,
+    "SUB": lambda a, b: a - b,
+    "MUL": lambda a, b: a * b,
+    "MAX": max,
+    "MIN": min,
+    "NEG": lambda a: -a,
+    "FLOORDIV": lambda a, b: a // b if b else 0,
+    "MOD": lambda a, b: a % b if b else 0,
+}
+_NEUTRAL = {"ADD": 0, "SUB": 0, "MUL": 1, "FLOORDIV": 1}
+_LARGEST = 2**63
 
 
 @dataclass(eq=False, slots=True)
@@ -81,6 +94,8 @@ class Table:
 
     initial: dict[int, int] = field(default_factory=dict)
     arithmetic: dict[int, list[Instruction]] = field(default_factory=dict)
+    addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """Of views, by stage: (register, register of the address they are reckoned from, register of the distance)."""
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     count: int = FIRST_FREE
@@ -132,8 +147,11 @@ class Table:
         return keep
 
     def compute(self, op: str, *operands: int) -> int:
-        """The register that holds `op` of `operands`; arithmetic done before is not done again."""
+        """The register that holds `op` of `operands`; what is known is worked out now, what was done before not again."""
         operands = tuple(self.canonical(register) for register in operands)
+        folded = self._folded(op, operands)
+        if folded is not None:
+            return folded
         if op in ("ADD", "MUL", "MAX", "MIN"):
             operands = tuple(sorted(operands))
         found = self._known.get((op, operands))
@@ -142,6 +160,18 @@ class Table:
             found = self._known[(op, operands)] = self.new(stage)
             self.emit(op, (found, *operands), stage)
         return found
+
+    def _folded(self, op: str, operands: tuple[int, ...]) -> int | None:
+        """The register of a result that follows from the constants among `operands`, if any does."""
+        numbers = [self.initial.get(register) for register in operands]
+        if None not in numbers:
+            found = _FOLDED[op](*numbers) if op in _FOLDED else None
+            return self.constant(found) if found is not None and abs(found) < _LARGEST else None
+        if op == "MUL" and 0 in numbers:
+            return self.constant(0)
+        if op in _NEUTRAL and numbers[1] == _NEUTRAL[op]:
+            return operands[0]
+        return operands[1] if op in ("ADD", "MUL") and numbers[0] == _NEUTRAL[op] else None
 
     def product(self, registers: Sequence[int]) -> int:
         """The register that holds the product of `registers`, 1 of none."""
@@ -174,6 +204,17 @@ class Table:
             self.results += 1
         self.buffers.append(buffer)
         return Value(pointer, dtype, dims, stage, None, buffer)
+
+    def view(self, value: Value, offset: int, dims: Sequence[int], strides: tuple[int, ...] | None) -> Value:
+        """The array of lengths `dims` and `strides` whose first element lies `offset` elements behind that of `value`:
+        all three in registers; strides None if it is C-contiguous."""
+        distance = self.compute("MUL", offset, self.constant(ITEM_SIZES[value.dtype]))
+        stage = max(value.stage, self.stage((distance, *dims, *(strides or ()))))
+        pointer = value.pointer
+        if self.number(distance) != 0:
+            pointer = self.new(stage)
+            self.addresses.setdefault(stage, []).append((pointer, value.pointer, distance))
+        return Value(pointer, value.dtype, tuple(dims), stage, strides, value.buffer)
 
     def load(self, value: Value, at_once: bool) -> int:
         """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""

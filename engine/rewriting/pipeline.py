@@ -23,6 +23,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_dimshuffle,
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
+    axes.local_useless_subtensor,
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,

@@ -1,6 +1,6 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
-from engine.tensor import subtensor
+from engine.tensor import indexing, subtensor
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
     col,
@@ -85,6 +85,7 @@ from engine.tensor.math import (
 from engine.tensor.products import Dot, dot, matmul
 from engine.tensor.reduction import Max, Min, Sum, max, mean, min, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
+from engine.tensor.slicing import IncSubtensor, Subtensor
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
@@ -95,10 +96,12 @@ __all__ = [
     "DimShuffle",
     "Dot",
     "Elemwise",
+    "IncSubtensor",
     "Max",
     "Min",
     "Reshape",
     "Shape_i",
+    "Subtensor",
     "Sum",
     "TensorConstant",
     "TensorType",
@@ -137,6 +140,7 @@ __all__ = [
     "icol",
     "identity",
     "imatrix",
+    "indexing",
     "invert",
     "irow",
     "is_data",

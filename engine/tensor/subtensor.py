@@ -13,8 +13,7 @@ from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, cast
-from engine.tensor.shape import flatten, reshape, shape_i
-from engine.tensor.type import TensorType, tensor_type
+from engine.tensor.type import tensor_type
 
 
 class AdvancedSubtensor1(Op):
@@ -118,28 +117,3 @@ def check_index(index: np.ndarray, length: int) -> None:
         raise IndexError(
             f"Indexing axis 0 of size {length}: index {int(index[position])} at position {position} is out of bounds"
         )
-
-
-def get_item(x: Any, index: Any) -> Any:
-    """`x[index]` along the first axis, for integers: a number, a list, an array or a tensor of any rank.
-
-    Refuses (TypeError) everything else.
-    """
-    if isinstance(index, slice | tuple | str | float) or index is None or index is Ellipsis:
-        raise _unsupported(x, index)
-    index = as_tensor_variable(index, dtype="int64" if isinstance(index, list) and not index else None)
-    if index.type.dtype not in INTEGERS:
-        raise _unsupported(x, index)
-    if index.type.ndim == 1:
-        return advanced_subtensor1.make_node(x, index).outputs[0]
-    rows = advanced_subtensor1.make_node(x, flatten(index)).outputs[0]
-    lengths = [shape_i(index, axis) for axis in range(index.type.ndim)]
-    return reshape(rows, lengths + [shape_i(x, axis) for axis in range(1, x.type.ndim)])
-
-
-def _unsupported(x: Any, index: Any) -> TypeError:
-    found = index.type if isinstance(getattr(index, "type", None), TensorType) else repr(index)
-    return TypeError(
-        f"Indexing {x} by {found}: only integers (a number, a list, an array or an integer tensor) along the first "
-        "axis are supported"
-    )

@@ -142,7 +142,7 @@ class TensorVariable(Variable):
         raise TypeError(f"Iterating over {self}: its length is known when the graph runs; index it instead")
 
     def __getitem__(self, index: Any) -> Any:
-        return pt.subtensor.get_item(self, index)
+        return pt.indexing.get_item(self, index)
 
     def eq(self, other: Any) -> Any:
         """Element by element, whether the two are equal."""

@@ -178,7 +178,7 @@ class Fused:
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
-                nodes.append(Load(self.name(("input", position), copy), self._place(position, innermost)))
+                nodes.append(Load(self.name(("input", position), copy), self.place(position, innermost)))
         for position, at in enumerate(self._value_depths):
             if at == depth:
                 nodes.extend(self._statement(position, copy))
@@ -195,7 +195,8 @@ class Fused:
         negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
         return [negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute]
 
-    def _place(self, position: int, innermost: str) -> Place:
+    def place(self, position: int, innermost: str = "") -> Place:
+        """Return where the element of an input is; `innermost` replaces the name of the innermost index."""
         operand = self.operands[position]
         moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
         if operand.strided:

@@ -5,7 +5,8 @@ from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
+from engine.backend.rules.slicing import RULES as SLICING
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
 
-RULES: dict[type[Op], OpRule] = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SUBTENSOR}
+RULES: dict[type[Op], OpRule] = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SLICING, **SUBTENSOR}

@@ -90,5 +90,5 @@ def _is_minus_one(variable: Any) -> bool:
 RULES: dict[type[Op], OpRule] = {
     Shape_i: OpRule(_lower_shape_i, lambda node: ()),
     DimShuffle: OpRule(_lower_dimshuffle),
-    Reshape: OpRule(_lower_reshape),
+    Reshape: OpRule(_lower_reshape, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
 }

@@ -47,11 +47,11 @@ def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
         )
     if not lowering.is_needed(output):
         return
-    is_zeros = _is_zeros(base)
+    onto_zeros = is_zeros(base)
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
-    if not is_zeros:
+    if not onto_zeros:
         reads.append(lowering.contiguous(lowering.value_of(base)))
-    kernel = scatter_add(dtype(base), dtype(index), not rest, is_zeros)
+    kernel = scatter_add(dtype(base), dtype(index), not rest, onto_zeros)
     result = lowering.allocate(output, reads, lowering.dims[output], (count,))
     _call(lowering, kernel, reads, result, (count, rows, rest), node)
 
@@ -70,7 +70,7 @@ def _call(
     lowering.table.call(kernel, registers, reads, [result], str(node.op))
 
 
-def _is_zeros(variable: Variable) -> bool:
+def is_zeros(variable: Variable) -> bool:
     """Whether every element is known to be 0 (and not -0.0), so that nothing has to be copied."""
     if isinstance(variable, Constant):
         return not is_data(variable) and not any(variable.data.tobytes())
@@ -81,13 +81,13 @@ def _is_zeros(variable: Variable) -> bool:
     computed = body.outputs[variable.index or 0]
     if computed[0] == "input":
         operand = node.inputs[computed[1]]
-        return isinstance(operand, Constant) and operand.data.size == 1 and _is_zeros(operand)
+        return isinstance(operand, Constant) and operand.data.size == 1 and is_zeros(operand)
     return computed[0] == "constant" and not any(computed[2])
 
 
 def _read(node: Apply) -> list[Variable]:
     base, values, index = node.inputs
-    return [values, index] if _is_zeros(base) else [base, values, index]
+    return [values, index] if is_zeros(base) else [base, values, index]
 
 
 RULES: dict[type[Op], OpRule] = {

@@ -7,7 +7,7 @@ from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.rewriting.pattern import scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor import DimShuffle, Reshape, Shape_i, dimshuffle
+from engine.tensor import DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
 
 
 @node_rewriter([DimShuffle])
@@ -50,3 +50,11 @@ def local_reshape_of_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variabl
         return None
     result = node.op.make_node(inner.inputs[0], *node.inputs[1:]).outputs[0]
     return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Subtensor])
+def local_useless_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x[...] -> x."""
+    op = node.op
+    assert isinstance(op, Subtensor)
+    return None if op.entries else [node.inputs[0]]

@@ -13,11 +13,14 @@ from engine.tensor import (
     DimShuffle,
     Dot,
     Elemwise,
+    IncSubtensor,
     Reshape,
     Shape_i,
+    Subtensor,
     shape_i,
 )
 from engine.tensor.reduction import Reduction
+from engine.tensor.slicing import FULL, INTEGER
 
 Axis = tuple[Variable, int]
 """A tensor and the number of one of its axes."""
@@ -59,8 +62,17 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
     if isinstance(op, AdvancedSubtensor1):
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
-    if isinstance(op, AdvancedIncSubtensor1):
+    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor):
         return inputs[0], axis
+    if isinstance(op, Subtensor):
+        return _source_of_part(op, inputs[0], axis)
     if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
         return inputs[1 + axis]
     return None
+
+
+def _source_of_part(op: Subtensor, x: Variable, axis: int) -> Axis | None:
+    """The axis of `x` that is `axis` of the part, if all of it is in the part."""
+    entries = op.entries + (FULL,) * (tensor_type_of(x).ndim - len(op.entries))
+    source = [a for a, entry in enumerate(entries) if entry != INTEGER][axis]
+    return (x, source) if entries[source] == FULL else None

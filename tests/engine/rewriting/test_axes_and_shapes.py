@@ -93,3 +93,17 @@ def test_a_length_of_a_deep_chain_is_found_at_once(rewritten):
     graph = rewritten(x, pt.shape_i(y, 0))
     assert graph.applied == {"local_shape_i": 1}
     assert graph.ops == ["Shape_i{i=0}"]
+
+
+def test_all_of_a_tensor_is_the_tensor(rewritten):
+    x = pt.dmatrix("x")
+    assert rewritten(x, x[...]).check_values(X).ops == []
+
+
+@pytest.mark.parametrize(
+    "build",
+    [lambda x: pt.exp(x)[1:], lambda x: pt.exp(x)[0, None], lambda x: pt.IncSubtensor(["i"])(x.T, 1, 0).T],
+)
+def test_the_length_of_an_axis_that_is_not_indexed_is_that_of_what_is_indexed(rewritten, build):
+    x = pt.dmatrix("x")
+    assert rewritten(x, pt.shape_i(build(x), 1)).check_values(X).ops == ["Shape_i{i=1}"]

@@ -37,21 +37,10 @@ def test_numbers_and_lists_index_too():
 
 @pytest.mark.parametrize(
     "index",
-    [
-        slice(None),
-        (0, 1),
-        None,
-        Ellipsis,
-        1.5,
-        [True, False],
-        np.array([0.5]),
-        np.array([True]),
-        "a",
-        pt.dvector("v"),
-    ],
+    [1.5, True, [True, False], np.array([0.5]), np.array([True]), "a", pt.dvector("v"), (0, [1.5])],
 )
 def test_other_indices_are_refused_and_what_is_supported_is_named(index):
-    with pytest.raises(TypeError, match=r"only integers .* along the first axis are supported"):
+    with pytest.raises(TypeError, match=r"only integers .*, slices, None and Ellipsis are supported"):
         pt.dmatrix("x")[index]
 
 
@@ -63,7 +52,7 @@ def test_an_index_out_of_range_is_named(index):
 
 
 def test_a_scalar_has_no_elements_by_index():
-    with pytest.raises(TypeError, match="it has no axis"):
+    with pytest.raises(IndexError, match="too many indices, 1 for 0 dimensions"):
         pt.dscalar("x")[[0]]
 
 

@@ -1,0 +1,223 @@
+"""Basic indexing: numbers and slices, a view of what is indexed, and the tensor with that part set or added to.
+
+Each of the first axes has an *entry*: "i" for a number, which drops the axis, or a slice with a letter for each part
+that is given, as in ":", "a:", ":b", "a:b:c". The numbers are further inputs, int64 of 0 dimensions, in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+import engine.tensor as pt
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Constant
+from engine.scalar.conversion import second
+from engine.scalar.promotion import FLOATS, common_dtype, weak_dtype
+from engine.tensor.conversion import as_tensor_variable, number, pad
+from engine.tensor.elemwise import apply_elemwise, cast, unbroadcast_axes
+from engine.tensor.type import TensorType, tensor_type
+
+INTEGER = "i"
+FULL = ":"
+Part = TypeVar("Part")
+Entry = str
+
+
+def slice_entry(start: object, stop: object, step: object) -> Entry:
+    """The entry of a slice of which the parts that are not None are given."""
+    return f"{'' if start is None else 'a'}:{'' if stop is None else 'b'}{'' if step is None else ':c'}"
+
+
+def parts_of(
+    entries: Iterable[Entry], numbers: Iterable[Part]
+) -> Iterator[tuple[Part | None, Part | None, Part | None, Part | None]]:
+    """For each entry (index, start, stop, step): what is not given is None."""
+    rest = iter(numbers)
+    for entry in entries:
+        index, start, stop, step = [next(rest) if letter in entry else None for letter in "iabc"]
+        yield index, start, stop, step
+
+
+class _BasicIndexing(Op):
+    """Base class of what has `entries`. Full slices at the end are left out."""
+
+    entries: tuple[Entry, ...]
+
+    def _set_entries(self, entries: Sequence[Entry]) -> None:
+        kept = list(entries)
+        while kept and kept[-1] == FULL:
+            kept.pop()
+        self.entries = tuple(kept)
+
+    def _numbers(self, x: Any, numbers: Sequence[Any]) -> list[Any]:
+        due = sum(letter in entry for entry in self.entries for letter in "iabc")
+        if len(numbers) != due:
+            raise ValueError(f"Applying {self} to {x}: {due} numbers are needed, {len(numbers)} were given")
+        if x.type.ndim < len(self.entries):
+            raise IndexError(
+                f"Indexing {x} of type {x.type}: too many indices, {len(self.entries)} for {x.type.ndim} dimensions"
+            )
+        return [cast(as_tensor_variable(n), "int64") for n in numbers]
+
+    def _selected(self, x: TensorType, numbers: Sequence[Any]) -> TensorType:
+        """The type of the part of an `x` that is indexed."""
+        shape = []
+        for length, entry, parts in zip(x.shape, self.entries, parts_of(self.entries, numbers), strict=False):
+            if entry != INTEGER:
+                shape.append(length if entry == FULL else _static_length(length, parts[1:]))
+        return tensor_type(x.dtype, (*shape, *x.shape[len(self.entries) :]))
+
+    def _index(self, x: np.ndarray, numbers: Sequence[Any]) -> tuple[Any, ...]:
+        """numpy's index for `x`; refuses (IndexError) a number out of range."""
+        result: list[Any] = []
+        for axis, (index, *parts) in enumerate(parts_of(self.entries, [int(n) for n in numbers])):
+            if index is None:
+                result.append(slice(*parts))
+                continue
+            if not -x.shape[axis] <= index < x.shape[axis]:
+                raise IndexError(
+                    f"Indexing axis {axis} of size {x.shape[axis]}: index {index} is out of bounds"
+                )
+            result.append(index)
+        return (*result, Ellipsis)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{{', '.join(self.entries) or '...'}}}"
+
+    __repr__ = __str__
+
+
+def _static_length(length: int | None, parts: Sequence[Any]) -> int | None:
+    known = [None if part is None else _known(part) for part in parts]
+    if known[2] == 0 and parts[2] is not None:
+        raise ValueError("Indexing by a slice: its step cannot be zero")
+    if length is None or any(p is not None and k is None for p, k in zip(parts, known, strict=True)):
+        return None
+    return len(range(*slice(*known).indices(length)))
+
+
+def _known(variable: Any) -> int | None:
+    return int(variable.data) if isinstance(variable, Constant) else None
+
+
+class Subtensor(_BasicIndexing):
+    """The part of a tensor that `entries` and the numbers choose: a view.
+
+    Refuses (IndexError) a number out of range, (ValueError) a step of 0.
+    """
+
+    __props__ = ("entries",)
+    view_map: ClassVar[dict[int, list[int]]] = {0: [0]}
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._set_entries(entries)
+
+    def make_node(self, x: Any, *numbers: Any) -> Apply:
+        x = as_tensor_variable(x)
+        inputs = self._numbers(x, numbers)
+        return Apply(self, [x, *inputs], [self._selected(x.type, inputs).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, *numbers = inputs
+        output_storage[0][0] = x[self._index(x, numbers)]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        x, *numbers = inputs
+        nothing = [None] * len(numbers)
+        if cotangents[0] is None or x.type.dtype not in FLOATS:
+            return [None, *nothing]
+        zeros = apply_elemwise(second, x, number(0, x.type.dtype))
+        return [inc_part(self.entries, zeros, cotangents[0], numbers), *nothing]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The numbers only choose."""
+        return [[True], *([False] for _ in node.inputs[1:])]
+
+
+class IncSubtensor(_BasicIndexing):
+    """A tensor with `y` added to the part that `entries` and the numbers choose, or that part set to `y`.
+
+    An axis of `y` of length 1, known when the graph is built, broadcasts. Refuses (ValueError) a `y` that does not
+    fit, and what Subtensor refuses.
+    """
+
+    __props__ = ("entries", "set_instead_of_inc")
+
+    def __init__(self, entries: Sequence[Entry], set_instead_of_inc: bool = False) -> None:
+        self._set_entries(entries)
+        self.set_instead_of_inc = bool(set_instead_of_inc)
+
+    def make_node(self, x: Any, y: Any, *numbers: Any) -> Apply:
+        x = as_tensor_variable(x)
+        inputs = self._numbers(x, numbers)
+        selected = self._selected(x.type, inputs)
+        y = as_part(y, x.type)
+        if y.type.ndim > selected.ndim:
+            raise ValueError(
+                f"Indexing {x.type}: {y.type} has more dimensions than what is indexed, {selected}"
+            )
+        y = pad(y, selected.ndim)
+        for found, due in zip(y.type.shape, selected.shape, strict=True):
+            if found not in (1, None, due) and due is not None:
+                raise ValueError(f"Indexing {x.type}: {y.type} does not fit what is indexed, {selected}")
+        return Apply(self, [x, y, *inputs], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        x, y, *numbers = inputs
+        result = np.array(x, order="C")
+        part = result[self._index(x, numbers)]
+        static = node.inputs[1].type.shape
+        if any(known != 1 and a != b for known, a, b in zip(static, y.shape, part.shape, strict=True)):
+            raise ValueError(
+                f"Indexing an array of shape {x.shape}: what is indexed has shape {part.shape}, {y.shape} was given"
+            )
+        with np.errstate(all="ignore"):
+            part[...] = y if self.set_instead_of_inc else np.add(part, y)
+        output_storage[0][0] = result
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        x, y, *numbers = inputs
+        gradient = cotangents[0]
+        nothing = [None] * len(numbers)
+        if gradient is None or x.type.dtype not in FLOATS:
+            return [None, None, *nothing]
+        of_x = gradient
+        if self.set_instead_of_inc:
+            of_x = set_part(self.entries, gradient, 0, numbers)
+        of_y = Subtensor(self.entries).make_node(gradient, *numbers).outputs[0]
+        axes = unbroadcast_axes(y.type, of_y.type)
+        return [of_x, pt.sum(of_y, axes, keepdims=True) if axes else of_y, *nothing]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The numbers only choose."""
+        return [[True], [True], *([False] for _ in node.inputs[2:])]
+
+    def __str__(self) -> str:
+        name = "SetSubtensor" if self.set_instead_of_inc else "IncSubtensor"
+        return f"{name}{{{', '.join(self.entries) or '...'}}}"
+
+    __repr__ = __str__
+
+
+def as_part(y: Any, x: TensorType) -> Any:
+    """`y` in the dtype of `x`, of which a part is to become it; refuses (TypeError) a wider dtype."""
+    if type(y) in (bool, int, float):
+        y = number(y, weak_dtype(y, (x.dtype,)))
+    y = as_tensor_variable(y)
+    if common_dtype(x.dtype, y.type.dtype) != x.dtype:
+        raise TypeError(f"Changing elements of {x} by {y.type}: dtype {x.dtype} is expected; cast it first")
+    return cast(y, x.dtype)
+
+
+def set_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
+    """`x` with the part that `entries` and `numbers` choose set to `y`."""
+    return IncSubtensor(entries, set_instead_of_inc=True).make_node(x, y, *numbers).outputs[0]
+
+
+def inc_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
+    """`x` with `y` added to the part that `entries` and `numbers` choose."""
+    return IncSubtensor(entries).make_node(x, y, *numbers).outputs[0]
