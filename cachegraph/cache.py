@@ -23,6 +23,8 @@ __all__ = ["Artifact", "Cache", "Found", "Hit", "Miss", "default_cache"]
 if TYPE_CHECKING:
     from logging import Logger
 
+    from cachegraph.explanation import Explanation
+
 T = TypeVar("T")
 
 
@@ -106,6 +108,16 @@ class Cache:
             found.update(self._build_and_keep(missing, build, load))
         return found
 
+    def explain(self, key: CacheKey) -> Explanation:
+        """Return why `key` is not found now, by the nearest stored key; takes milliseconds, so nothing calls it unasked.
+
+        Of a key that is found it says how it differs from its nearest. Raises sqlite3.Error and OSError.
+        """
+        from cachegraph.explanation import explain
+
+        found = self._find(key)
+        return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
+
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did without the cache, and why."""
         PROCESS.bypass(reason)
@@ -188,7 +200,7 @@ class Cache:
     def _note_miss(self, key: CacheKey, miss: Miss, seconds_spent: float) -> None:
         PROCESS.miss(key.level, miss.reason, seconds_spent)
         self._begin_counting()
-        self._activity.miss(key.level, miss.reason, seconds_spent)
+        self._activity.miss(key, miss, seconds_spent)
 
     def _note_store_failure(self, key: CacheKey, error: Exception) -> None:
         reason = store_failure_reason(error)

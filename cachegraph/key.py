@@ -17,6 +17,9 @@ from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest, pack_uin
 
 LEVELS = ("function", "op", "kernel", "numba")
 
+SUBJECTS = ("graph", "kernel")
+"""The parts that say what is computed; the others say how, by what, and for which machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:

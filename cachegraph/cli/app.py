@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cachegraph.cli import clear, dir, list, prune, show, stats
+from cachegraph.cli import clear, dir, list, prune, show, stats, why_miss
 
 app = typer.Typer(
     name="cachegraph",
@@ -18,5 +18,6 @@ app.command("dir")(dir.dir_command)
 app.command("stats")(stats.stats_command)
 app.command("list")(list.list_command)
 app.command("show")(show.show_command)
+app.command("why-miss")(why_miss.why_miss_command)
 app.command("prune")(prune.prune_command)
 app.command("clear")(clear.clear_command)

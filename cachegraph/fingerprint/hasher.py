@@ -155,21 +155,21 @@ class Reader:
 
     def byte(self) -> int:
         """Return the next byte as a number."""
-        return self._take(1)[0]
+        return self.take(1)[0]
 
     def uint(self) -> int:
         """Return the next uint; refuses a longer form than the shortest."""
         first = self.byte()
         if first < 0xF8:
             return first
-        n = int.from_bytes(self._take(first - 0xF7), "little")
+        n = int.from_bytes(self.take(first - 0xF7), "little")
         if pack_uint(n)[0] != first:
             raise self.error("the shortest form of a number", f"{n} in {first - 0xF7} bytes")
         return n
 
     def bytes(self) -> builtins.bytes:
         """Return the next length-prefixed bytes."""
-        return self._take(self.uint())
+        return self.take(self.uint())
 
     def text(self) -> str:
         """Return the next text."""
@@ -188,7 +188,8 @@ class Reader:
         """Return the error that says `expected` was due here and `found` came."""
         return InvalidEncoding(self._doing, self._offset, expected, found)
 
-    def _take(self, size: int) -> builtins.bytes:
+    def take(self, size: int) -> builtins.bytes:
+        """Return the next `size` bytes."""
         taken = self._encoding[self._offset : self._offset + size]
         if len(taken) != size:
             raise self.error(f"{size} more bytes", f"{len(taken)}")

@@ -7,6 +7,11 @@ import threading
 import time
 from typing import NamedTuple
 
+from cachegraph.key import CacheKey
+from cachegraph.store.entry import Miss
+
+MISSES_KEPT = 200
+
 Happening = tuple[str, str, str]  # level, outcome (hit, miss, bypass), reason
 
 
@@ -31,11 +36,20 @@ class Total:
         self.seconds = 0.0
 
 
+class Missed(NamedTuple):
+    """A key that there was no entry of: when (seconds since 1970), and why."""
+
+    key: CacheKey
+    when: float
+    miss: Miss
+
+
 class Batch(NamedTuple):
-    """Counts to add to the index: by key digest, and by what happened."""
+    """What to add to the index: counts by key digest and by what happened, and the misses by key digest."""
 
     uses: dict[bytes, Use]
     totals: dict[Happening, Total]
+    misses: dict[bytes, Missed]
 
 
 class Activity:
@@ -55,10 +69,12 @@ class Activity:
             use.load_seconds = use.load_seconds if load_seconds is None else load_seconds
             self._add((level, "hit", ""), seconds_saved)
 
-    def miss(self, level: str, reason: str, seconds_spent: float) -> None:
-        """Count a miss and what building took."""
+    def miss(self, key: CacheKey, miss: Miss, seconds_spent: float) -> None:
+        """Count a miss and what building took; the first MISSES_KEPT of a process are kept with their reasons."""
         with self._locked():
-            self._add((level, "miss", reason), seconds_spent)
+            self._add((key.level, "miss", miss.reason), seconds_spent)
+            if len(self._batch.misses) < MISSES_KEPT:
+                self._batch.misses[key.digest] = Missed(key, time.time(), miss)
 
     def bypass(self, level: str, reason: str) -> None:
         """Count what did without the cache."""
@@ -69,7 +85,7 @@ class Activity:
         """Return what was counted since the last call, and begin anew."""
         with self._locked():
             batch = self._batch
-            self._batch = Batch({}, {})
+            self._batch = Batch({}, {}, {})
             return batch
 
     def _add(self, happening: Happening, seconds: float) -> None:
@@ -85,4 +101,4 @@ class Activity:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._batch = Batch({}, {})
+        self._batch = Batch({}, {}, {})

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Select
 
-from cachegraph.key import LEVELS
+from cachegraph.key import LEVELS, CacheKey
 from cachegraph.store import schema
 from cachegraph.store.database import Database
 from cachegraph.store.failures import IndexDamaged
 
 PAYLOAD = ""
+EVICTED_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,18 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptMiss:
+    """A miss that the index remembers: when (seconds since 1970), and the compressed encoding of a key not stored."""
+
+    digest: bytes
+    level: str
+    missed: float
+    reason: str
+    detail: str
+    encoding: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class LevelTotals:
     """What the index holds and has seen at one level."""
 
@@ -90,6 +104,7 @@ class Catalogue:
         record: bytes,
         encoding: bytes,
         references: Sequence[Reference],
+        parts: Mapping[str, bytes],
         may_publish: Callable[[], bool],
     ) -> bool:
         """Put an entry with all that belongs to it in one transaction, unless `may_publish`, asked within it, says no.
@@ -107,6 +122,10 @@ class Catalogue:
             if references:
                 rows = [_reference_row(entry_id, reference) for reference in references]
                 connection.execute(schema.INSERT_REFERENCE, rows)
+            connection.execute(schema.DELETE_PARTS, {"entry": entry_id})
+            if parts:
+                digests = [{"entry_id": entry_id, "name": n, "digest": part} for n, part in parts.items()]
+                connection.execute(schema.INSERT_PART, digests)
             if connection.execute(schema.SELECT_RECORD, {"key": entry.digest}).scalar() != record:
                 raise IndexDamaged(f"storing {entry.hex}: the index returned something else than was written")
         return True
@@ -119,12 +138,20 @@ class Catalogue:
         """Return the entries whose key starts with `prefix` (lower-case hexadecimal), in order of key."""
         return [_entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BY_PREFIX, {"prefix": prefix})]
 
-    def delete(self, digests: Iterable[bytes]) -> int:
-        """Remove the entries of these keys in one transaction and return how many there were."""
+    def delete(self, reasons: Mapping[bytes, str]) -> int:
+        """Remove the entries of these keys in one transaction and return how many there were.
+
+        That they were there, and why (key digest -> reason) they went, is remembered for the latest EVICTED_KEPT.
+        """
+        now = time.time()
         with self._database.writing() as connection:
-            return sum(
-                connection.execute(schema.DELETE_ENTRY, {"key": digest}).rowcount for digest in digests
+            for digest, why in reasons.items():
+                connection.execute(schema.UPSERT_EVICTED, {"key": digest, "now": now, "why": why})
+            removed = sum(
+                connection.execute(schema.DELETE_ENTRY, {"key": digest}).rowcount for digest in reasons
             )
+            connection.execute(schema.FORGET_EVICTED, {"kept": EVICTED_KEPT})
+            return removed
 
     def encoding(self, digest: bytes) -> bytes | None:
         """Return the stored encoding of a key, compressed with zlib; None when it is not there."""
@@ -141,6 +168,29 @@ class Catalogue:
         """Return what one entry refers to, in order of name."""
         rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
         return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
+
+    def nearest(self, key: CacheKey, before: float | None, most: int) -> list[tuple[bytes, int]]:
+        """Return (key digest, number of equal parts) of the `most` keys that have the most parts in common with `key`.
+
+        They are of its level, not `key` itself, and were stored up to the time `before` if that is given.
+        """
+        parameters: dict[str, object] = {
+            "level": key.level,
+            "before": time.time() + 1.0 if before is None else before,
+            "key": key.digest,
+            "parts": list(key.part_digests.values()),
+            "most": most,
+        }
+        return [(digest, equal) for digest, equal in self._rows(schema.SELECT_EQUAL_PARTS, parameters)]
+
+    def misses(self, most: int) -> list[KeptMiss]:
+        """Return the latest misses, the last first."""
+        return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]
+
+    def find_misses(self, prefix: str) -> list[KeptMiss]:
+        """Return the kept misses of keys that start with `prefix` (lower-case hexadecimal)."""
+        rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
+        return [KeptMiss(**row._mapping) for row in rows]
 
     def totals(self) -> Totals:
         """Return what has been held and seen, from one view of the index."""

@@ -70,10 +70,18 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
     """Return a connection that writes to an index which is there and set up, else None; raises sqlite3.Error."""
+    from cachegraph.store.migrations import migrate
+
     if not path_exists(path):
         return None
-    connection = _connect(path, "mode=rw", timeout)
-    return _if_set_up(connection, ("PRAGMA synchronous = NORMAL",))
+    connection = _if_set_up(_connect(path, "mode=rw", timeout), ("PRAGMA synchronous = NORMAL",))
+    if connection is not None:
+        try:
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 def path_exists(path: Path) -> bool:

@@ -34,9 +34,10 @@ class Hit:
 class Miss:
     """Why there is no entry to use.
 
-    `reason` is one of never-seen, damaged (it is there, but not what was written), unreadable (it could not be read
-    or loaded), foreign-format (written by another release), collision (same digest, other key), disabled; `detail` is
-    for people.
+    `reason` is one of never-seen, evicted, "key-part-changed: NAMES" (the same computation is there under a key that
+    differs in these parts), foreign-target (it is there for other machines), damaged (it is there, but not what was
+    written), unreadable (it could not be read or loaded), foreign-format (written by another release), collision (same
+    digest, other key), disabled; `detail` is for people.
     """
 
     reason: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -48,6 +48,7 @@ class Plan:
     """What pruning removes, and the bytes the directory holds before and, by estimate, after."""
 
     entries: Sequence[Entry]
+    reasons: Mapping[bytes, str]  # key digest -> why its entry goes
     blobs: Sequence[BlobFile]
     leftovers: Sequence[Leftover]
     bytes_before: int
@@ -70,15 +71,18 @@ def plan(store: LocalStore, now: float, max_size: int | None = None, older_than:
     before = _bytes_held(store, files)
     after = before - sum(file.size for file in blobs) - sum(leftover.size for leftover in leftovers)
     victims = []
+    reasons = {}
     for entry in entries:  # the least recently used first
         too_old = older_than is not None and entry.last_used < now - older_than
         too_much = max_size is not None and after > max_size
         if too_old or too_much:
             victims.append(entry)
+            limit = f"not used for {older_than:.0f} s" if too_old else f"to keep {max_size} bytes"
+            reasons[entry.digest] = f"pruned: {limit}"
             after -= entry.stored_size + _release(references[entry.digest], referred)
     freed = {reference.digest for victim in victims for reference in references[victim.digest]}
     blobs += [file for file in files if file.digest in freed and not referred[file.digest]]
-    return Plan(victims, blobs, leftovers, before, max(after, 0))
+    return Plan(victims, reasons, blobs, leftovers, before, max(after, 0))
 
 
 def carry_out(store: LocalStore, plan: Plan) -> int:
@@ -87,7 +91,7 @@ def carry_out(store: LocalStore, plan: Plan) -> int:
     Raises sqlite3.Error and OSError.
     """
     for batch in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
-        store.delete(entry.digest for entry in batch)
+        store.catalogue.delete({entry.digest: plan.reasons[entry.digest] for entry in batch})
     freed = sum(entry.stored_size for entry in plan.entries)
     for files in _batches(plan.blobs, _BLOBS_PER_TRANSACTION):
         freed += _remove_blobs(store, files)

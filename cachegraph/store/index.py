@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
+import zlib
 from contextlib import closing
 
-from cachegraph.store.activity import Batch
+from cachegraph.store.activity import Batch, Missed
 from cachegraph.store.connections import open_for_update
 from cachegraph.store.database import Database
 
 FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
+MISSES_IN_INDEX = 2000
 
 _SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
@@ -24,6 +27,17 @@ _COUNT_ACTIVITY = """
     ON CONFLICT (day, level, outcome, reason)
     DO UPDATE SET events = events + excluded.events, seconds = seconds + excluded.seconds
 """
+
+
+_KEEP_MISS = """
+    INSERT INTO miss (digest, level, missed, reason, detail, encoding) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (digest) DO UPDATE SET missed = excluded.missed, reason = excluded.reason, detail = excluded.detail,
+    encoding = excluded.encoding
+"""
+_FORGET_MISSES = (
+    "DELETE FROM miss WHERE missed <= (SELECT missed FROM miss ORDER BY missed DESC LIMIT 1 OFFSET ?)"
+)
+_HAS_ENTRY = "SELECT 1 FROM entry WHERE digest = ?"
 
 
 def select_record(database: Database, digest: bytes) -> object:
@@ -50,4 +64,15 @@ def add_counts(database: Database, batch: Batch) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(_COUNT_USE, uses)
         connection.executemany(_COUNT_ACTIVITY, totals)
+        for missed in batch.misses.values():
+            connection.execute(_KEEP_MISS, _miss_row(connection, missed))
+        if batch.misses:
+            connection.execute(_FORGET_MISSES, (MISSES_IN_INDEX,))
     return True
+
+
+def _miss_row(connection: sqlite3.Connection, missed: Missed) -> tuple[object, ...]:
+    key, when, miss = missed
+    stored = connection.execute(_HAS_ENTRY, (key.digest,)).fetchone()
+    encoding = None if stored else zlib.compress(key.encoding, 1)
+    return key.digest, key.level, when, miss.reason, miss.detail, encoding

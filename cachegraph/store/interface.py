@@ -22,5 +22,5 @@ class Store(Protocol):
     def scan(self) -> Iterable[Entry]:
         """Return every entry, the least recently used first."""
 
-    def delete(self, digests: Iterable[bytes]) -> int:
-        """Remove the entries of these keys and return how many there were."""
+    def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
+        """Remove the entries of these keys and return how many there were; `why` is for a later miss to say."""

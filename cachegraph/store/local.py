@@ -18,6 +18,7 @@ from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import miss_reason
 from cachegraph.store.index import add_counts, select_record
 from cachegraph.store.paths import Layout
+from cachegraph.store.reasons import refine
 from cachegraph.store.record import Record, decode
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class LocalStore:
             found = self._look(key)
             if isinstance(found, Miss) and self.database.renew():
                 found = self._look(key)
+            if isinstance(found, Miss) and found.reason == "never-seen":
+                return refine(self.database, key, found)
             return found
         except Exception as error:  # whatever a damaged index makes SQLite raise
             return Miss(miss_reason(error), f"{type(error).__name__}: {error}")
@@ -55,12 +58,12 @@ class LocalStore:
         """Return every entry, the least recently used first; raises sqlite3.Error and OSError."""
         return self.catalogue.scan()
 
-    def delete(self, digests: Iterable[bytes]) -> int:
+    def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove entries and return how many there were; their blobs stay until they are pruned.
 
-        Raises sqlite3.Error and OSError.
+        A later miss says `why`. Raises sqlite3.Error and OSError.
         """
-        return self.catalogue.delete(digests)
+        return self.catalogue.delete(dict.fromkeys(digests, why))
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""

@@ -46,7 +46,7 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
     def all_exist() -> bool:  # asked under the write lock that pruning takes too: what exists now stays
         return all(store.blobs.exists(reference.digest) for reference in references)
 
-    return store.catalogue.publish(entry, record, encoding, references, all_exist)
+    return store.catalogue.publish(entry, record, encoding, references, key.part_digests, all_exist)
 
 
 def _write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:

@@ -82,6 +82,37 @@ activity = Table(
     Column("seconds", REAL, nullable=False),
 )
 
+part = Table(
+    "part",
+    metadata,
+    _entry_id(),
+    Column("name", Text, primary_key=True, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Index("part_by_digest", "digest"),
+)
+
+evicted = Table(
+    "evicted",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    Column("level", Text, nullable=False),
+    Column("evicted", REAL, nullable=False),
+    Column("why", Text, nullable=False),
+    Index("evicted_by_time", "evicted"),
+)
+
+miss = Table(
+    "miss",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    Column("level", Text, nullable=False),
+    Column("missed", REAL, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("encoding", LargeBinary),
+    Index("miss_by_time", "missed"),
+)
+
 _new_entry = insert(entry)
 UPSERT_ENTRY = _new_entry.on_conflict_do_update(
     index_elements=["digest"],
@@ -101,6 +132,39 @@ UPSERT_ENCODING = _new_encoding.on_conflict_do_update(set_={"content": _new_enco
 
 DELETE_REFERENCES = delete(blob_reference).where(blob_reference.c.entry_id == bindparam("entry"))
 INSERT_REFERENCE = insert(blob_reference)
+
+DELETE_PARTS = delete(part).where(part.c.entry_id == bindparam("entry"))
+INSERT_PART = insert(part)
+
+_gone = insert(evicted).from_select(
+    ["digest", "level", "evicted", "why"],
+    select(entry.c.digest, entry.c.level, bindparam("now", type_=REAL), bindparam("why", type_=Text)).where(
+        entry.c.digest == bindparam("key")
+    ),
+)
+UPSERT_EVICTED = _gone.on_conflict_do_update(
+    index_elements=["digest"], set_={"evicted": _gone.excluded.evicted, "why": _gone.excluded.why}
+)
+_oldest_kept = select(evicted.c.evicted).order_by(evicted.c.evicted.desc()).offset(bindparam("kept")).limit(1)
+FORGET_EVICTED = delete(evicted).where(evicted.c.evicted <= _oldest_kept.scalar_subquery())
+
+_of_level = entry.c.level == bindparam("level"), entry.c.created <= bindparam("before")
+SELECT_EQUAL_PARTS = (
+    select(entry.c.digest, func.count().label("equal"))
+    .join(part, part.c.entry_id == entry.c.id)
+    .where(
+        *_of_level, entry.c.digest != bindparam("key"), part.c.digest.in_(bindparam("parts", expanding=True))
+    )
+    .group_by(entry.c.id)
+    .order_by(func.count().desc(), entry.c.created.desc(), entry.c.id.desc())
+    .limit(bindparam("most"))
+)
+SELECT_MISSES = select(miss).order_by(miss.c.missed.desc(), miss.c.digest).limit(bindparam("most"))
+SELECT_MISSES_BY_PREFIX = (
+    select(miss)
+    .where(func.lower(func.hex(miss.c.digest)).startswith(bindparam("prefix")))
+    .order_by(miss.c.digest)
+)
 
 DELETE_ENTRY = delete(entry).where(entry.c.digest == bindparam("key"))
 

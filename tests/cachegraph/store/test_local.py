@@ -83,7 +83,8 @@ def test_a_collision_is_a_miss_and_not_anothers_bytes(store: LocalStore, key: Ke
 def test_delete_removes_what_is_there(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
     assert store.delete([key("a").digest, key("b").digest]) == 1
-    assert reason(store.get(key("a"))) == "never-seen"
+    assert reason(store.get(key("a"))) == "evicted"
+    assert reason(store.get(key("b"))) == "never-seen"
     assert store.catalogue.encoding(key("a").digest) is None
 
 

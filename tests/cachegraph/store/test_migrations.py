@@ -111,7 +111,7 @@ def test_an_older_release_uses_a_newer_index(store: LocalStore, key: Key) -> Non
     store.close()
     newer = connect(store.layout.index)
     newer.execute("ALTER TABLE entry ADD COLUMN host TEXT NOT NULL DEFAULT ''")
-    newer.execute("CREATE TABLE evicted (digest BLOB PRIMARY KEY)")
+    newer.execute("CREATE TABLE lease (digest BLOB PRIMARY KEY)")
     newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     newer.close()
     assert store.get(key("a")) == Hit(b"a", {}, {})

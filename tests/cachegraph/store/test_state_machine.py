@@ -40,6 +40,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp())
         self.stores = [LocalStore(self.directory), LocalStore(self.directory)]
         self.held: dict[CacheKey, Artifact] = {}
+        self.deleted: set[CacheKey] = set()
 
     @rule(which=st.integers(0, 1), key=keys, artifact=artifacts)
     def put(self, which: int, key: CacheKey, artifact: Artifact) -> None:
@@ -51,7 +52,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         found = self.stores[which].get(key)
         if key not in self.held:
             assert isinstance(found, Miss)
-            assert found.reason == "never-seen"
+            assert found.reason == ("evicted" if key in self.deleted else "never-seen")
             return
         expected = self.held[key]
         assert isinstance(found, Hit)
@@ -65,6 +66,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def delete(self, which: int, chosen: set[CacheKey]) -> None:
         there = chosen & set(self.held)
         assert self.stores[which].delete(key.digest for key in chosen) == len(there)
+        self.deleted |= there
         for key in there:
             del self.held[key]
 

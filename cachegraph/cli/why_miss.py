@@ -1,0 +1,70 @@
+"""`cachegraph why-miss [KEY]`: why something was not found, by the nearest key that is stored."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from cachegraph.cli.list import SHOWN_DIGITS
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
+from cachegraph.cli.output import print_json, print_line, print_table
+from cachegraph.cli.units import format_age
+from cachegraph.explanation import Explanation, explain_kept
+from cachegraph.store.catalogue import KeptMiss
+from cachegraph.store.local import LocalStore
+
+_MOST_LISTED = 20
+_COLUMNS = {"key": "left", "level": "left", "missed": "right", "reason": "left", "what differs": "fill"}
+
+
+def why_miss_command(
+    key: Annotated[str | None, typer.Argument(help="The key, or its first digits.")] = None,
+    directory: DirectoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain a miss by the nearest stored key; without KEY, the latest misses, the last first."""
+    prefix = (key or "").lower()
+    if key is not None and (not prefix or set(prefix) - set("0123456789abcdef")):
+        raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
+    store = open_store(directory)
+    with problems_reported(store):
+        if prefix:
+            _explain_one(store, prefix, as_json)
+        else:
+            _explain_latest(store, as_json)
+
+
+def _explain_one(store: LocalStore, prefix: str, as_json: bool) -> None:
+    found = store.catalogue.find_misses(prefix)
+    if len(found) != 1:
+        wanted = "give more digits" if found else "a process writes its misses when it ends"
+        fail(f"{len(found)} keys that missed in {store.layout.directory} start with {prefix}; {wanted}")
+    explanation = explain_kept(store, found[0])
+    if as_json:
+        print_json(_document(found[0], explanation))
+    else:
+        print_line(str(explanation))
+
+
+def _explain_latest(store: LocalStore, as_json: bool) -> None:
+    misses = store.catalogue.misses(_MOST_LISTED)
+    explained = [(kept, explain_kept(store, kept)) for kept in misses]
+    if as_json:
+        print_json([_document(kept, explanation) for kept, explanation in explained])
+    elif explained:
+        print_table(_COLUMNS, (_cells(kept, explanation) for kept, explanation in explained))
+    else:
+        print_line(f"no misses in {store.layout.directory}")
+
+
+def _document(kept: KeptMiss, explanation: Explanation) -> dict[str, Any]:
+    differences = [difference._asdict() for difference in explanation.differences]
+    return {**explanation._asdict(), "missed": kept.missed, "differences": differences}
+
+
+def _cells(kept: KeptMiss, explanation: Explanation) -> tuple[str, ...]:
+    what = "; ".join(f"{part}: {what}" for part, what in explanation.differences)
+    age = format_age(time.time() - kept.missed)
+    return kept.digest.hex()[:SHOWN_DIGITS], kept.level, age, kept.reason, what

@@ -1,0 +1,167 @@
+"""Explanations: why a key missed, told by the stored key nearest to it and the first thing in which the two differ.
+
+Computed when somebody asks, from the encodings of keys that the index keeps. What a part holds is known to whoever
+wrote it: a part that is no plain value is read by a function registered for it, or named by an entry point of the group
+"cachegraph.readers" (`function.graph = "package.module:function"`: level and part). It is called with the encodings of
+the wanted and of the stored part, and returns one line that says what differs first.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from cachegraph.errors import InvalidEncoding
+from cachegraph.fingerprint.decoder import describe_difference
+from cachegraph.key import SUBJECTS, CacheKey
+from cachegraph.store.catalogue import KeptMiss
+from cachegraph.store.entry import Miss
+from cachegraph.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+PartReader = Callable[[bytes, bytes], str]
+
+ENTRY_POINTS = "cachegraph.readers"
+
+_CANDIDATES = 50
+_readers: dict[tuple[str, str], PartReader] = {}
+
+
+class PartDifference(NamedTuple):
+    """A named part that differs between two keys, and what in it differs first."""
+
+    part: str
+    what: str
+
+
+class Explanation(NamedTuple):
+    """Why `key` (hex) missed: the reason, and how it differs from the stored key nearest to it, if there is any.
+
+    `equal` of `parts` named parts are the same in both.
+    """
+
+    key: str
+    level: str
+    reason: str
+    detail: str
+    nearest: str | None = None
+    equal: int = 0
+    parts: int = 0
+    differences: tuple[PartDifference, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.level} {self.key}: {self.reason} ({self.detail})"]
+        if self.nearest is None:
+            lines.append("no other key of this level is stored")
+        else:
+            lines.append(f"nearest: {self.nearest}, {self.equal} of {self.parts} parts equal")
+        return "\n".join([*lines, *(f"{part}: {what}" for part, what in self.differences)])
+
+
+def register_reader(level: str, part: str, reader: PartReader) -> None:
+    """Have `reader` say what differs in the part of that name of keys of `level`, in this process."""
+    _readers[level, part] = reader
+
+
+def explain(store: LocalStore, key: CacheKey, miss: Miss, before: float | None = None) -> Explanation:
+    """Return why `key` missed with `miss`, beside the nearest key stored up to the time `before`.
+
+    Raises sqlite3.Error and OSError.
+    """
+    nearest = _nearest(store, key, before)
+    if nearest is None:
+        return Explanation(key.hex, key.level, miss.reason, miss.detail)
+    wanted, stored = dict(key.parts), dict(nearest.parts)
+    names = list(dict.fromkeys([*wanted, *stored]))
+    changed = [name for name in names if wanted.get(name) != stored.get(name)]
+    # A part that has changed says more beside the whole subject than the subject's own change does: it comes first.
+    changed.sort(key=lambda name: name in SUBJECTS)
+    differences = tuple(
+        PartDifference(name, _difference(key.level, name, wanted.get(name), stored.get(name)))
+        for name in changed
+    )
+    equal = len(names) - len(changed)
+    return Explanation(
+        key.hex, key.level, miss.reason, miss.detail, nearest.hex, equal, len(names), differences
+    )
+
+
+def explain_kept(store: LocalStore, kept: KeptMiss) -> Explanation:
+    """Return why a miss that the index keeps happened; raises sqlite3.Error and OSError."""
+    miss = Miss(kept.reason, kept.detail)
+    compressed = kept.encoding or store.catalogue.encoding(kept.digest)
+    key = None if compressed is None else parsed_key(compressed, kept.digest)
+    if key is None:
+        return Explanation(kept.digest.hex(), kept.level, miss.reason, miss.detail)
+    return explain(store, key, miss, kept.missed)
+
+
+def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
+    """Return the key of a compressed encoding, None when it is not the key of that digest."""
+    try:
+        key = CacheKey.parse(zlib.decompress(compressed))
+    except (zlib.error, InvalidEncoding):
+        return None
+    return key if key.digest == digest else None
+
+
+def _nearest(store: LocalStore, key: CacheKey, before: float | None) -> CacheKey | None:
+    """The stored key with the most equal parts; of several, the one whose subject begins and ends most like this one's."""
+    found = store.catalogue.nearest(key, before, _CANDIDATES)
+    best = [digest for digest, equal in found if equal == found[0][1]]
+    encodings = ((digest, store.catalogue.encoding(digest)) for digest in best)
+    candidates = [
+        parsed for digest, encoding in encodings if encoding and (parsed := parsed_key(encoding, digest))
+    ]
+    return max(candidates, key=lambda candidate: _likeness(key, candidate), default=None)
+
+
+def _likeness(one: CacheKey, other: CacheKey) -> float:
+    first, second = (b"".join(part for name, part in key.parts if name in SUBJECTS) for key in (one, other))
+    common = _common_prefix(first, second) + _common_prefix(first[::-1], second[::-1])
+    return common / max(len(first), len(second), 1)
+
+
+def _common_prefix(first: bytes, second: bytes) -> int:
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | None) -> str:
+    if wanted is None or stored is None:
+        return "only in the stored key" if wanted is None else "not in the stored key"
+    reader = _readers.get((level, part)) or _installed_reader(level, part)
+    if reader is not None:
+        try:
+            return reader(wanted, stored)
+        except Exception as error:  # another's code, on bytes of another release: the plain account is left
+            _log().debug("reading the part %s of a %s key failed: %s", part, level, error)
+    return describe_difference(wanted, stored)
+
+
+def _installed_reader(level: str, part: str) -> PartReader | None:
+    from importlib.metadata import entry_points
+
+    for found in entry_points(group=ENTRY_POINTS, name=f"{level}.{part}"):
+        try:
+            reader: PartReader = found.load()
+        except Exception as error:  # a package that is broken, or half installed
+            _log().debug("loading the reader %s failed: %s", found.value, error)
+        else:
+            return reader
+    return None
+
+
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("cachegraph")

@@ -1,0 +1,196 @@
+"""Reads canonical encodings back, for people: what a value was, and where two of them differ first.
+
+The grammar is in hasher.py, values.py, arrays.py and registry.py. Nothing is imported and no object is made of what is
+read: a class stays a name, an array its dtype, shape and bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cachegraph.errors import InvalidEncoding
+from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest
+
+_SHOWN = 60
+_SEQUENCES = {b"(": ("(", ")"), b"[": ("[", "]"), b"<": ("{", "}"), b"=": ("frozenset({", "})")}
+
+
+class Decoded(NamedTuple):
+    """A value that was read: its `text`, and its parts (label -> value) where it has some."""
+
+    text: str
+    parts: tuple[tuple[str, Decoded], ...] = ()
+
+
+class Difference(NamedTuple):
+    """Where two values differ first (`path`, empty for the values themselves), and what each has there."""
+
+    path: str
+    wanted: str
+    stored: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}: " if self.path else ""
+        return f"{place}{self.wanted}, stored {self.stored}"
+
+
+def decode(encoding: bytes) -> Decoded:
+    """Return the value whose canonical encoding this is; raises InvalidEncoding."""
+    reader = Reader(encoding, "reading an encoding")
+    check_version(reader)
+    value = decode_value(reader)
+    reader.end()
+    return value
+
+
+def check_version(reader: Reader) -> None:
+    """Read the version byte; raises InvalidEncoding on another than HASH_VERSION."""
+    version = reader.byte()
+    if version != HASH_VERSION:
+        raise reader.error(f"hash version {HASH_VERSION}", f"version {version}")
+
+
+def decode_value(reader: Reader) -> Decoded:
+    """Return the value that comes next; raises InvalidEncoding."""
+    tag = reader.take(1)
+    if tag in _SEQUENCES:
+        return _sequence(reader, *_SEQUENCES[tag])
+    read = _READERS.get(tag)
+    if read is None:
+        raise reader.error("the tag of a value", repr(tag))
+    return read(reader)
+
+
+def first_difference(wanted: Decoded, stored: Decoded) -> Difference | None:
+    """Return where two values differ first, None where they are the same."""
+    if wanted == stored:
+        return None
+    labels = [label for label, _ in wanted.parts]
+    if labels and labels == [label for label, _ in stored.parts]:
+        for (label, one), (_, other) in zip(wanted.parts, stored.parts, strict=True):
+            inner = first_difference(one, other)
+            if inner is not None:
+                return inner._replace(path=label + inner.path)
+    return Difference("", _short(wanted.text), _short(stored.text))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
+
+
+def _sequence(reader: Reader, opening: str, closing: str) -> Decoded:
+    items = [decode_value(reader) for _ in range(reader.uint())]
+    comma = "," if len(items) == 1 and opening == "(" else ""
+    text = f"{opening}{', '.join(item.text for item in items)}{comma}{closing}"
+    return Decoded(text, tuple((f"[{index}]", item) for index, item in enumerate(items)))
+
+
+def _mapping(reader: Reader) -> Decoded:
+    items = [(decode_value(reader).text, decode_value(reader)) for _ in range(reader.uint())]
+    text = f"{{{', '.join(f'{key}: {value.text}' for key, value in items)}}}"
+    return Decoded(text, tuple((f"[{key}]", value) for key, value in items))
+
+
+def _int(reader: Reader) -> Decoded:
+    return Decoded(str(int.from_bytes(reader.bytes(), "little", signed=True)))
+
+
+def _float(reader: Reader) -> Decoded:
+    (value,) = struct.unpack("<d", content := reader.take(8))
+    return Decoded(f"nan of bits {content[::-1].hex()}" if value != value else repr(value))
+
+
+def _complex(reader: Reader) -> Decoded:
+    real, imaginary = _float(reader), _float(reader)
+    return Decoded(f"complex({real.text}, {imaginary.text})")
+
+
+def _bytes(reader: Reader) -> Decoded:
+    return Decoded(_content(reader.bytes()))
+
+
+def _content(content: bytes) -> str:
+    if len(content) <= 24:
+        return repr(content)
+    return f"{len(content)} bytes {digest(content).hex()[:12]}"
+
+
+def _attributes(name: str) -> Callable[[Reader], Decoded]:
+    def read(reader: Reader) -> Decoded:
+        start, stop, step = (decode_value(reader) for _ in range(3))
+        parts = ((".start", start), (".stop", stop), (".step", step))
+        return Decoded(f"{name}({start.text}, {stop.text}, {step.text})", parts)
+
+    return read
+
+
+def _class(reader: Reader) -> Decoded:
+    return Decoded(f"{reader.text()}.{reader.text()}")
+
+
+def _enum(reader: Reader) -> Decoded:
+    cls, name, value = _class(reader), decode_value(reader), decode_value(reader)
+    return Decoded(
+        f"{cls.text}({value.text})" if name.text == "None" else f"{cls.text}.{name.text}={value.text}"
+    )
+
+
+def _dataclass(reader: Reader) -> Decoded:
+    cls = _class(reader)
+    fields = tuple((reader.text(), decode_value(reader)) for _ in range(reader.uint()))
+    text = f"{cls.text}({', '.join(f'{name}={value.text}' for name, value in fields)})"
+    return Decoded(text, tuple((f".{name}", value) for name, value in fields))
+
+
+def _named_tuple(reader: Reader) -> Decoded:
+    cls, items = _class(reader), _sequence(reader, "(", ")")
+    return Decoded(cls.text + items.text, items.parts)
+
+
+def _registered(reader: Reader) -> Decoded:
+    return Decoded(f"{_class(reader).text} {_content(reader.bytes())}")
+
+
+def _scalar(reader: Reader) -> Decoded:
+    return Decoded(f"{reader.text()} scalar {_content(reader.bytes())}")
+
+
+def _array(reader: Reader) -> Decoded:
+    dtype = reader.text()
+    shape = tuple(reader.uint() for _ in range(reader.uint()))
+    return Decoded(f"{dtype} array of shape {shape} {_content(reader.bytes())}")
+
+
+_READERS: dict[bytes, Callable[[Reader], Decoded]] = {
+    b"N": lambda reader: Decoded("None"),
+    b"T": lambda reader: Decoded("True"),
+    b"F": lambda reader: Decoded("False"),
+    b".": lambda reader: Decoded("..."),
+    b"i": _int,
+    b"f": _float,
+    b"c": _complex,
+    b"s": lambda reader: Decoded(repr(reader.text())),
+    b"b": _bytes,
+    b"{": _mapping,
+    b":": _attributes("slice"),
+    b"r": _attributes("range"),
+    b"C": _class,
+    b"E": _enum,
+    b"D": _dataclass,
+    b"P": _named_tuple,
+    b"R": _registered,
+    b"d": lambda reader: Decoded(f"dtype {reader.text()}"),
+    b"n": _scalar,
+    b"a": _array,
+}
+
+
+def describe_difference(wanted: bytes, stored: bytes) -> str:
+    """Return, in one line, where two encodings differ first; what cannot be read is told by its digest."""
+    try:
+        difference = first_difference(decode(wanted), decode(stored))
+    except (InvalidEncoding, RecursionError):
+        return f"digest {digest(wanted).hex()}, stored {digest(stored).hex()}"
+    return str(difference or "none that can be read")

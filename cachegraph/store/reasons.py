@@ -1,0 +1,62 @@
+"""Why the index has no entry of a key: it was evicted, it is there with a part changed, or it was never there.
+
+Two or three SELECTs on indexed columns, after a miss only; through the standard library's sqlite3 alone.
+"""
+
+from __future__ import annotations
+
+import time
+
+from cachegraph.key import SUBJECTS, CacheKey
+from cachegraph.store.database import Database
+from cachegraph.store.entry import Miss
+
+TARGET = "target"
+
+_HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'part'"
+_SELECT_EVICTED = "SELECT evicted, why FROM evicted WHERE digest = ?"
+# Of the entries about the same subject, the one with the most equal parts, the youngest of several: which parts those are.
+_SELECT_NEAREST = """
+    SELECT hex(entry.digest), group_concat(part.name, char(10)), count(*) AS equal
+    FROM (SELECT entry_id FROM part WHERE digest = ? AND name = ? ORDER BY entry_id DESC LIMIT 50) AS kin
+    JOIN part ON part.entry_id = kin.entry_id JOIN entry ON entry.id = kin.entry_id
+    WHERE entry.level = ? AND part.digest IN ({marks})
+    GROUP BY entry.id ORDER BY equal DESC, entry.id DESC LIMIT 1
+"""
+
+
+def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:
+    """Return why there is no entry of `key`, or `miss` where the index can say no more.
+
+    Raises sqlite3.Error and OSError.
+    """
+    if (
+        database.select_one(_HAS_TABLES, ()) is None
+    ):  # an index of an older release that nobody has written to since
+        return miss
+    return _evicted(database, key) or _changed(database, key) or miss
+
+
+def _evicted(database: Database, key: CacheKey) -> Miss | None:
+    row = database.select_one(_SELECT_EVICTED, (key.digest,))
+    if row is None:
+        return None
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row[0]))
+    return Miss("evicted", f"{row[1]}, at {when} UTC")
+
+
+def _changed(database: Database, key: CacheKey) -> Miss | None:
+    digests = key.part_digests
+    subject = next((name for name in digests if name in SUBJECTS), None)
+    if subject is None:
+        return None
+    statement = _SELECT_NEAREST.format(marks=", ".join("?" * len(digests)))
+    row = database.select_one(statement, (digests[subject], subject, key.level, *digests.values()))
+    if row is None:
+        return None
+    equal = set(row[1].split("\n"))
+    changed = [name for name in digests if name not in equal]
+    detail = f"the entry {row[0].lower()} differs in {', '.join(changed) or 'the order of its parts'}"
+    if changed == [TARGET]:
+        return Miss("foreign-target", detail)
+    return Miss(f"key-part-changed: {', '.join(changed) or 'order'}", detail)
