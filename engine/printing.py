@@ -1,102 +1,174 @@
 """`dprint`: a graph as a tree of text, one line a use of a variable.
 
-A node whose inputs were printed before is followed by `···`. Where the tree gets deeper than `MAX_INDENT` it goes on
-further below at the left margin, so that the text grows with the graph and not with the square of its depth. Graphs
-inside of Ops are printed once, below.
+A line has the Op, or the variable that nothing computes, the letters of the node, and what is asked for besides. A node
+whose inputs were printed before is followed by `···`. Where the tree gets deeper than `MAX_INDENT` it goes on further
+below at the left margin, so that the text grows with the graph and not with the square of its depth. Graphs inside of
+Ops are printed once, below: `i0` is the first input of one and 'o0' its first output.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from dataclasses import dataclass, field
+from typing import Any, Literal, TextIO
 
 from engine.graph.apply import Apply
-from engine.graph.frozen import NominalVariable
+from engine.graph.traversal import inner_graph
 from engine.graph.variables import Constant, Variable
 
 MAX_INDENT = 64
 MAX_ITEMS = 10
 """Constants of more elements are printed as their type alone."""
 
+IdType = Literal["CHAR", "int", "id", ""]
+
 
 def dprint(
-    graph: Any, depth: int = -1, print_type: bool = False, file: str | TextIO | None = None
-) -> str | None:
-    """Print `graph`: a variable, a sequence of them, a graph (mutable or frozen) or a compiled function.
+    graph_like: Any,
+    depth: int = -1,
+    print_type: bool = False,
+    print_shape: bool = False,
+    file: Literal["str"] | TextIO | None = None,
+    id_type: IdType = "CHAR",
+    stop_on_name: bool = False,
+    *,
+    used_ids: dict[Variable | Apply, str] | None = None,
+    print_destroy_map: bool = False,
+    print_view_map: bool = False,
+    print_memory_map: bool = False,
+    print_inner_graphs: bool = True,
+    print_fgraph_inputs: bool = False,
+) -> Any:
+    """Print `graph_like`: a variable, a node, a graph (mutable or frozen), a compiled function, or several of these.
 
-    `depth` limits the levels below an output (-1: all); `print_type` adds the types. `file` is where to write: a
-    text file, None for standard output, or "str" to get the text back. Refuses (TypeError) anything else.
+    `depth` limits the levels (-1: all), `stop_on_name` prints nothing below a variable that has a name. Types, static
+    shapes, what Ops overwrite (`d=`) and what they give views of (`v=`; `print_memory_map` is both) are shown if asked
+    for; of graphs and functions, the inputs (`→`). The ids of nodes are letters, numbers, Python's `id`, or none
+    (`id_type`); with one dictionary as `used_ids` several texts share them.
+
+    Writes to `file`, a text file, and returns it; to standard output for None; "str" returns the text instead. Refuses
+    (TypeError) what is none of these, (ValueError) another `id_type`.
     """
-    text = "\n".join(_Printer(depth, print_type).lines(graph)) + "\n"
+    if id_type not in ("CHAR", "int", "id", ""):
+        raise ValueError(f"Printing a graph: id_type is {id_type!r}; it is 'CHAR', 'int', 'id' or ''")
+    shown = _Shown(
+        depth,
+        print_type,
+        print_shape,
+        id_type,
+        stop_on_name,
+        print_destroy_map or print_memory_map,
+        print_view_map or print_memory_map,
+    )
+    printer = _Printer(shown, {} if used_ids is None else used_ids)
+    lines = printer.lines(graph_like, print_inner_graphs, print_fgraph_inputs)
+    text = "\n".join(lines) + "\n"
     if file == "str":
         return text
-    target = sys.stdout if file is None else file
-    if isinstance(target, str):
+    if isinstance(file, str):
         raise TypeError(
             f"Printing a graph to {file!r}: `file` is a text file, None, or 'str' to get the text back"
         )
-    target.write(text)
-    return None
+    (sys.stdout if file is None else file).write(text)
+    return file
 
 
-def _outputs_and_order(graph: Any) -> tuple[Sequence[Variable], Mapping[Apply, int]]:
-    """The variables to print, and the position in the order of execution of each node if there is one."""
-    if isinstance(graph, Variable):
-        return [graph], {}
-    if isinstance(graph, Apply):
-        return list(graph.outputs), {}
-    if hasattr(graph, "maker"):
-        graph = graph.maker.fgraph
-    if hasattr(graph, "outputs") and hasattr(graph, "toposort"):
-        return list(graph.outputs), {node: position for position, node in enumerate(graph.toposort())}
-    if isinstance(graph, Iterable):
-        found = [_outputs_and_order(item) for item in graph]
-        return [v for outputs, _ in found for v in outputs], {
-            n: i for _, order in found for n, i in order.items()
-        }
-    raise TypeError(
-        f"Printing {graph!r}: it is neither a variable, a sequence of variables, a graph nor a function"
-    )
+@dataclass(frozen=True)
+class _Shown:
+    """What is to be shown."""
+
+    depth: int
+    type: bool
+    shape: bool
+    id_type: IdType
+    stop_on_name: bool
+    destroy_map: bool
+    view_map: bool
+
+
+@dataclass
+class _Parts:
+    """What there is to print, in order, and the place of each node in the order of execution where there is one."""
+
+    inputs: list[Variable] = field(default_factory=list)
+    outputs: list[Variable] = field(default_factory=list)
+    order: dict[Apply, int] = field(default_factory=dict)
+
+    def add(self, item: Any) -> None:
+        if isinstance(item, Variable):
+            self.outputs.append(item)
+        elif isinstance(item, Apply):
+            self.outputs.extend(item.outputs)
+        elif hasattr(item, "maker"):
+            self.add(item.maker.fgraph)
+        elif hasattr(item, "outputs") and hasattr(item, "toposort"):
+            self.inputs.extend(item.inputs)
+            self.outputs.extend(item.outputs)
+            self.order.update({node: position for position, node in enumerate(item.toposort())})
+        elif isinstance(getattr(item, "variable", None), Variable):
+            self.outputs.append(item.variable)
+        elif isinstance(item, Iterable):
+            for each in item:
+                self.add(each)
+        else:
+            raise TypeError(
+                f"Printing {item!r}: it is neither a variable, a sequence of variables, a graph nor a function"
+            )
 
 
 class _Printer:
-    """Keeps the letters given and the nodes printed, over all parts of one text."""
+    """Keeps the ids given, the nodes printed and the Ops that hold graphs, over all parts of one text."""
 
-    def __init__(self, depth: int, print_type: bool) -> None:
-        self.depth = depth
-        self.print_type = print_type
-        self.ids: dict[Variable | Apply, str] = {}
+    def __init__(self, shown: _Shown, ids: dict[Variable | Apply, str]) -> None:
+        self.shown = shown
+        self.ids = ids
         self.done: set[Apply] = set()
         self.order: Mapping[Apply, int] = {}
-        self.inner: dict[Any, Apply] = {}
+        self.names: dict[Variable, str] = {}
+        self.inner: dict[Any, dict[Apply, None]] = {}
+        """The Ops that hold graphs, in the order they were met, and the nodes that apply each."""
 
-    def lines(self, graph: Any) -> Iterator[str]:
-        outputs, self.order = _outputs_and_order(graph)
-        for output in outputs:
-            yield from self.tree(output, "", "")
-        if self.inner:
+    def lines(self, graph_like: Any, inner_graphs: bool, inputs: bool) -> Iterator[str]:
+        parts = _Parts()
+        parts.add(graph_like)
+        self.order = parts.order
+        for variable in parts.inputs if inputs else ():
+            yield from self.tree(variable, "→ ", "  ")
+        for variable in parts.outputs:
+            yield from self.tree(variable, "", "")
+        if self.inner and inner_graphs:
             yield from ("", "Inner graphs:")
+            yield from self.inner_graphs()
+
+    def inner_graphs(self) -> Iterator[str]:
         printed: set[Any] = set()
-        while len(printed) < len(self.inner):
-            op, node = next(item for item in self.inner.items() if item[0] not in printed)
+        while len(printed) < len(self.inner):  # a graph may hold Ops that hold others
+            op, nodes = next(item for item in self.inner.items() if item[0] not in printed)
             printed.add(op)
-            yield from ("", f"{op} [id {self.ids[node]}]")
-            for output in inner_graph(op).outputs:
+            graph = inner_graph(op)
+            ids = ", ".join([self.id_of(node) for node in nodes])
+            yield from ("", f"{op} [id {ids}]" if ids else str(op))
+            names = [(output, f"o{number}") for number, output in enumerate(graph.outputs)]
+            self.names = dict(names[::-1])
+            for output in graph.outputs:
                 yield from self.tree(output, " ← ", "   ")
+            self.names = {}
 
     def tree(self, root: Variable, first: str, following: str) -> Iterator[str]:
         """The lines of `root` (led in by `first`) and of what computes it (by `following`)."""
-        sections = [(root, first, following, 0)]
+        sections = [(root, first, following, 1)]
         for variable, lead, indent, level in sections:
+            if self.shown.depth == 0:
+                return
             stack = [(variable, lead, indent, level, 0)]
             while stack:
                 variable, lead, indent, level, width = stack.pop()
                 yield lead + self.label(variable)
                 node = variable.owner
-                if node is None or not node.inputs or level == self.depth:
+                if node is None or not node.inputs or level == self.shown.depth:
                     continue
-                if node in self.done:
+                if node in self.done or (self.shown.stop_on_name and variable.name is not None):
                     yield f"{indent} └─ ···"
                 elif width == MAX_INDENT:
                     yield f"{indent} └─ ··· (continued below)"
@@ -106,28 +178,27 @@ class _Printer:
                     stack.extend(reversed(_branches(node, indent, level + 1, width + 1)))
 
     def label(self, variable: Variable) -> str:
-        node = variable.owner
-        text = _text_of(variable)
-        if self.print_type and not isinstance(variable, NominalVariable):
-            text += f" <{variable.type}>"
-        text += f" [id {self.id_of(variable if node is None else node)}]"
-        if node is None:
-            return text
-        if inner_graph(node.op) is not None:
-            self.inner.setdefault(node.op, node)
-        if variable.name is not None:
-            text += f" {variable.name!r}"
-        return f"{text} {self.order[node]}" if node in self.order else text
+        node, shown = variable.owner, self.shown
+        found = self.id_of(variable if node is None else node)
+        parts = [_text_of(variable), f"[id {found}]" if found else ""]
+        parts.append(f"<{variable.type}>" if shown.type else "")
+        parts.append(_shape_of(variable) if shown.shape else "")
+        if node is not None:
+            if inner_graph(node.op) is not None:
+                self.inner.setdefault(node.op, {})[node] = None
+            name = variable.name or self.names.get(variable)
+            parts.append("" if name is None else f"'{name}'")
+            parts.append(f"d={node.op.destroy_map}" if shown.destroy_map and node.op.destroy_map else "")
+            parts.append(f"v={node.op.view_map}" if shown.view_map and node.op.view_map else "")
+            parts.append(str(self.order.get(node, "")))
+        return " ".join([part for part in parts if part])
 
     def id_of(self, item: Variable | Apply) -> str:
         if item not in self.ids:
-            self.ids[item] = _letters(len(self.ids))
+            number = len(self.ids)
+            styles = {"CHAR": _letters(number), "int": str(number), "id": str(id(item)), "": ""}
+            self.ids[item] = styles[self.shown.id_type]
         return self.ids[item]
-
-
-def inner_graph(op: Any) -> Any:
-    """The graph that `op`, or the scalar Op that it applies, holds; None if there is none."""
-    return getattr(op, "fgraph", None) or getattr(getattr(op, "scalar_op", None), "fgraph", None)
 
 
 def _branches(node: Apply, indent: str, level: int, width: int) -> list[tuple[Variable, str, str, int, int]]:
@@ -153,11 +224,12 @@ def _text_of(variable: Variable) -> str:
     return " ".join(str(variable).split())
 
 
+def _shape_of(variable: Variable) -> str:
+    shape: Sequence[int | None] | None = getattr(variable.type, "shape", None)
+    return "" if shape is None else f"shape={str(tuple(shape)).replace('None', '?')}"
+
+
 def _letters(number: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
-    letters = ""
-    number += 1
-    while number:
-        number, digit = divmod(number - 1, 26)
-        letters = chr(ord("A") + digit) + letters
-    return letters
+    """A, B, ..., Z, BA, BB, ...: `number` in base 26."""
+    number, digit = divmod(number, 26)
+    return (_letters(number) if number else "") + chr(ord("A") + digit)

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
+from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph, Output
 from engine.graph.frozen_nodes import (
     FrozenApply,
@@ -222,6 +223,9 @@ class FrozenFunctionGraph(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _load_graph, (len(self.inputs), *describe(self.inputs, self.outputs))
+
+    def _repr_svg_(self) -> str | None:
+        return to_svg(self)
 
     def __repr__(self) -> str:
         return f"FrozenFunctionGraph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"

@@ -243,3 +243,8 @@ def _needed(node: Apply, orderings: Orderings) -> Iterator[Variable]:
 def toposort(graphs: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Apply]:
     """The nodes that `graphs` are computed from, in the order of `io_toposort`, not looking behind `blockers`."""
     return io_toposort(blockers or (), graphs)
+
+
+def inner_graph(op: Any) -> Any:
+    """The graph that `op`, or the scalar Op that it applies, holds; None if there is none."""
+    return getattr(op, "fgraph", None) or getattr(getattr(op, "scalar_op", None), "fgraph", None)

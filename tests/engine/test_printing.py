@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine.graph import FunctionGraph
+from engine.graph import Apply, FunctionGraph, Op
 from engine.printing import dprint
 from engine.rewriting import rewrite_graph
 
@@ -38,15 +38,72 @@ def test_a_graph_is_a_tree_whose_shared_parts_are_printed_once(graph):
 
 
 def test_a_depth_limits_the_levels(graph):
-    assert text(graph[1], depth=1) == "mul [id A]\n ├─ add [id B] 'total'\n └─ DimShuffle{order=[x]} [id C]\n"
-    assert text(graph[1], depth=0) == "mul [id A]\n"
+    assert text(graph[1], depth=2) == "mul [id A]\n ├─ add [id B] 'total'\n └─ DimShuffle{order=[x]} [id C]\n"
+    assert text(graph[1], depth=1) == "mul [id A]\n"
+    assert text(graph[1], depth=0).strip() == ""
 
 
-def test_types_are_printed_on_demand():
+def test_types_and_shapes_are_printed_on_demand():
     x = pt.fmatrix("x")
     assert text(pt.exp(x), print_type=True) == (
-        "exp <Tensor(float32, (?, ?))> [id A]\n └─ x <Tensor(float32, (?, ?))> [id B]\n"
+        "exp [id A] <Tensor(float32, (?, ?))>\n └─ x [id B] <Tensor(float32, (?, ?))>\n"
     )
+    assert text(pt.exp(x), print_shape=True) == "exp [id A] shape=(?, ?)\n └─ x [id B] shape=(?, ?)\n"
+
+
+def test_ids_are_letters_numbers_addresses_or_none():
+    x = pt.dvector("x")
+    y = pt.exp(x)
+    assert text(y, id_type="int") == "exp [id 0]\n └─ x [id 1]\n"
+    assert text(y, id_type="") == "exp\n └─ x\n"
+    assert text(y, id_type="id") == f"exp [id {id(y.owner)}]\n └─ x [id {id(x)}]\n"
+    with pytest.raises(ValueError, match="id_type is 'letters'"):
+        text(y, id_type="letters")
+
+
+def test_several_texts_can_share_ids():
+    x = pt.dvector("x")
+    used = {}
+    text(pt.exp(x), used_ids=used)
+    assert text(pt.sin(x), used_ids=used) == "sin [id C]\n └─ x [id B]\n"
+
+
+def test_what_has_a_name_can_end_the_tree(graph):
+    lines = text(graph[1], stop_on_name=True).splitlines()
+    assert lines[1:3] == [" ├─ add [id B] 'total'", " │  └─ ···"]
+
+
+class Overwrite(Op):
+    """One tensor, kept in place of the first input, and a view of the second."""
+
+    __props__ = ()
+    destroy_map = {0: [0]}
+    view_map = {1: [1]}
+
+    def make_node(self, x, y):
+        return Apply(self, [x, y], [x.type(), y.type()])
+
+
+def test_what_is_overwritten_and_viewed_is_printed_on_demand():
+    x = pt.dvector("x")
+    out = Overwrite()(pt.exp(x), x)[0]
+    assert text(out).splitlines()[0] == "Overwrite.0 [id A]"
+    assert text(out, print_destroy_map=True).splitlines()[0] == "Overwrite.0 [id A] d={0: [0]}"
+    assert text(out, print_view_map=True).splitlines()[0] == "Overwrite.0 [id A] v={1: [1]}"
+    assert text(out, print_memory_map=True).splitlines()[0] == "Overwrite.0 [id A] d={0: [0]} v={1: [1]}"
+
+
+def test_the_inputs_of_graphs_are_printed_on_demand(graph):
+    inputs, output = graph
+    lines = text(FunctionGraph(inputs, [output]), print_fgraph_inputs=True).splitlines()
+    assert lines[:3] == ["→ x [id A]", "→ y [id B]", "mul [id C] 5"]
+
+
+def test_nodes_and_inputs_of_functions_are_printed_as_their_variables():
+    x = pt.dvector("x")
+    node = Overwrite().make_node(x, x)
+    assert text(node).splitlines()[::3] == ["Overwrite.0 [id A]", "Overwrite.1 [id A]"]
+    assert text(SimpleNamespace(variable=x)) == "x [id A]\n"
 
 
 def test_graphs_say_in_which_order_their_nodes_run(graph):
@@ -87,16 +144,50 @@ def test_inner_graphs_are_printed_once_below():
         " └─ Composite{sin(exp(i0))} [id D] 1\n"
         "    └─ y [id E]",
         "Inner graphs:",
-        "Composite{sin(exp(i0))} [id B]\n"
-        " ← sin [id F]\n"
-        "    └─ exp [id G]\n"
-        "       └─ i0 [id H]\n",
+        "Composite{sin(exp(i0))} [id B, D]\n ← sin [id F] 'o0'\n    └─ exp [id G]\n       └─ i0 [id H]\n",
+    ]
+    assert "Inner graphs" not in text(fgraph, print_inner_graphs=False)
+
+
+class Holder(Op):
+    """Applies a frozen graph."""
+
+    __props__ = ("fgraph",)
+
+    def __init__(self, fgraph):
+        self.fgraph = fgraph
+
+    def make_node(self, *inputs):
+        return Apply(self, inputs, [variable.type() for variable in self.fgraph.outputs])
+
+    def __str__(self):
+        return f"Holder{len(self.fgraph.nodes)}"
+
+
+def test_graphs_inside_of_graphs_inside_are_printed_once_too():
+    x = pt.dvector("x")
+    inner = Holder(FunctionGraph([x], [pt.exp(x), pt.sin(pt.exp(x))]).freeze())
+    first, _ = inner(x)
+    outer = Holder(FunctionGraph([x], [pt.cos(first), pt.exp(x)]).freeze())
+    assert text(outer(inner(x)[1])[0]).split("\n\n")[2:] == [
+        "Holder3 [id A]\n"
+        " ← cos [id D] 'o0'\n"
+        "    └─ Holder2.0 [id E]\n"
+        "       └─ i0 [id F]\n"
+        " ← exp [id G] 'o1'\n"
+        "    └─ i0 [id F]",
+        "Holder2 [id B, E]\n"
+        " ← exp [id G] 'o0'\n"
+        "    └─ ···\n"
+        " ← sin [id H] 'o1'\n"
+        "    └─ exp [id G] 'o0'\n"
+        "       └─ ···\n",
     ]
 
 
 def test_the_text_goes_where_it_is_sent(graph, capsys):
     stream = io.StringIO()
-    assert dprint(graph[1], file=stream) is None
+    assert dprint(graph[1], file=stream) is stream
     assert dprint(graph[1]) is None
     assert stream.getvalue() == capsys.readouterr().out == text(graph[1])
 
@@ -123,4 +214,4 @@ def test_letters_go_on_after_z():
     for _ in range(30):
         y = pt.sin(y)
     found = [line.split("[id ")[1].split("]")[0] for line in text(y).splitlines()]
-    assert found[25:29] == ["Z", "AA", "AB", "AC"]
+    assert found[25:29] == ["Z", "BA", "BB", "BC"]
