@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
 
+from cachegraph.pickling import rebuilds_pickled
 from engine.graph.apply import Apply
 from engine.graph.interning import InternedValues, InternTable
 from engine.graph.op import Op
@@ -180,15 +181,15 @@ def intern_node(
     if found is not None:
         return found
     node: FrozenApply = _new(FrozenApply)
-    _set(node, "op", op)
-    _set(node, "inputs", inputs)
-    _set(node, "position", position)
     outputs = []
     for index, type in enumerate(output_types):
         output: FrozenVariable = _new(_class_for(FrozenVariable, type.variable_type))
         _describe(output, type, node, index)
         outputs.append(output)
+    _set(node, "op", op)
+    _set(node, "inputs", inputs)
     _set(node, "outputs", tuple(outputs))
+    _set(node, "position", position)
     return _nodes.add(key, node)
 
 
@@ -270,9 +271,11 @@ def load(
     return inputs, [table[number] for number in outputs]
 
 
+@rebuilds_pickled
 def _load_variable(*description: Any) -> Variable:
     return load(*description)[1][0]
 
 
+@rebuilds_pickled
 def _load_node(op: Op, output_types: Sequence[Type], position: int | None, *description: Any) -> FrozenApply:
     return FrozenApply(op, load(*description)[1], output_types, position)

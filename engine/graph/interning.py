@@ -34,6 +34,7 @@ class InternTable(Generic[T]):
         self._lock = RLock()
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._peak = 0
+        self._callback = self._forget
 
     def get(self, key: Hashable) -> T | None:
         """The object under `key`, or None."""
@@ -47,10 +48,11 @@ class InternTable(Generic[T]):
             found = None if entry is None else entry()
             if found is not None:
                 return found
-            entry = _Entry(new, self._forget)
+            entry = _Entry(new, self._callback)
             entry.key = key
             self._entries[key] = entry
-            self._peak = max(self._peak, len(self._entries))
+            if len(self._entries) > self._peak:
+                self._peak = len(self._entries)
             return new
 
     def _forget(self, entry: weakref.ref[T]) -> None:
