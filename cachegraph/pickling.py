@@ -1,17 +1,20 @@
 """Pickling of what a cache entry carries besides its program, and loading it without trusting it.
 
-Loading resolves only classes of the packages that the caller names, and the few functions by which numpy rebuilds
-its arrays, scalars and dtypes. Anything else is refused before it is called.
+Loading resolves only what the packages that the caller names hold: their classes, and functions declared with
+`rebuilds_pickled`; and the few functions by which numpy rebuilds its arrays, scalars and dtypes. Anything else is
+refused before it is called.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from cachegraph.errors import CachegraphError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _NUMPY = frozenset(
     (module, name)
@@ -43,6 +46,12 @@ class UntrustedPickle(CachegraphError):
         )
 
 
+def rebuilds_pickled(function: F) -> F:
+    """Declare that pickles may call `function`: of a trusted package they call its classes and these, nothing else."""
+    function._rebuilds_pickled = True  # type: ignore[attr-defined]
+    return function
+
+
 def dumps(value: object, external: Sequence[object] = ()) -> bytes:
     """Return `value` pickled, the objects of `external` named by their number only.
 
@@ -56,7 +65,7 @@ def dumps(value: object, external: Sequence[object] = ()) -> bytes:
 def loads(content: bytes, trusted: Sequence[str], external: Sequence[object] = ()) -> Any:
     """Return what `content` holds, with the objects of `external` in the places of those that `dumps` left out.
 
-    Raises UntrustedPickle if it names anything outside the packages `trusted`, and pickle.UnpicklingError if it names
+    Raises UntrustedPickle if it names anything outside `trusted` (packages or modules, with all below them), and pickle.UnpicklingError if it names
     an external object that there is not.
     """
     return _Unpickler(io.BytesIO(content), tuple(trusted), external).load()
@@ -83,10 +92,15 @@ class _Unpickler(pickle.Unpickler):
         return self._external[pid]
 
     def find_class(self, module: str, name: str) -> Any:
-        package = module.partition(".")[0]
+        if (module, name) in _NUMPY | _BUILTINS:
+            return super().find_class(module, name)
         # A dotted name could walk from a trusted module into whatever that module imported.
-        if (module, name) in _NUMPY | _BUILTINS or (package in self._trusted and "." not in name):
+        if self._is_trusted(module) and "." not in name:
             found = super().find_class(module, name)
-            if package not in self._trusted or getattr(found, "__module__", "").partition(".")[0] == package:
+            loads = isinstance(found, type) or getattr(found, "_rebuilds_pickled", False)
+            if loads and self._is_trusted(getattr(found, "__module__", "")):
                 return found
         raise UntrustedPickle(module, name, self._trusted)
+
+    def _is_trusted(self, module: str) -> bool:
+        return any(f"{module}.".startswith(f"{package}.") for package in self._trusted)

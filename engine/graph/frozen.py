@@ -12,6 +12,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast, overload
 
+from cachegraph.pickling import rebuilds_pickled
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.dot import to_svg
@@ -231,6 +232,7 @@ class FrozenFunctionGraph(Immutable):
         return f"FrozenFunctionGraph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
 
 
+@rebuilds_pickled
 def _load_graph(n_inputs: int, *description: Any) -> FrozenFunctionGraph:
     nominals, outputs = load(*description)
     return FrozenFunctionGraph(cast(list[NominalVariable], nominals[:n_inputs]), outputs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cachegraph.pickling import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import DTYPES
@@ -81,6 +82,7 @@ class ScalarType(Type):
         return f"Scalar({self.dtype})"
 
 
+@rebuilds_pickled
 @cache
 def scalar_type(dtype: str) -> ScalarType:
     """The ScalarType of `dtype`, the same object every time."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from xxhash import xxh3_128_hexdigest
 
+from cachegraph.pickling import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import DTYPES
@@ -141,6 +142,7 @@ class TensorType(Type):
     __repr__ = __str__
 
 
+@rebuilds_pickled
 @lru_cache(maxsize=4096)
 def tensor_type(dtype: str, shape: tuple[int | None, ...]) -> TensorType:
     """The TensorType of `dtype` and `shape`; mostly the same object every time."""

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import engine.tensor as pt
 import numpy as np
 
 import engine
+import engine.tensor as pt
 from panel import Panel
 
 Variable = Any

@@ -123,6 +123,8 @@ def test_anything_else_is_refused_and_does_not_run(
         ("engine.keys", "Path"),
         ("engine.compiler", "perf_counter"),
         ("engine.compiler", "pickling"),
+        ("engine.backend.machine", "process_machine"),
+        ("engine.function", "function"),
         ("engineering", "anything"),
         ("numpy", "load"),
         ("numpy._core.multiarray", "fromfile"),
