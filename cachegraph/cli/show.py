@@ -15,7 +15,7 @@ from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.cli.units import format_age, format_seconds, format_size
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey
-from cachegraph.store.catalogue import Entry, Reference
+from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.local import LocalStore
 
 _MOST_LISTED = 5

@@ -6,16 +6,14 @@ A blob is written beside its place under a name of its own, made durable, and re
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.fingerprint.hasher import digest
-from cachegraph.store.paths import FILE_MODE, TEMPORARY_PREFIX, Layout, is_digest, make_directory, unique_name
-
-_NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_BINARY: int = getattr(os, "O_BINARY", 0)
+from cachegraph.store.files import publish_file, read_file
+from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_digest
 
 
 class BlobFile(NamedTuple):
@@ -30,12 +28,12 @@ class BlobFile(NamedTuple):
 class Blobs:
     """The blob files of one cache directory."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout | SharedLayout) -> None:
         self._layout = layout
 
-    def read(self, digest_hex: str) -> bytes | None:
+    def read(self, digest_hex: str, read: Callable[[Path], bytes] = read_file) -> bytes | None:
         """Return what the blob holds, None when that is not what its name says; raises OSError when it cannot be read."""
-        content = _read_file(self._layout.blob(digest_hex))
+        content = read(self._layout.blob(digest_hex))
         return content if digest(content).hex() == digest_hex else None
 
     def write(self, content: bytes) -> str:
@@ -45,7 +43,7 @@ class Blobs:
         if self._holds(path, content):
             os.utime(path)
         else:
-            _write_file(path, content)
+            publish_file(path, content)
         return digest_hex
 
     def exists(self, digest_hex: str) -> bool:
@@ -62,35 +60,9 @@ class Blobs:
 
     def _holds(self, path: Path, content: bytes) -> bool:
         try:
-            return path.stat().st_size == len(content) and _read_file(path) == content
+            return path.stat().st_size == len(content) and read_file(path) == content
         except OSError:
             return False
-
-
-def _read_file(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NOFOLLOW | _BINARY)
-    with open(descriptor, "rb") as file:
-        return file.read()
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    make_directory(path.parent)
-    temporary = path.parent / unique_name(TEMPORARY_PREFIX)
-    try:
-        _write_durably(temporary, content)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | _BINARY, FILE_MODE)
-    with open(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _described(found: os.DirEntry[str]) -> BlobFile:

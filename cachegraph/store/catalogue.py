@@ -14,49 +14,10 @@ from sqlalchemy import Select
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.store import schema
 from cachegraph.store.database import Database
+from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.failures import IndexDamaged
 
-PAYLOAD = ""
 EVICTED_KEPT = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
-
-    digest: bytes
-    level: str
-    format: int
-    payload_size: int
-    blob_size: int
-    stored_size: int
-    seconds: Mapping[str, float]
-    build_seconds: float
-    load_seconds: float
-    created: float
-    last_used: float
-    uses: int
-    summary: str
-    version: str
-
-    @property
-    def hex(self) -> str:
-        """The digest of the key in hexadecimal."""
-        return self.digest.hex()
-
-    @property
-    def size(self) -> int:
-        """What a reader gets: the payload and the named blobs."""
-        return self.payload_size + self.blob_size
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A blob an entry refers to: under which name (PAYLOAD for the payload), its digest (hex), its size in bytes."""
-
-    name: str
-    digest: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)

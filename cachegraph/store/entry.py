@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+PAYLOAD = ""
+"""The name that stands for an entry's payload among its blobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
@@ -42,3 +45,42 @@ class Miss:
 
     reason: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
+
+    digest: bytes
+    level: str
+    format: int
+    payload_size: int
+    blob_size: int
+    stored_size: int
+    seconds: Mapping[str, float]
+    build_seconds: float
+    load_seconds: float
+    created: float
+    last_used: float
+    uses: int
+    summary: str
+    version: str
+
+    @property
+    def hex(self) -> str:
+        """The digest of the key in hexadecimal."""
+        return self.digest.hex()
+
+    @property
+    def size(self) -> int:
+        """What a reader gets: the payload and the named blobs."""
+        return self.payload_size + self.blob_size
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A blob an entry refers to: under which name (PAYLOAD for the payload), its digest (hex), its size in bytes."""
+
+    name: str
+    digest: str
+    size: int

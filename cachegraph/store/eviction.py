@@ -19,8 +19,8 @@ from typing import TypeVar
 
 from cachegraph.store import schema
 from cachegraph.store.blobs import BlobFile
-from cachegraph.store.catalogue import Entry, Reference
 from cachegraph.store.connections import open_for_update
+from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import CLEARING_PREFIX, DAMAGED_SUFFIX, Layout
 

@@ -1,4 +1,7 @@
-"""The verbs every store has."""
+"""The verbs every store has.
+
+A store that lets one of several builders go first will have `claim` too, which nothing relies on to be right.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from cachegraph.key import CacheKey
-from cachegraph.store.catalogue import Entry
-from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 
 
 class Store(Protocol):
@@ -18,6 +20,9 @@ class Store(Protocol):
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; raises what the disk raises."""
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return a blob that a hit named, checked, None when it cannot be had; never raises."""
 
     def scan(self) -> Iterable[Entry]:
         """Return every entry, the least recently used first."""

@@ -14,7 +14,7 @@ from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.database import Database
-from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.failures import miss_reason
 from cachegraph.store.index import add_counts, select_record
 from cachegraph.store.paths import Layout
@@ -22,7 +22,7 @@ from cachegraph.store.reasons import refine
 from cachegraph.store.record import Record, decode
 
 if TYPE_CHECKING:
-    from cachegraph.store.catalogue import Catalogue, Entry
+    from cachegraph.store.catalogue import Catalogue
 
 
 class LocalStore:

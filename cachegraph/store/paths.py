@@ -6,6 +6,12 @@
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
     <directory>/.clearing-*                a store being removed
 
+and in one that is shared, or lies on a network file system:
+
+    <directory>/v1/e/kk/<key>              an entry (entry_file.py), kk being the first two digits of its key
+    <directory>/v1/b/hh/<digest>           a blob
+    <directory>/v1/?/??/.tmp-*             either being written
+
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """
 
@@ -40,14 +46,41 @@ class Layout:
         return self.blobs / digest_hex[:2] / digest_hex
 
 
+class SharedLayout:
+    """The paths of the shared store in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.root = directory / STORE_VERSION
+        self.entries = self.root / "e"
+        self.blobs = self.root / "b"
+
+    def entry(self, key_hex: str) -> Path:
+        """Return the path of an entry; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        if not is_digest(key_hex):
+            raise ValueError(f"naming an entry file: a key has 32 hexadecimal digits, got {key_hex!r}")
+        return self.entries / key_hex[:2] / key_hex
+
+    def blob(self, digest_hex: str) -> Path:
+        """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        if not is_digest(digest_hex):
+            raise ValueError(f"naming a blob file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
+        return self.blobs / digest_hex[:2] / digest_hex
+
+
 def is_digest(name: str) -> bool:
     """Return whether `name` is a digest in hexadecimal, as blob files are named."""
     return len(name) == 32 and _HEXADECIMAL.issuperset(name)
 
 
 def unique_name(prefix: str) -> str:
-    """Return a name nobody else makes, forked children included: the process and 64 random bits, drawn per call."""
-    return f"{prefix}{os.getpid()}-{os.urandom(8).hex()}"
+    """Return a name nobody else makes, on any host, forked children included: host, process, 64 random bits per call."""
+    host = "".join(c for c in _host()[:32] if c.isalnum() or c == "-")
+    return f"{prefix}{host}-{os.getpid()}-{os.urandom(8).hex()}"
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else ""
 
 
 def make_directory(path: Path) -> None:

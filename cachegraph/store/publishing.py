@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from cachegraph import __version__
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.catalogue import PAYLOAD, Entry, Reference
-from cachegraph.store.entry import Artifact
+from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Reference
 from cachegraph.store.record import RECORD_FORMAT, Record, encode
 
 if TYPE_CHECKING:
@@ -37,10 +36,10 @@ def publish(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: 
 
 
 def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
-    payload, named = _write_blobs(store.blobs, artifact)
-    record = encode(key, _record(artifact, payload, named))
+    payload, named = write_blobs(store.blobs, artifact)
+    record = encode(key, make_record(artifact, payload, named))
     encoding = zlib.compress(key.encoding)
-    entry = _entry(key, artifact, named, len(record) + len(encoding), load_seconds)
+    entry = describe(key, artifact, named, len(record) + len(encoding), load_seconds)
     references = [*([payload] if payload else []), *named]
 
     def all_exist() -> bool:  # asked under the write lock that pruning takes too: what exists now stays
@@ -49,7 +48,11 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
     return store.catalogue.publish(entry, record, encoding, references, key.part_digests, all_exist)
 
 
-def _write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:
+def write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:
+    """Write the blobs of `artifact` and return how an entry refers to them: its payload, unless inline, and the named.
+
+    Raises OSError, and ValueError for a blob without a name.
+    """
     if PAYLOAD in artifact.blobs:
         raise ValueError(
             "storing an artifact: a blob has the empty name, which stands for the payload; name it"
@@ -64,16 +67,18 @@ def _write_blob(blobs: Blobs, name: str, content: bytes) -> Reference:
     return Reference(name, blobs.write(content), len(content))
 
 
-def _record(artifact: Artifact, payload: Reference | None, named: list[Reference]) -> Record:
+def make_record(artifact: Artifact, payload: Reference | None, named: list[Reference]) -> Record:
+    """Return what a hit on `artifact` returns, after `write_blobs` returned the rest."""
     digests = {reference.name: reference.digest for reference in named}
     if payload is None:
         return Record(artifact.payload, None, digests, artifact.seconds)
     return Record(b"", payload.digest, digests, artifact.seconds)
 
 
-def _entry(
+def describe(
     key: CacheKey, artifact: Artifact, named: list[Reference], stored_size: int, load_seconds: float
 ) -> Entry:
+    """Return what is listed about an artifact that is being stored now; `stored_size` is what its row takes."""
     now = time.time()
     return Entry(
         digest=key.digest,

@@ -1,10 +1,11 @@
-"""Any sequence of puts, gets, deletes and reopenings behaves as a dict does."""
+"""Any sequence of puts, gets, deletes and reopenings behaves as a dict does, in every kind of store."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -13,8 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.eviction import carry_out, plan
+from cachegraph.store.interface import Store
 from cachegraph.store.local import LocalStore
+from cachegraph.store.memory import MemoryStore
 from cachegraph.store.publishing import INLINE_LIMIT
+from cachegraph.store.shared import SharedStore
 
 KEYS = [
     CacheKey.build(level, {"graph": bytes((i,))})
@@ -33,14 +37,19 @@ artifacts = st.builds(
 
 
 class StoreAgainstDict(RuleBasedStateMachine):
-    """The store, and a dict that says what it should hold."""
+    """Two openings of one store, and a dict that says what it should hold."""
+
+    remembers_deletions = True
 
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
-        self.stores = [LocalStore(self.directory), LocalStore(self.directory)]
+        self.stores: list[Any] = [self.open(), self.open()]
         self.held: dict[CacheKey, Artifact] = {}
         self.deleted: set[CacheKey] = set()
+
+    def open(self) -> Store:
+        raise NotImplementedError
 
     @rule(which=st.integers(0, 1), key=keys, artifact=artifacts)
     def put(self, which: int, key: CacheKey, artifact: Artifact) -> None:
@@ -52,7 +61,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
         found = self.stores[which].get(key)
         if key not in self.held:
             assert isinstance(found, Miss)
-            assert found.reason == ("evicted" if key in self.deleted else "never-seen")
+            assert found.reason == (
+                "evicted" if key in self.deleted and self.remembers_deletions else "never-seen"
+            )
             return
         expected = self.held[key]
         assert isinstance(found, Hit)
@@ -73,11 +84,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1))
     def reopen(self, which: int) -> None:
         self.stores[which].close()
-        self.stores[which] = LocalStore(self.directory)
-
-    @rule(which=st.integers(0, 1))
-    def prune_what_nothing_refers_to(self, which: int) -> None:
-        carry_out(self.stores[which], plan(self.stores[which], now=2e10))
+        self.stores[which] = self.open()
 
     @invariant()
     def the_listing_is_what_is_held(self) -> None:
@@ -94,5 +101,43 @@ class StoreAgainstDict(RuleBasedStateMachine):
         shutil.rmtree(self.directory)
 
 
-TestStoreAgainstDict = StoreAgainstDict.TestCase
-TestStoreAgainstDict.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+class LocalAgainstDict(StoreAgainstDict):
+    def open(self) -> LocalStore:
+        return LocalStore(self.directory)
+
+    @rule(which=st.integers(0, 1))
+    def prune_what_nothing_refers_to(self, which: int) -> None:
+        carry_out(self.stores[which], plan(self.stores[which], now=2e10))
+
+
+class SharedAgainstDict(StoreAgainstDict):
+    remembers_deletions = False
+
+    def open(self) -> SharedStore:
+        return SharedStore(self.directory)
+
+    @precondition(lambda self: self.held)
+    @rule(which=keys, place=st.integers(0, 10**6), bit=st.integers(0, 7))
+    def damage_is_met_and_healed(self, which: CacheKey, place: int, bit: int) -> None:
+        if which not in self.held:
+            return
+        path = self.stores[0].layout.entry(which.hex)
+        content = bytearray(path.read_bytes())
+        content[place % len(content)] ^= 1 << bit
+        path.write_bytes(content)
+        assert isinstance(self.stores[1].get(which), Miss)
+        self.stores[0].put(which, self.held[which])
+
+
+class MemoryAgainstDict(StoreAgainstDict):
+    def open(self) -> MemoryStore:
+        if not hasattr(self, "memory"):
+            self.memory = MemoryStore()
+        return self.memory
+
+
+TestLocalAgainstDict = LocalAgainstDict.TestCase
+TestSharedAgainstDict = SharedAgainstDict.TestCase
+TestMemoryAgainstDict = MemoryAgainstDict.TestCase
+for case in (TestLocalAgainstDict, TestSharedAgainstDict, TestMemoryAgainstDict):
+    case.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

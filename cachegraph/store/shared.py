@@ -1,0 +1,101 @@
+"""The shared store: a directory of immutable files that any number of hosts read and write without a lock.
+
+Blobs first, the entry last; who loses a race has replaced one whole file by another. Every read is checksummed, and what
+cannot be read is a miss: that is all it needs of a file system, so it works on NFS, Lustre, sshfs and the like.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cachegraph.key import CacheKey
+from cachegraph.store.blobs import Blobs
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss
+from cachegraph.store.entry_file import read_description, read_record, write_entry
+from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
+from cachegraph.store.paths import SharedLayout, is_digest
+from cachegraph.store.publishing import describe, make_record, write_blobs
+from cachegraph.store.record import Record
+
+
+class SharedStore:
+    """The store in `directory`. Making one touches nothing. `network`: a miss there is looked at twice."""
+
+    def __init__(self, directory: Path, network: bool = True) -> None:
+        self.layout = SharedLayout(directory)
+        self._read = read_network_file if network else read_file
+        self._blobs = Blobs(self.layout)
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key`, checked; never raises."""
+        try:
+            content = self._read(self.layout.entry(key.hex))
+        except FileNotFoundError:
+            return Miss("never-seen", f"{self.layout.directory} has no such key")
+        except OSError as error:
+            return Miss("unreadable", f"{type(error).__name__}: {error}")
+        record = read_record(content, key)
+        return self._hit(record) if isinstance(record, Record) else record
+
+    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        """Publish `artifact` under `key` at once, replacing what is there; raises OSError, and ValueError as publish does."""
+        payload, named = write_blobs(self._blobs, artifact)
+        record = make_record(artifact, payload, named)
+        entry = describe(key, artifact, named, 0, load_seconds)
+        publish_file(self.layout.entry(key.hex), write_entry(key, record, entry))
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
+        try:
+            return self._sound_blob(digest_hex)
+        except (OSError, ValueError):
+            return None
+
+    def scan(self) -> list[Entry]:
+        """Return every entry that can be read, the oldest first: when one was used is known to each host alone."""
+        return sorted(self._entries(), key=lambda entry: (entry.created, entry.digest))
+
+    def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
+        """Remove the entries of these keys and return how many there were; nothing here remembers `why`.
+
+        Their blobs stay: another host may be about to refer to them. Raises OSError.
+        """
+        return sum(remove_file(self.layout.entry(digest.hex())) for digest in digests)
+
+    def close(self) -> None:
+        """Do nothing: no file stays open."""
+
+    def _hit(self, record: Record) -> Hit | Miss:
+        if record.payload_blob is None:
+            return Hit(record.payload, record.blobs, record.seconds)
+        try:
+            payload = self._sound_blob(record.payload_blob)
+        except FileNotFoundError:
+            return Miss("damaged", f"the blob {record.payload_blob} of the payload is missing")
+        except OSError as error:
+            return Miss("unreadable", f"{type(error).__name__}: {error}")
+        if payload is None:
+            return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
+        return Hit(payload, record.blobs, record.seconds)
+
+    def _sound_blob(self, digest_hex: str) -> bytes | None:
+        return self._blobs.read(digest_hex, self._read)
+
+    def _entries(self) -> Iterator[Entry]:
+        for name, path in entry_files(self.layout):
+            try:
+                entry = read_description(self._read(path), bytes.fromhex(name))
+            except OSError:  # removed meanwhile, or unreadable: it is no entry to anybody now
+                continue
+            if entry is not None:
+                yield entry
+
+
+def entry_files(layout: SharedLayout) -> Iterator[tuple[str, Path]]:
+    """Yield (key in hexadecimal, path) of every file that is named as an entry."""
+    for directory, _, names in os.walk(layout.entries):
+        for name in names:
+            if is_digest(name):
+                yield name, Path(directory, name)
