@@ -18,6 +18,7 @@ from engine.rewriting.rewriters import NodeRewriter
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     constant_folding,
     shapes.local_shape_i,
+    shapes.local_subtensor_make_vector,
     casts.local_useless_cast,
     casts.local_cast_of_cast,
     axes.local_dimshuffle,

@@ -1,6 +1,7 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
 from engine.tensor import indexing, subtensor
+from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
     col,
@@ -38,6 +39,7 @@ from engine.tensor.creation import (
     zeros_like,
 )
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
+from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
 from engine.tensor.math import (
     abs,
     add,
@@ -91,12 +93,16 @@ from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 __all__ = [
+    "ARange",
     "AdvancedIncSubtensor1",
     "AdvancedSubtensor1",
+    "Alloc",
     "DimShuffle",
     "Dot",
     "Elemwise",
     "IncSubtensor",
+    "Join",
+    "MakeVector",
     "Max",
     "Min",
     "Reshape",
@@ -108,10 +114,13 @@ __all__ = [
     "TensorVariable",
     "abs",
     "add",
+    "alloc",
     "and_",
+    "arange",
     "as_tensor_variable",
     "cast",
     "col",
+    "concatenate",
     "constant",
     "cos",
     "dcol",
@@ -124,6 +133,7 @@ __all__ = [
     "dvector",
     "eq",
     "exp",
+    "expand_dims",
     "expit",
     "expm1",
     "fcol",
@@ -134,6 +144,8 @@ __all__ = [
     "frow",
     "fscalar",
     "ftensor3",
+    "full",
+    "full_like",
     "fvector",
     "ge",
     "gt",
@@ -148,6 +160,7 @@ __all__ = [
     "isnan",
     "itensor3",
     "ivector",
+    "join",
     "lcol",
     "le",
     "lmatrix",
@@ -169,6 +182,7 @@ __all__ = [
     "mul",
     "neg",
     "neq",
+    "ones",
     "ones_like",
     "or_",
     "pow",
@@ -178,14 +192,17 @@ __all__ = [
     "row",
     "scalar",
     "second",
+    "shape",
     "shape_i",
     "sigmoid",
     "sign",
     "sin",
+    "size",
     "softplus",
     "sqr",
     "sqrt",
     "squeeze",
+    "stack",
     "sub",
     "subtensor",
     "sum",
@@ -199,5 +216,6 @@ __all__ = [
     "vector",
     "where",
     "xor",
+    "zeros",
     "zeros_like",
 ]

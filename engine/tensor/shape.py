@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
@@ -86,7 +87,7 @@ class Reshape(Op):
         x = as_tensor_variable(x)
         if len(lengths) != self.ndim:
             raise ValueError(f"Reshaping {x} to {self.ndim} dimensions: {len(lengths)} lengths were given")
-        variables = [_as_length(x, length) for length in lengths]
+        variables = [_as_length(length) for length in lengths]
         shape = _static_shape(x.type, [_known(variable) for variable in variables])
         return Apply(self, [x, *variables], [tensor_type(x.type.dtype, shape).make_variable()])
 
@@ -111,16 +112,38 @@ class Reshape(Op):
         return [[True], *([False] for _ in range(self.ndim))]
 
 
-def _as_length(x: Any, length: Any) -> Any:
+def _as_length(length: Any) -> Any:
     if isinstance(length, int | np.integer) and not isinstance(length, bool):
         return number(int(length), "int64")
     variable = as_tensor_variable(length)
     if variable.type.ndim != 0 or variable.type.dtype not in INTEGERS:
         raise TypeError(
-            f"Reshaping {x}: a length must be an integer of 0 dimensions, not {variable.type}; a shape is given as a "
+            f"Giving a shape: a length must be an integer of 0 dimensions, not {variable.type}; a shape is given as a "
             "tuple of lengths"
         )
     return cast(variable, "int64")
+
+
+def lengths_of(shape: Any) -> list[Any]:
+    """The lengths that `shape` names, int64 variables: a length, a tuple of them, or a vector of known length.
+
+    Refuses (TypeError) what is no integer, and a vector of which it is not known how many lengths it has.
+    """
+    if isinstance(shape, tuple | list):
+        return [_as_length(length) for length in shape]
+    if not isinstance(shape, Variable | np.ndarray):
+        return [_as_length(shape)]
+    vector = as_tensor_variable(shape)
+    if vector.type.ndim == 0:
+        return [_as_length(vector)]
+    if vector.type.ndim != 1 or vector.type.shape[0] is None or vector.type.dtype not in INTEGERS:
+        raise TypeError(
+            f"Using {vector} of type {vector.type} as a shape: a length must be an integer of 0 dimensions, a shape "
+            "a tuple of lengths or a vector of known length"
+        )
+    if vector.owner is not None and isinstance(vector.owner.op, pt.MakeVector):
+        return list(vector.owner.inputs)
+    return [cast(vector[position], "int64") for position in range(vector.type.shape[0])]
 
 
 def _known(variable: Variable) -> int | None:
@@ -156,11 +179,12 @@ def _reshape_op(ndim: int) -> Reshape:
 
 
 def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
-    """The elements of `x`, in C order, in `newshape`: a length or a tuple of them, numbers or integer variables.
+    """The elements of `x`, in C order, in `newshape`: a length, a tuple of them (numbers or integer variables), or
+    a vector of known length.
 
     One length may be -1: what is left. Refuses (ValueError) a shape of another number of elements.
     """
-    lengths = list(newshape) if isinstance(newshape, tuple | list) else [newshape]
+    lengths = lengths_of(newshape)
     if ndim is not None and ndim != len(lengths):
         raise ValueError(f"Reshaping {x}: ndim={ndim}, but {len(lengths)} lengths were given")
     return _reshape_op(len(lengths)).make_node(x, *lengths).outputs[0]

@@ -39,6 +39,16 @@ class TensorVariable(Variable):
         """For each axis, whether its length is known to be 1."""
         return self.type.broadcastable
 
+    @property
+    def shape(self) -> Any:
+        """The lengths of the axes, a vector of int64."""
+        return pt.shape(self)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements, an int64 of 0 dimensions."""
+        return pt.size(self)
+
     def __add__(self, other: Any) -> Any:
         return pt.add(self, other)
 
@@ -171,9 +181,7 @@ class TensorVariable(Variable):
 
     def reshape(self, *shape: Any) -> Any:
         """The tensor with its elements, in C order, in another shape; one length may be -1."""
-        if len(shape) == 1 and isinstance(shape[0], tuple | list):
-            shape = tuple(shape[0])
-        return pt.reshape(self, shape)
+        return pt.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self, ndim: int = 1) -> Any:
         """The tensor with all axes from number `ndim - 1` on made one."""

@@ -43,6 +43,18 @@ SHAPED = {
         pt.dot(m[0], m.T),
     ],
     "matmul": lambda m: pt.matmul(m.T, m),
+    "alloc": lambda m: pt.alloc(m[0], 2, pt.shape_i(m, 1)),
+    "arange": lambda m: pt.arange(pt.shape_i(m, 1)),
+    "concatenate": lambda m: pt.concatenate([m, m[:1]]),
+    "expand_dims": lambda m: pt.expand_dims(m, 1),
+    "full": lambda m: pt.full((2, 3), m[0, 0]),
+    "full_like": lambda m: pt.full_like(m, 1),
+    "join": lambda m: pt.join(1, m, m[:, ::-1]),
+    "ones": lambda m: pt.ones(m.shape),
+    "shape": pt.shape,
+    "size": pt.size,
+    "stack": lambda m: pt.stack([m, m], axis=2),
+    "zeros": lambda m: pt.zeros(m.shape, "int32"),
 }
 MAKERS = ["as_tensor_variable", "constant", "tensor", "tensor_type", "is_data", "subtensor"]
 EVERY_PAIR = list(itertools.product(DTYPES, DTYPES))

@@ -1,7 +1,9 @@
 """How each family of Ops is lowered. `RULES` maps a class of Ops to its rule."""
 
 from engine.backend.lower import OpRule
+from engine.backend.rules.alloc import RULES as ALLOC
 from engine.backend.rules.elementwise import RULES as ELEMENTWISE
+from engine.backend.rules.joining import RULES as JOINING
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
@@ -9,4 +11,13 @@ from engine.backend.rules.slicing import RULES as SLICING
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
 
-RULES: dict[type[Op], OpRule] = {**ELEMENTWISE, **REDUCTION, **SHAPE, **LINEAR, **SLICING, **SUBTENSOR}
+RULES: dict[type[Op], OpRule] = {
+    **ELEMENTWISE,
+    **REDUCTION,
+    **SHAPE,
+    **LINEAR,
+    **SLICING,
+    **SUBTENSOR,
+    **JOINING,
+    **ALLOC,
+}

@@ -60,7 +60,7 @@ def read_inputs(node: Apply) -> list[Variable]:
     body = elementwise_body(node)
     used = {ref[1] for statement in body.statements for ref in statement.args if ref[0] == "input"}
     used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
-    return [v for position, v in enumerate(node.inputs) if position in used and not _is_baked(v)]
+    return [v for position, v in enumerate(node.inputs) if position in used and not is_baked(v)]
 
 
 def loops_of(lowering: Lowering, node: Apply) -> Loops:
@@ -68,12 +68,12 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     body = elementwise_body(node)
     read = list(dict.fromkeys(read_inputs(node)))
     places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
-    baked = {position: _baked(v) for position, v in enumerate(node.inputs) if _is_baked(v)}
+    numbers = {position: baked(v) for position, v in enumerate(node.inputs) if is_baked(v)}
 
     def ref(argument: Any) -> Ref:
         if argument[0] != "input":
             return cast(Ref, argument)
-        return baked.get(argument[1]) or ("input", places[argument[1]])
+        return numbers.get(argument[1]) or ("input", places[argument[1]])
 
     values = tuple(lowering.value_of(v) for v in read)
     statements = tuple(Statement(s.op, tuple(map(ref, s.args)), s.dtype) for s in body.statements)
@@ -99,11 +99,13 @@ def _statements(scalar_op: ScalarOp, dtypes: tuple[str, ...]) -> ScalarBody:
     return scalar_statements(scalar_op, dtypes)
 
 
-def _is_baked(variable: Variable) -> bool:
+def is_baked(variable: Variable) -> bool:
+    """Whether `variable` is a constant of one element, which kernels have in them."""
     return isinstance(variable, Constant) and not is_data(variable) and variable.data.size == 1
 
 
-def _baked(variable: Variable) -> Ref:
+def baked(variable: Variable) -> Ref:
+    """The number that `variable` is, as kernels name it."""
     data = np.asarray(cast(Constant, variable).data)
     return "constant", data.dtype.name, data.astype(data.dtype.newbyteorder("<")).tobytes()
 
@@ -126,7 +128,7 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
 
 def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     """Arithmetic on lengths stays in registers; whether this was such."""
-    known = [v in lowering.scalars or _is_baked(v) for v in node.inputs]
+    known = [v in lowering.scalars or is_baked(v) for v in node.inputs]
     if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
         return False
     body = elementwise_body(node)

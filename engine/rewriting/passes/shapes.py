@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
-from engine.rewriting.pattern import scalar_value, tensor_type_of
+from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
+from engine.scalar import add
 from engine.tensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
+    Alloc,
     DimShuffle,
     Dot,
     Elemwise,
     IncSubtensor,
+    Join,
+    MakeVector,
     Reshape,
     Shape_i,
     Subtensor,
@@ -64,6 +70,10 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
     if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor):
         return inputs[0], axis
+    if isinstance(op, Alloc):
+        return inputs[1 + axis]
+    if isinstance(op, Join):
+        return (inputs[0], axis) if axis != op.axis else _sum([shape_i(v, axis) for v in inputs])
     if isinstance(op, Subtensor):
         return _source_of_part(op, inputs[0], axis)
     if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
@@ -71,8 +81,25 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     return None
 
 
+def _sum(lengths: list[Variable]) -> Variable:
+    return reduce(lambda total, length: apply_scalar(add, total, length), lengths)
+
+
 def _source_of_part(op: Subtensor, x: Variable, axis: int) -> Axis | None:
     """The axis of `x` that is `axis` of the part, if all of it is in the part."""
     entries = op.entries + (FULL,) * (tensor_type_of(x).ndim - len(op.entries))
     source = [a for a, entry in enumerate(entries) if entry != INTEGER][axis]
     return (x, source) if entries[source] == FULL else None
+
+
+@node_rewriter([Subtensor])
+def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """MakeVector(a, b, ...)[1] -> b."""
+    op, vector = node.op, node.inputs[0].owner
+    assert isinstance(op, Subtensor)
+    if vector is None or not isinstance(vector.op, MakeVector) or op.entries != (INTEGER,):
+        return None
+    position = scalar_value(node.inputs[1])
+    if position is None or not -len(vector.inputs) <= position < len(vector.inputs):
+        return None
+    return [vector.inputs[position]]

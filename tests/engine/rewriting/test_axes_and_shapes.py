@@ -107,3 +107,22 @@ def test_all_of_a_tensor_is_the_tensor(rewritten):
 def test_the_length_of_an_axis_that_is_not_indexed_is_that_of_what_is_indexed(rewritten, build):
     x = pt.dmatrix("x")
     assert rewritten(x, pt.shape_i(build(x), 1)).check_values(X).ops == ["Shape_i{i=1}"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: pt.exp(x).shape[1],
+        lambda x: pt.join(0, x, pt.exp(x)).shape[-1],
+        lambda x: pt.zeros(x.shape).shape[1],
+        lambda x: pt.alloc(x[0], 7, x.shape[1]).shape[1],
+    ],
+)
+def test_a_shape_keeps_no_computation_alive(rewritten, build):
+    x = pt.dmatrix("x")
+    assert rewritten(x, build(x)).check_values(X).ops == ["Shape_i{i=1}"]
+
+
+def test_the_length_of_joined_tensors_is_the_sum_of_theirs(rewritten):
+    x = pt.dmatrix("x")
+    assert rewritten(x, pt.join(0, pt.exp(x), x).shape[0]).check_values(X).ops == ["Shape_i{i=0}", "add"]

@@ -1,0 +1,157 @@
+"""Tensors of a given shape: one value everywhere, or numbers in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import engine.tensor as pt
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Constant, Variable
+from engine.scalar.promotion import FLOATS, common, weak_dtype
+from engine.tensor.conversion import as_tensor_variable, number, pad
+from engine.tensor.elemwise import cast, unbroadcast_axes
+from engine.tensor.shape import lengths_of
+from engine.tensor.type import check_dtype, tensor_type
+
+
+class Alloc(Op):
+    """A tensor of the lengths that are the further inputs (int64 of 0 dimensions), filled with the first, which has as
+    many axes: those of length 1, known when the graph is built, are repeated.
+
+    Refuses (ValueError) a negative length, and another length of the value than the result's.
+    """
+
+    __props__ = ()
+
+    def make_node(self, value: Any, *lengths: Any) -> Apply:
+        value = as_tensor_variable(value)
+        variables = lengths_of(lengths)
+        if value.type.ndim > len(variables):
+            raise ValueError(f"Filling {len(variables)} dimensions with {value.type}: it has more")
+        value = pad(value, len(variables))
+        known = [int(v.data) if isinstance(v, Constant) else None for v in variables]
+        shape = [
+            static if static not in (1, None) and due is None else due
+            for static, due in zip(value.type.shape, known, strict=True)
+        ]
+        for static, due in zip(value.type.shape, shape, strict=True):
+            if (due or 0) < 0 or (static not in (1, None) and static != due):
+                raise ValueError(
+                    f"Filling a tensor of shape {tuple(known)} with {value.type}: it does not fit"
+                )
+        return Apply(self, [value, *variables], [tensor_type(value.type.dtype, tuple(shape)).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        value, shape = inputs[0], tuple([int(length) for length in inputs[1:]])
+        static = node.inputs[0].type.shape
+        for known, found, due in zip(static, value.shape, shape, strict=True):
+            if due < 0 or (known != 1 and found != due):
+                raise ValueError(
+                    f"Filling an array of shape {shape} with one of shape {value.shape}: it does not fit"
+                )
+        output_storage[0][0] = np.array(np.broadcast_to(value, shape), order="C")
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        value, gradient = inputs[0], cotangents[0]
+        nothing = [None] * (len(inputs) - 1)
+        if gradient is None or value.type.dtype not in FLOATS:
+            return [None, *nothing]
+        axes = unbroadcast_axes(value.type, gradient.type)
+        return [pt.sum(gradient, axes, keepdims=True) if axes else gradient, *nothing]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """The elements depend on the value alone."""
+        return [[True], *([False] for _ in node.inputs[1:])]
+
+
+class ARange(Op):
+    """The int64s from a start, in steps, to before a stop: inputs of int64 and 0 dimensions.
+
+    Refuses (ValueError) a step of 0.
+    """
+
+    __props__ = ()
+
+    def make_node(self, start: Any, stop: Any, step: Any) -> Apply:
+        inputs = lengths_of((start, stop, step))
+        known = [int(v.data) if isinstance(v, Constant) else None for v in inputs]
+        if known[2] == 0:
+            raise ValueError("Making a range: its step cannot be zero")
+        length = None
+        if known[0] is not None and known[1] is not None and known[2] is not None:
+            length = len(range(known[0], known[1], known[2]))
+        return Apply(self, inputs, [tensor_type("int64", (length,)).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        start, stop, step = (int(value) for value in inputs)
+        if step == 0:
+            raise ValueError("Making a range: its step cannot be zero")
+        output_storage[0][0] = np.arange(start, stop, step, dtype="int64")
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [None] * 3
+
+
+def alloc(value: Any, *shape: Any) -> Any:
+    """A tensor of the lengths `shape`, numbers or integer variables, filled with `value`."""
+    return (
+        Alloc().make_node(value, *(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)).outputs[0]
+    )
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """A tensor of `shape`, a length, a tuple of lengths or a vector of known length, filled with `fill_value`."""
+    value = as_tensor_variable(fill_value)
+    return Alloc().make_node(cast(value, dtype or value.type.dtype), *lengths_of(shape)).outputs[0]
+
+
+def zeros(shape: Any, dtype: Any = "float64") -> Any:
+    """Zeros in `shape`: a length, a tuple of lengths or a vector of known length."""
+    return full(shape, number(0, check_dtype(dtype)))
+
+
+def ones(shape: Any, dtype: Any = "float64") -> Any:
+    """Ones in `shape`: a length, a tuple of lengths or a vector of known length."""
+    return full(shape, number(1, check_dtype(dtype)))
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """`fill_value` in the shape of `x`, of its dtype unless one is given."""
+    x = as_tensor_variable(x)
+    return pt.fill(x, cast(as_tensor_variable(fill_value), dtype or x.type.dtype))
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """The numbers from `start` (0 if only a stop is given), in steps, to before `stop`.
+
+    Numbers or tensors of 0 dimensions; the dtype is theirs, Python's integers being int64. As many floats as numpy
+    makes; each is the start and so many steps.
+    """
+    if stop is None:
+        start, stop = 0, start
+    bounds = [_as_bound(bound) for bound in (start, stop, step)]
+    found = check_dtype(dtype or common(tuple([b.type.dtype for b in bounds])))
+    if not any(bound.type.dtype in FLOATS for bound in bounds):
+        return cast(ARange().make_node(*bounds).outputs[0], found)
+    first, last, by = (cast(bound, "float64") for bound in bounds)
+    steps = pt.floor_div(pt.true_div(pt.sub(first, last), by), 1.0)
+    length = pt.maximum(pt.cast(pt.neg(steps), "int64"), 0)
+    positions = ARange().make_node(0, length, 1).outputs[0]
+    return cast(pt.add(first, pt.mul(cast(positions, "float64"), by)), found)
+
+
+def _as_bound(value: Any) -> Any:
+    if type(value) in (int, float):
+        return number(value, weak_dtype(value, ()))
+    variable = as_tensor_variable(value)
+    if variable.type.ndim != 0:
+        raise TypeError(f"Making a range: {variable} of type {variable.type} is no number")
+    return variable
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple | list) or (isinstance(value, Variable) and value.type.ndim == 1)

@@ -1,0 +1,167 @@
+"""Tensors put together: scalars as a vector, tensors one behind the other, shapes as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.scalar.arithmetic import add
+from engine.scalar.promotion import FLOATS, common, common_dtype
+from engine.tensor.conversion import as_tensor_variable, number
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.shape import shape_i, size_over
+from engine.tensor.slicing import FULL, INTEGER, Subtensor
+from engine.tensor.type import check_dtype, tensor_type
+
+
+class MakeVector(Op):
+    """The vector of `dtype` whose elements are the inputs, tensors of 0 dimensions. Refuses (TypeError) a wider dtype."""
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: str = "int64") -> None:
+        self.dtype = check_dtype(dtype)
+
+    def make_node(self, *elements: Any) -> Apply:
+        inputs = [as_tensor_variable(element) for element in elements]
+        for variable in inputs:
+            if variable.type.ndim != 0 or common_dtype(variable.type.dtype, self.dtype) != self.dtype:
+                raise TypeError(
+                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} is no element of one"
+                )
+        output = tensor_type(self.dtype, (len(inputs),)).make_variable()
+        return Apply(self, [cast(variable, self.dtype) for variable in inputs], [output])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.array(list(inputs), self.dtype)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None or self.dtype not in FLOATS:
+            return [None] * len(inputs)
+        return [_element(cotangents[0], position) for position in range(len(inputs))]
+
+
+class Join(Op):
+    """Tensors one behind the other along `axis` (0 or more), in their common dtype.
+
+    Refuses (ValueError) tensors whose lengths along the other axes differ.
+    """
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis: int) -> None:
+        self.axis = int(axis)
+
+    def make_node(self, *tensors: Any) -> Apply:
+        inputs = [as_tensor_variable(tensor) for tensor in tensors]
+        if not inputs:
+            raise ValueError("Joining tensors: none were given")
+        ndim = inputs[0].type.ndim
+        if not 0 <= self.axis < ndim or any(variable.type.ndim != ndim for variable in inputs):
+            raise TypeError(
+                f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have as many "
+                "dimensions, that one among them"
+            )
+        dtype = common(tuple([variable.type.dtype for variable in inputs]))
+        shape = [
+            self._static_length(axis, [variable.type.shape[axis] for variable in inputs])
+            for axis in range(ndim)
+        ]
+        output = tensor_type(dtype, tuple(shape)).make_variable()
+        return Apply(self, [cast(variable, dtype) for variable in inputs], [output])
+
+    def _static_length(self, axis: int, lengths: Sequence[int | None]) -> int | None:
+        known = [length for length in lengths if length is not None]
+        if axis == self.axis:
+            return sum(known) if len(known) == len(lengths) else None
+        if len(set(known)) > 1:
+            raise ValueError(f"Joining along axis {self.axis}: the lengths along axis {axis} differ: {known}")
+        return known[0] if known else None
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        shapes = [tuple(np.delete(value.shape, self.axis).tolist()) for value in inputs]
+        if len(set(shapes)) > 1:
+            raise ValueError(
+                f"Joining arrays of shapes {', '.join(str(value.shape) for value in inputs)} along axis {self.axis}: "
+                "all other lengths must be equal"
+            )
+        output_storage[0][0] = np.concatenate(inputs, axis=self.axis)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        gradient = cotangents[0]
+        if gradient is None or outputs[0].type.dtype not in FLOATS:
+            return [None] * len(inputs)
+        start = number(0, "int64")
+        found = []
+        for variable in inputs:
+            stop = apply_elemwise(add, start, shape_i(variable, self.axis))
+            found.append(self._part(gradient, variable, start, stop))
+            start = stop
+        return found
+
+    def _part(self, gradient: Any, variable: Any, start: Any, stop: Any) -> Any:
+        """What of `gradient` lies between; an axis known to have length 1 stays so."""
+        before = [FULL] * self.axis
+        if variable.type.shape[self.axis] != 1:
+            return Subtensor([*before, "a:b"]).make_node(gradient, start, stop).outputs[0]
+        element = Subtensor([*before, INTEGER]).make_node(gradient, start).outputs[0]
+        return expand_dims(element, self.axis)
+
+
+def _element(vector: Any, position: int) -> Any:
+    return Subtensor([INTEGER]).make_node(vector, number(position, "int64")).outputs[0]
+
+
+def shape(x: Any) -> Any:
+    """The lengths of `x` as a vector of int64."""
+    x = as_tensor_variable(x)
+    return MakeVector("int64").make_node(*[shape_i(x, axis) for axis in range(x.type.ndim)]).outputs[0]
+
+
+def size(x: Any) -> Any:
+    """The number of elements of `x`, an int64 of 0 dimensions."""
+    x = as_tensor_variable(x)
+    return size_over(x, range(x.type.ndim))
+
+
+def expand_dims(x: Any, axis: int) -> Any:
+    """`x` with a new axis of length 1 that is number `axis` (may be negative) of the result."""
+    x = as_tensor_variable(x)
+    ndim = x.type.ndim
+    if not -ndim - 1 <= axis <= ndim:
+        raise ValueError(f"Putting axis {axis} into {x} of {ndim} dimensions: there is no such place")
+    order: list[int | str] = list(range(ndim))
+    order.insert(axis % (ndim + 1), "x")
+    return dimshuffle(x, order)
+
+
+def join(axis: int, *tensors: Any) -> Any:
+    """`tensors` one behind the other along `axis` (may be negative)."""
+    variables = [as_tensor_variable(tensor) for tensor in tensors]
+    ndim = max([variable.type.ndim for variable in variables], default=0)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"Joining tensors of {ndim} dimensions: they have no axis {axis}")
+    if len(variables) == 1:
+        return variables[0]
+    return Join(axis % ndim).make_node(*variables).outputs[0]
+
+
+def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """`tensors` one behind the other along `axis` (may be negative)."""
+    return join(axis, *tensors)
+
+
+def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
+    """`tensors`, of equal rank, along a new axis that is number `axis` of the result."""
+    variables = [as_tensor_variable(tensor) for tensor in tensors]
+    if not variables:
+        raise ValueError("Stacking tensors: none were given")
+    if all(variable.type.ndim == 0 for variable in variables) and axis in (0, -1):
+        dtype = reduce(common_dtype, [variable.type.dtype for variable in variables])
+        return MakeVector(dtype).make_node(*variables).outputs[0]
+    return join(axis, *[expand_dims(variable, axis) for variable in variables])
