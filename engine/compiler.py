@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cachegraph import pickling
-from cachegraph.cache import Artifact, Cache, Found, default_cache
+from cachegraph.cache import Artifact, Cache, Found, Hit, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import compile_program, load_program
@@ -17,12 +17,15 @@ from engine.backend.execution import Convert
 from engine.backend.linking import KernelTally
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
-from engine.keys import data_constants, function_key
+from engine.keys import data_constants, function_key, inner_constants, op_key
 from engine.mode import Mode
 
 if TYPE_CHECKING:
     from logging import Logger
 
+    from engine.graph.types import Type
+    from engine.inner.from_graph import OpFromGraph
+    from engine.rewriting.query import RewriteDatabaseQuery
     from engine.rewriting.report import RewriteReport
 
 OPTIMIZED = "optimized-graph"
@@ -104,10 +107,13 @@ def compile_function(wanted: Specification) -> Compiled:
 def _describe(wanted: Specification) -> CacheKey:
     interface = (wanted.n_outputs, wanted.updated)
     query = wanted.mode.optimizer
-    # Which rewrites these names choose follows from the engine's code, which is another part of the key.
+    return function_key(wanted.graph, interface, _describe_rewrites(query), (wanted.mode.linker,))
+
+
+def _describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...]:
+    """The names that choose the rewrites: which ones follows from the engine's code, another part of the key."""
     _refuse_foreign_rewrites()
-    rewrites = (tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude)))
-    return function_key(wanted.graph, interface, rewrites, (wanted.mode.linker,))
+    return tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude))
 
 
 def _refuse_foreign_rewrites() -> None:
@@ -127,6 +133,7 @@ class _Work:
         self.cache = cache
         self.info = CacheInfo()
         self.kernels = KernelTally()
+        self.ops = _Ops(cache, wanted.mode)
         self.built: FrozenFunctionGraph | None = None
         self.data = data_constants(wanted.graph)
 
@@ -152,14 +159,15 @@ class _Work:
         runner = self.load(self.build().payload)
         self.info.outcome, self.info.reason = "bypass", reason
         self.info.seconds["total"] = perf_counter() - begin
-        self.info.found = {"kernel": [self.kernels.hits, self.kernels.misses]}
-        self._count_kernels()
+        self.info.found = {**self.ops.found, "kernel": [self.kernels.hits, self.kernels.misses]}
+        self._count_parts()
         return Compiled(runner, self.info, self._optimized({}))
 
     def build(self) -> Artifact:
         """Rewrite the graph, lower it and link its kernels."""
         begin = perf_counter()
-        fgraph, report = _rewritten(self.wanted)
+        self.ops = _Ops(self.cache, self.wanted.mode)
+        fgraph, report = _rewritten(self.wanted, self.ops)
         rewritten = perf_counter()
         self.kernels = KernelTally()
         payload, lowering = compile_program(
@@ -169,6 +177,7 @@ class _Work:
             self.wanted.n_outputs,
             self.wanted.updated,
             self.data,
+            tuple(inner_constants(self.wanted.graph)),
             self.kernels,
         )
         self.built = fgraph.freeze()
@@ -212,14 +221,15 @@ class _Work:
         is_hit = found.outcome == "hit"
         self.info.found = {
             "function": [int(is_hit), int(not is_hit)],
+            **self.ops.found,
             "kernel": [self.kernels.hits, self.kernels.misses],
         }
         if is_hit:
             self.info.seconds_saved = sum(found.seconds.values()) - found.load_seconds
-        self._count_kernels()
+        self._count_parts()
 
-    def _count_kernels(self) -> None:
-        self.info.seconds_saved += self.kernels.seconds_saved
+    def _count_parts(self) -> None:
+        self.info.seconds_saved += self.kernels.seconds_saved + self.ops.seconds_saved
         self.info.compilations = self.kernels.compiled
 
     def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
@@ -228,11 +238,77 @@ class _Work:
         return lambda: _stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
 
 
-def _rewritten(wanted: Specification) -> tuple[FunctionGraph, RewriteReport]:
+class _Ops:
+    """The optimized forms of Ops that hold graphs: in the cache, where it can describe them.
+
+    `found` has [hits, misses] of the level "op", if there were any; `seconds_saved` is what rewriting would have cost.
+    """
+
+    def __init__(self, cache: Cache, mode: Mode) -> None:
+        self.cache = cache
+        self.mode = mode
+        self.tally = [0, 0]
+        self.seconds_saved = 0.0
+
+    @property
+    def found(self) -> dict[str, list[int]]:
+        return {"op": self.tally} if any(self.tally) else {}
+
+    def find(self, op: OpFromGraph) -> OpFromGraph | None:
+        """The optimized form of `op`, if the cache has it; never raises."""
+        key = self._key(op)
+        entry = None if key is None else self.cache.lookup(key)
+        found = _loaded_op(entry, op) if isinstance(entry, Hit) else None
+        self.tally[found is None] += 1
+        if found is not None and isinstance(entry, Hit):
+            self.seconds_saved += sum(entry.seconds.values())
+        return found
+
+    def keep(self, op: OpFromGraph, optimized: OpFromGraph, seconds: float) -> None:
+        """Keep `optimized` under the key of `op`, if it has one and can be pickled."""
+        key = self._key(op)
+        if key is None:
+            return
+        try:
+            payload = pickling.dumps(optimized)
+        except Exception as error:  # it is in memory, and the next process rewrites it anew
+            _log().info("the optimized form of %s is not kept: %s", op, error)
+            return
+        nodes = f"{len(op.fgraph.nodes)} nodes, {len(optimized.fgraph.nodes)} after rewriting"
+        self.cache.store(key, Artifact(payload, seconds={"rewrite": seconds}, summary=f"{op}: {nodes}"))
+
+    def _key(self, op: OpFromGraph) -> CacheKey | None:
+        try:
+            return op_key(op, op.fgraph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,))
+        except (Unfingerprintable, SourceError) as error:
+            _log().debug("the optimized form of %s is not looked up: %s", op, error)
+            return None
+
+
+def _loaded_op(entry: Hit, op: OpFromGraph) -> OpFromGraph | None:
+    """The optimized form of `op` that `entry` holds; None if it holds anything else."""
+    try:
+        found: OpFromGraph = pickling.loads(entry.payload, ("engine",))
+        before = [variable.type for variable in (*op.inner_inputs, *op.inner_outputs)]
+        after = [variable.type for variable in (*found.inner_inputs, *found.inner_outputs)]
+        fits = len(op.inner_inputs) == len(found.inner_inputs) and len(before) == len(after)
+        if type(found) is type(op) and fits and all(map(_may_replace, before, after)):
+            return found
+        _log().warning("the stored form of %s is that of another Op, so it is rewritten anew", op)
+    except Exception:  # whatever a stored Op holds, rewriting gives it anew
+        _log().warning("the stored form of %s cannot be loaded", op, exc_info=True)
+    return None
+
+
+def _may_replace(before: Type, after: Type) -> bool:
+    return before.is_super(after)
+
+
+def _rewritten(wanted: Specification, ops: _Ops | None = None) -> tuple[FunctionGraph, RewriteReport]:
     from engine.rewriting import rewrite_graph
 
     fgraph = wanted.graph.unfreeze()
-    return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer)
+    return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer, ops)
 
 
 def _stored_graph(cache: Cache, blobs: Mapping[str, str], arrays: Sequence[Any]) -> FunctionGraph | None:

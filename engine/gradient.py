@@ -60,6 +60,26 @@ def grad(
     return gradients[0] if isinstance(wrt, Variable) else gradients
 
 
+def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Sequence[Variable]) -> list[Any]:
+    """The gradient for each of `wrt` of a cost whose gradients for `outputs` are `cotangents` (None: it does not depend
+    on that output). None in the result: none flows to that variable.
+
+    A gradient has the dtype of its variable, or is float64. Raises NullGradientError where an Op has no gradient.
+    """
+    found: dict[Variable, Any] = {}
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if cotangent is not None:
+            found[output] = cotangent if output not in found else pt.add(found[output], cotangent)
+    _accumulate(io_toposort((), list(found)), wrt, found, ())
+    return [None if found.get(target) is None else _of_type(found[target], target) for target in wrt]
+
+
+def connections(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
+    """For each of `inputs` and each of `outputs`, whether the output depends on the values of the input."""
+    nodes = io_toposort(inputs, outputs)
+    return [[output in reached for output in outputs] for reached in (_reached(v, nodes) for v in inputs)]
+
+
 def _check(cost: Any, targets: Sequence[Any], known_grads: Known | None) -> None:
     if cost is None and not known_grads:
         raise ValueError("Taking a gradient: neither a cost nor known_grads were given")
@@ -137,6 +157,12 @@ def _check_connected(
 
 def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
     """Whether one of `roots`, computed by `nodes`, depends on the values of `target`, differentiably or not."""
+    reached = _reached(target, nodes)
+    return any(root in reached for root in roots)
+
+
+def _reached(target: Variable, nodes: Sequence[Apply]) -> set[Variable]:
+    """`target`, and what `nodes` compute that depends on its values."""
     reached = {target}
     for node in nodes:
         if not any(variable in reached for variable in node.inputs):
@@ -144,4 +170,4 @@ def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Va
         for variable, row in zip(node.inputs, node.op.connection_pattern(node), strict=True):
             if variable in reached:
                 reached.update([output for output, depends in zip(node.outputs, row, strict=True) if depends])
-    return any(root in reached for root in roots)
+    return reached

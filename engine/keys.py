@@ -14,7 +14,8 @@ The encoding of a frozen graph (`uint`, `bytes` and `text` as in cachegraph/fing
 
 Nodes come in the order that structure gives: depth first from the outputs. Types and Ops are numbered as they are
 met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
-elements is data ("d"): its numbers are not identity, only which of the constants it is.
+elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
+all of their constants are identity ("c"), and so is what the graph around them has of these.
 
 Version history
     1  first
@@ -26,7 +27,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -81,15 +82,66 @@ def engine_code() -> bytes:
     return digests[0]
 
 
+def op_key(op: Op, graph: FrozenFunctionGraph, rewrites: object, options: object) -> CacheKey:
+    """The key of what an Op that holds `graph` becomes when it is rewritten; all of its constants are identity.
+
+    Raises Unfingerprintable, with the path to what has no canonical encoding.
+    """
+    parts = {
+        "scheme": encode(("op", ENGINE_VERSION)),
+        "op": _encode_class(op),
+        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _GraphEncoder(graph, ()).body(),
+        "rewrites": encode(rewrites),
+        "code": engine_code(),
+        "options": encode(options),
+        "toolchain": encode_toolchain(),
+    }
+    return CacheKey.build("op", parts)
+
+
 def data_constants(graph: FrozenFunctionGraph) -> list[Constant]:
-    """The data of `graph`, in the order in which its encoding numbers constants."""
+    """The data of `graph`, in the order in which its encoding numbers constants; none that `inner_constants` has."""
+    inner = inner_constants(graph)
+    return [v for v in _large_constants(graph) if v not in inner]
+
+
+def inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
+    """The large constants of the graphs that Ops of `graph` hold, at all depths. They are identity, not data.
+
+    So is what `graph` itself has of them: were it data, a program could take the one for the other.
+    """
+    return graph.computed("inner_constants", _inner_constants)
+
+
+def _inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
+    found: set[Constant] = set()
+    for op in dict.fromkeys([node.op for node in graph.nodes]):
+        for inner in _inner_graphs(op):
+            found.update(_large_constants(inner), inner_constants(inner))
+    return frozenset(found)
+
+
+def _inner_graphs(op: Op) -> Iterator[FrozenFunctionGraph]:
+    held = getattr(op, "fgraph", None)
+    if isinstance(held, FrozenFunctionGraph):
+        yield held
+    for value in op.key_props().values() if op.__props__ is not None else ():
+        if isinstance(value, FrozenFunctionGraph):
+            yield value
+        elif isinstance(value, Op):
+            yield from _inner_graphs(value)
+
+
+def _large_constants(graph: FrozenFunctionGraph) -> list[Constant]:
     every = [*(variable for node in graph.nodes for variable in node.inputs), *graph.outputs]
     return [v for v in dict.fromkeys(every) if isinstance(v, Constant) and is_data(v)]
 
 
 def encode_graph(graph: FrozenFunctionGraph) -> bytes:
     """The canonical encoding of `graph`; raises Unfingerprintable."""
-    return bytes((HASH_VERSION, ENGINE_VERSION)) + _GraphEncoder(graph).body()
+    return (
+        bytes((HASH_VERSION, ENGINE_VERSION)) + _GraphEncoder(graph, frozenset(data_constants(graph))).body()
+    )
 
 
 class _Table:
@@ -116,10 +168,11 @@ class _Table:
 
 
 class _GraphEncoder:
-    """Writes one frozen graph. The graph keeps alive what the tables know by id."""
+    """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
 
-    def __init__(self, graph: FrozenFunctionGraph) -> None:
+    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant]) -> None:
         self.graph = graph
+        self.data = data
         self.types = _Table()
         self.ops = _Table()
         self.constants: list[bytes] = []
@@ -156,7 +209,7 @@ class _GraphEncoder:
 
     def constant(self, constant: Constant) -> bytes:
         number = self.type_number(constant.type)
-        if is_data(constant):
+        if constant in self.data:
             return b"d" + number
         return b"c" + number + _prefixed(constant.data.tobytes())
 
@@ -173,7 +226,7 @@ def _encode_op(op: Op) -> bytes:
     one of a user would need its own code in the key, so it has no encoding.
     """
     try:
-        properties = op.props_dict() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
+        properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
         encoder = Encoder()
         encoder.uint(len(properties))
         for name, value in properties.items():
@@ -194,7 +247,7 @@ def _write_property(encoder: Encoder, name: str, value: object) -> None:
         encoder.bytes(_encode_type(value))
     elif isinstance(value, FrozenFunctionGraph):
         encoder.tag(b"g")
-        encoder.bytes(_GraphEncoder(value).body())
+        encoder.bytes(_GraphEncoder(value, ()).body())
     else:
         encoder.tag(b"v")
         try:

@@ -26,20 +26,23 @@ def compile_program(
     n_outputs: int,
     updated: Sequence[int],
     data: Sequence[Constant],
+    embedded: Sequence[Constant],
     tally: KernelTally,
 ) -> tuple[bytes, float]:
     """Lower a graph and link its kernels into this process: the stored program, and the seconds lowering took.
 
     The first `n_outputs` of `outputs` are returned, the others replace the values of the inputs at the positions
-    `updated`. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
+    `updated`. `data` is bound when the program is loaded, `embedded` becomes a part of it. Ops that hold graphs are
+    lowered as these graphs are: equal ones share their kernels. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
     """
     from engine.backend.assemble import assemble
     from engine.backend.keys import kernel_key, machine_key
     from engine.backend.lower import Lowering
     from engine.backend.rules import RULES
+    from engine.inner.from_graph import inlined
 
     begin = perf_counter()
-    lowering = Lowering(RULES, inputs, outputs, data)
+    lowering = Lowering(RULES, inputs, inlined(outputs, inputs), data, embedded)
     results = lowering.run()
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: kernel_key(kernel.encoding()) for kernel in kernels}

@@ -50,6 +50,10 @@ class Op(ByProps):
         """For each input and each output, whether the output depends on the values of the input. Here: always."""
         return [[True] * len(node.outputs) for _ in node.inputs]
 
+    def key_props(self) -> dict[str, Any]:
+        """The properties that decide what is computed, by name: they describe this Op in a cache key. Here: all."""
+        return self.props_dict()
+
     def __call__(
         self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any
     ) -> Any:

@@ -26,3 +26,21 @@ class HasInnerGraph:
     def clone(self) -> Any:
         """This Op itself: nothing in it can change."""
         return self
+
+    def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Any:
+        """A new Op that holds `fgraph` and is like this one in all else.
+
+        Refuses (TypeError) a graph of other inputs or outputs than this Op may have been applied to.
+        """
+        for kind, own, given in (
+            ("inputs", self.inner_inputs, fgraph.inputs),
+            ("outputs", self.inner_outputs, fgraph.outputs),
+        ):
+            if len(own) != len(given):
+                raise TypeError(
+                    f"Giving {self} another graph: it has {len(own)} {kind}, the graph {len(given)}"
+                )
+        new = object.__new__(type(self))
+        new.__setstate__(self.__getstate__())  # type: ignore[attr-defined]
+        new.fgraph = fgraph
+        return new

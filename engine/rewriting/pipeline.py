@@ -6,6 +6,7 @@ from functools import cache
 
 from engine.graph.fgraph import FunctionGraph
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
+from engine.rewriting.inner_graphs import InlineGraphs, InnerGraphs, OpStore, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, sums
 from engine.rewriting.passes.constant_folding import constant_folding
@@ -57,8 +58,11 @@ def optdb() -> SequenceDB:
         for rewriter in rewriters:
             canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
     database = SequenceDB("optdb")
+    database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
+    optimize = OptimizeInnerGraphs()
+    database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
     database.seal()
@@ -70,11 +74,20 @@ def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
     return optdb().describe(query)
 
 
-def rewrite_graph(fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY) -> RewriteReport:
+def rewrite_graph(
+    fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, ops: OpStore | None = None
+) -> RewriteReport:
     """Rewrite `fgraph`, in place, by what `query` chooses; what was applied and how long each pass took.
 
     Types, broadcasting and, but for rounding, values stay. Equal graphs become equal graphs, in every process.
+    Ops of `fgraph` that hold graphs are looked up in `ops`, and kept there, in their rewritten form.
     """
     report = RewriteReport()
-    optdb().query(query).apply(fgraph, report)
+    rewriter = optdb().query(query)
+    inner = InnerGraphs(rewriter, ops)
+    fgraph.attach_feature(inner)
+    try:
+        rewriter.apply(fgraph, report)
+    finally:
+        fgraph.remove_feature(inner)
     return report

@@ -80,7 +80,14 @@ def test_the_pipeline_is_described_by_plain_values_alone():
 
     found = describe()
     check(found)
-    assert [row[0] for row in found] == ["merge_first", "canonicalize", "merge_last", "fusion"]
+    assert [row[0] for row in found] == [
+        "inline_graphs",
+        "merge_first",
+        "canonicalize",
+        "optimize_inner_graphs",
+        "merge_last",
+        "fusion",
+    ]
     assert describe(DEFAULT_QUERY.excluding("local_log1p")) != found
 
 

@@ -1,0 +1,207 @@
+"""Graphs within Ops: rewritten as the graph around them, once for all equal Ops, and never the user's own."""
+
+import numpy as np
+import pytest
+
+import engine.tensor as pt
+from engine.backend.reference import evaluate
+from engine.graph import FunctionGraph
+from engine.inner import Composite, OpFromGraph
+from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, rewrite_graph
+from engine.rewriting.database import SequenceDB
+from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
+from engine.rewriting.report import RewriteReport
+from engine.rewriting.rewriters import EquilibriumGraphRewriter, SequentialGraphRewriter
+from engine.tensor import Elemwise
+
+
+def layer(**options):
+    x = pt.dvector("x")
+    return OpFromGraph([x], [pt.exp(x * 1) + 0 + pt.exp(x)], **options)
+
+
+def graph(inputs, outputs):
+    return FunctionGraph(inputs, outputs)
+
+
+def ops_of(fgraph):
+    return [node.op for node in fgraph.toposort()]
+
+
+def assert_same_values(fgraph, inputs, outputs, *values):
+    for found, due in zip(
+        evaluate(fgraph.inputs, fgraph.outputs, values), evaluate(inputs, outputs, values), strict=True
+    ):
+        np.testing.assert_allclose(found, due)
+
+
+class Kept:
+    """A store of Ops in memory."""
+
+    def __init__(self):
+        self.ops = {}
+        self.asked = []
+
+    def find(self, op):
+        self.asked.append(op)
+        return self.ops.get(op)
+
+    def keep(self, op, optimized, seconds):
+        assert seconds > 0
+        self.ops[op] = optimized
+
+
+def test_the_graph_within_is_rewritten_and_the_given_op_is_not():
+    x = pt.dvector("x")
+    op = layer()
+    before = op.fgraph
+    fgraph = graph([x], [op(x)])
+    rewrite_graph(fgraph)
+    (found,) = ops_of(fgraph)
+    assert op.fgraph is before
+    assert len(before.nodes) == 5
+    (node,) = found.fgraph.nodes
+    assert isinstance(node.op, Elemwise)
+    assert isinstance(node.op.scalar_op, Composite)
+    assert_same_values(fgraph, [x], [op(x)], [0.5, 1.0])
+
+
+def test_equal_ops_are_rewritten_once():
+    x = pt.dvector("x")
+    h = x
+    for _ in range(5):
+        h = layer()(h)
+    fgraph = graph([x], [h])
+    report = rewrite_graph(fgraph)
+    assert report.applied["optimize_inner_graphs"] == 1
+    assert len(set(ops_of(fgraph))) == 1
+    assert_same_values(fgraph, [x], [h], [-3.0])
+
+
+def test_ops_that_differ_by_name_or_gradient_alone_are_one_after_it():
+    x = pt.dvector("x")
+    fgraph = graph([x], [layer()(x), layer(name="other")(x), layer(pullback=lambda *_: [None])(x)])
+    report = rewrite_graph(fgraph)
+    assert report.applied["optimize_inner_graphs"] == 1
+    assert len(fgraph.apply_nodes) == 1
+
+
+def test_graphs_within_graphs_are_rewritten():
+    x = pt.dvector("x")
+    outer = OpFromGraph([x], [layer()(layer()(x)) * 1])
+    fgraph = graph([x], [outer(x)])
+    report = rewrite_graph(fgraph)
+    (found,) = ops_of(fgraph)
+    within = [node.op for node in found.fgraph.nodes]
+    assert report.applied["optimize_inner_graphs"] == 2
+    assert len(within) == 2
+    assert len(set(within)) == 1
+    assert len(within[0].fgraph.nodes) == 1
+    assert_same_values(fgraph, [x], [outer(x)], [-3.0])
+
+
+def test_an_op_that_asks_for_it_is_inlined_before_all_else():
+    x = pt.dvector("x")
+    outer = OpFromGraph([x], [layer(inline=True)(layer()(x)) * 1], inline=True)
+    fgraph = graph([x], [outer(x)])
+    report = rewrite_graph(fgraph)
+    assert report.applied["inline_graphs"] == 2
+    assert [type(op) for op in ops_of(fgraph)] == [OpFromGraph, Elemwise]
+    assert_same_values(fgraph, [x], [outer(x)], [-3.0])
+
+
+def test_a_query_without_it_leaves_graphs_as_they_are():
+    x = pt.dvector("x")
+    fgraph = graph([x], [layer()(x)])
+    rewrite_graph(fgraph, DEFAULT_QUERY.excluding("optimize_inner_graphs"))
+    assert ops_of(fgraph) == [layer()]
+    OptimizeInnerGraphs().rewrite(fgraph)
+    assert ops_of(fgraph) == [layer()]
+
+
+def test_what_is_kept_is_not_rewritten_again():
+    x = pt.dvector("x")
+    kept = Kept()
+    first, second = graph([x], [layer()(x)]), graph([x], [layer()(layer(name="other")(x))])
+    rewrite_graph(first, ops=kept)
+    report = rewrite_graph(second, ops=kept)
+    assert "optimize_inner_graphs" not in report.applied
+    assert kept.asked == [layer(), layer()]
+    assert set(ops_of(second)) == set(ops_of(first))
+
+
+class Softmax(OpFromGraph):
+    """What a rewrite below recognises, and what it is made of."""
+
+
+def softmax(x):
+    shifted = pt.exp(x)
+    return shifted / pt.sum(shifted)
+
+
+def recognise(op, replaced):
+    """A rewrite that replaces the quotient of a graph like that of `op` by `op` of its input."""
+
+    @node_rewriter([Elemwise])
+    def recognised(fgraph, node):
+        exp = node.inputs[0].owner
+        if len(node.inputs) != 2 or exp is None or str(exp.op) != "exp" or node.inputs[1].owner is None:
+            return None
+        replaced.append(node)
+        return [op(exp.inputs[0])]
+
+    return recognised
+
+
+def test_an_op_recognised_outside_is_not_recognised_within_itself():
+    x = pt.dvector("x")
+    op = Softmax([x], [softmax(x)])
+    replaced = []
+    equilibrium = EquilibriumGraphRewriter([recognise(op, replaced)])
+    rewriter = SequentialGraphRewriter(equilibrium, OptimizeInnerGraphs())
+    kept = Kept()
+    fgraph = graph([x], [softmax(x) * 2])
+    fgraph.attach_feature(InnerGraphs(rewriter, kept))
+    rewriter.apply(fgraph, RewriteReport())
+    assert len(replaced) == 2
+    found, _ = ops_of(fgraph)
+    assert isinstance(found, OpFromGraph)
+    assert not any(isinstance(node.op, OpFromGraph) for node in found.fgraph.nodes)
+    assert found.fgraph is op.fgraph
+    assert list(kept.ops) == [op.for_compilation()]
+    assert_same_values(fgraph, [x], [softmax(x) * 2], [0.5, 1.0])
+
+
+def test_two_ops_recognised_within_each_other_end_and_only_what_stands_alone_is_kept():
+    x = pt.dvector("x")
+    first, second = OpFromGraph([x], [pt.exp(x)]), OpFromGraph([x], [pt.tanh(x)])
+
+    @node_rewriter([Elemwise])
+    def swapped(fgraph, node):
+        found = {"exp": second, "tanh": first}.get(str(node.op))
+        return None if found is None else [found(node.inputs[0])]
+
+    rewriter = SequentialGraphRewriter(EquilibriumGraphRewriter([swapped]), OptimizeInnerGraphs())
+    kept = Kept()
+    fgraph = graph([x], [first(x)])
+    fgraph.attach_feature(InnerGraphs(rewriter, kept))
+    rewriter.apply(fgraph, RewriteReport())
+    assert list(kept.ops) == [first]
+
+
+def test_its_name_is_in_the_description_of_the_pipeline():
+    assert isinstance(optdb(), SequenceDB)
+    names = [row[0] for row in optdb().describe(DEFAULT_QUERY)]
+    assert names.index("inline_graphs") == 0
+    assert names.index("optimize_inner_graphs") < names.index("merge_last") < names.index("fusion")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_applied_within_is_counted_once(count):
+    x = pt.dvector("x")
+    h = x
+    for _ in range(count):
+        h = layer()(h)
+    report = rewrite_graph(graph([x], [h]))
+    assert report.applied["fusion"] == 1
+    assert report.total == sum(report.applied.values())
