@@ -65,7 +65,8 @@ class Apply:
             raise ValueError(
                 f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
             )
-        if all(new.type == old.type for new, old in zip(inputs, self.inputs, strict=True)):
+        # Compared as lists: of an item that is the same object nothing is asked.
+        if [variable.type for variable in inputs] == [variable.type for variable in self.inputs]:
             outputs = [output.type.make_variable(output.name) for output in self.outputs]
             return Apply(self.op, inputs, outputs)
         if strict:

@@ -34,8 +34,8 @@ def clone_get_equiv(
             if variable not in memo:
                 memo[variable] = variable.clone() if copy_orphans else variable
         if node not in memo:
-            copy = node.clone_with_new_inputs([_variable(memo, variable) for variable in node.inputs])
-            memo[node] = copy
+            arguments = [memo[variable] for variable in node.inputs]
+            copy = memo[node] = node.clone_with_new_inputs(arguments)  # type: ignore[arg-type]
             for old, new in zip(node.outputs, copy.outputs, strict=True):
                 memo.setdefault(old, new)
     for variable in outputs:
