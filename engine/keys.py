@@ -12,8 +12,8 @@ The encoding of a frozen graph (`uint`, `bytes` and `text` as in cachegraph/fing
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "d" type-number
 
-Nodes come in the order that structure gives: depth first from the outputs. Types and Ops are numbered as they are
-met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
+Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
+the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
 elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
 all of their constants are identity ("c"), and so is what the graph around them has of these.
 
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import HASH_VERSION, Encoder, encode, pack_uint
+from cachegraph.fingerprint.hasher import HASH_VERSION, Encoder, digest, encode, pack_uint
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import check_unchanged, source_digest
 from engine.backend.keys import backend_code, encode_toolchain
@@ -90,7 +90,7 @@ def op_key(op: Op, graph: FrozenFunctionGraph, rewrites: object, options: object
     parts = {
         "scheme": encode(("op", ENGINE_VERSION)),
         "op": _encode_class(op),
-        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _GraphEncoder(graph, ()).body(),
+        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _inner_body(graph),
         "rewrites": encode(rewrites),
         "code": engine_code(),
         "options": encode(options),
@@ -137,11 +137,24 @@ def _large_constants(graph: FrozenFunctionGraph) -> list[Constant]:
     return [v for v in dict.fromkeys(every) if isinstance(v, Constant) and is_data(v)]
 
 
+def fingerprint_graph(graph: FrozenFunctionGraph) -> bytes:
+    """The digest of the canonical encoding of `graph`, kept with it: 16 bytes; raises Unfingerprintable."""
+    return graph.computed("fingerprint", lambda graph: digest(encode_graph(graph)))
+
+
 def encode_graph(graph: FrozenFunctionGraph) -> bytes:
-    """The canonical encoding of `graph`; raises Unfingerprintable."""
-    return (
-        bytes((HASH_VERSION, ENGINE_VERSION)) + _GraphEncoder(graph, frozenset(data_constants(graph))).body()
-    )
+    """The canonical encoding of `graph`, kept with it; raises Unfingerprintable."""
+    return graph.computed("encoding", _encode_graph)
+
+
+def _encode_graph(graph: FrozenFunctionGraph) -> bytes:
+    body = _GraphEncoder(graph, frozenset(data_constants(graph))).body()
+    return bytes((HASH_VERSION, ENGINE_VERSION)) + body
+
+
+def _inner_body(graph: FrozenFunctionGraph) -> bytes:
+    """The body of a graph that an Op holds, kept with it."""
+    return graph.computed("inner_body", lambda graph: _GraphEncoder(graph, ()).body())
 
 
 class _Table:
@@ -247,7 +260,7 @@ def _write_property(encoder: Encoder, name: str, value: object) -> None:
         encoder.bytes(_encode_type(value))
     elif isinstance(value, FrozenFunctionGraph):
         encoder.tag(b"g")
-        encoder.bytes(_GraphEncoder(value, ()).body())
+        encoder.bytes(_inner_body(value))
     else:
         encoder.tag(b"v")
         try:
