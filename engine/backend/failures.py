@@ -85,9 +85,10 @@ def _kernel(name: str, site: Site, registers: Registers) -> Exception:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
     if status == loops.INDEX_OUT_OF_RANGE:
         position, index, size = details
+        axis = site.about[0] if site.about else 0
         return IndexError(
             f"Calling {name}: {site.op}: index {index}, at position {position} of the indices, is out of bounds "
-            f"for axis 0 with size {size}"
+            f"for axis {axis} with size {size}"
         )
     if status == loops.NEGATIVE_POWER:
         return ValueError(f"Calling {name}: {site.op}: Integers to negative integer powers are not allowed.")

@@ -39,6 +39,7 @@ from engine.tensor.creation import (
     zeros_like,
 )
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
+from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
 from engine.tensor.math import (
     abs,
@@ -88,7 +89,7 @@ from engine.tensor.products import Dot, dot, matmul
 from engine.tensor.reduction import Max, Min, Sum, max, mean, min, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
 from engine.tensor.slicing import IncSubtensor, Subtensor
-from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
 
@@ -112,6 +113,7 @@ __all__ = [
     "TensorConstant",
     "TensorType",
     "TensorVariable",
+    "WrapIndex",
     "abs",
     "add",
     "alloc",
@@ -152,6 +154,7 @@ __all__ = [
     "icol",
     "identity",
     "imatrix",
+    "inc_subtensor",
     "indexing",
     "invert",
     "irow",
@@ -192,6 +195,7 @@ __all__ = [
     "row",
     "scalar",
     "second",
+    "set_subtensor",
     "shape",
     "shape_i",
     "sigmoid",

@@ -1,4 +1,4 @@
-"""`x[index]` with numpy's meaning: numbers, slices, new axes, an ellipsis, and arrays of integers.
+"""`x[index]` with numpy's meaning: numbers, slices, new axes, an ellipsis, and arrays of integers; and its change.
 
 An index is taken apart into operations that each do one thing: new axes, then numbers and slices (a view), then arrays.
 """
@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import engine.tensor as pt
 from engine.graph.variables import Variable
 from engine.scalar.promotion import INTEGERS
-from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import DimShuffle, cast
-from engine.tensor.shape import flatten, reshape, shape_i
-from engine.tensor.slicing import INTEGER, Subtensor, slice_entry
-from engine.tensor.subtensor import advanced_subtensor1
+from engine.tensor.conversion import as_tensor_variable, number, pad
+from engine.tensor.elemwise import DimShuffle, cast, dimshuffle
+from engine.tensor.shape import flatten, reshape, shape_i, size_over
+from engine.tensor.slicing import INTEGER, IncSubtensor, Subtensor, as_part, slice_entry
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex, advanced_subtensor1
 
 _ALL = slice(None)
 
@@ -37,6 +38,7 @@ def get_item(x: Any, index: Any) -> Any:
         variable = _sliced(variable, basic)
     if arrays:
         variable = _gathered(variable, [None if isinstance(item, slice) else item for item in items])
+    variable.tag.indexed = x
     return variable
 
 
@@ -112,15 +114,96 @@ def _is_number(variable: Any, value: int) -> bool:
 
 
 def _gathered(x: Any, items: Sequence[Any]) -> Any:
-    """`x` indexed by an integer variable, or nothing, for each axis."""
-    if any(item is not None for item in items[1:]):
-        raise _unsupported(x, "arrays along other axes than the first")
-    index = items[0]
-    if index.type.ndim == 1:
-        return advanced_subtensor1.make_node(x, index).outputs[0]
-    rows = advanced_subtensor1.make_node(x, flatten(index)).outputs[0]
-    lengths = [shape_i(index, axis) for axis in range(index.type.ndim)]
-    return reshape(rows, lengths + [shape_i(x, axis) for axis in range(1, x.type.ndim)])
+    """`x` indexed by an integer variable, or nothing, for each axis.
+
+    The indexed axes come first and are made one, whose rows are taken. What the indices have for axes ends where the
+    indexed axes were, or in front if these were not neighbours.
+    """
+    ndim = x.type.ndim
+    axes = [axis for axis, item in enumerate(items) if item is not None]
+    rest = [axis for axis, item in enumerate(items) if item is None]
+    kept = [shape_i(x, axis) for axis in rest]
+    index = items[0] if axes == [0] else _row_numbers(x, items, axes)
+    rows = x
+    if axes != list(range(len(axes))):
+        rows = DimShuffle(ndim, axes + rest).make_node(rows).outputs[0]
+    if len(axes) > 1:
+        rows = reshape(rows, [size_over(x, axes), *kept])
+    taken = advanced_subtensor1.make_node(rows, flatten(index)).outputs[0]
+    count = index.type.ndim
+    if count != 1:
+        taken = reshape(taken, [shape_i(index, axis) for axis in range(count)] + kept)
+    before = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
+    if before == 0:
+        return taken
+    order = [*range(count, count + before), *range(count), *range(count + before, count + len(rest))]
+    return DimShuffle(len(order), order).make_node(taken).outputs[0]
+
+
+def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
+    """What is indexed by the broadcast `items` at `axes`, as numbers of rows where these axes are one."""
+    result = None
+    for axis in axes:
+        length = shape_i(x, axis)
+        wrapped = WrapIndex(axis).make_node(items[axis], length).outputs[0]
+        result = wrapped if result is None else pt.add(pt.mul(result, length), wrapped)
+    return result
+
+
+def set_subtensor(part: Any, y: Any) -> Any:
+    """The tensor of which `part` is `x[index]`, with that part set to `y`, which broadcasts to it.
+
+    Of what is set to the same place the last stays. Refuses (TypeError) a `part` that is no result of indexing.
+    """
+    return _changed(part, y, sets=True)
+
+
+def inc_subtensor(part: Any, y: Any) -> Any:
+    """The tensor of which `part` is `x[index]`, with `y`, which broadcasts to it, added to that part.
+
+    What is added to the same place accumulates. Refuses (TypeError) a `part` that is no result of indexing.
+    """
+    return _changed(part, y, sets=False)
+
+
+def _changed(part: Any, y: Any, sets: bool) -> Any:
+    """`y` is led back through the operations that made `part`; where they choose, what they chose from is changed."""
+    base = _indexed(part)
+    value = as_part(y, base.type)
+    if value.type.ndim > part.type.ndim:
+        raise ValueError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
+    value = pad(value, part.type.ndim)
+    while part is not base:
+        op, (x, *numbers) = part.owner.op, part.owner.inputs
+        if isinstance(op, Subtensor):
+            value = IncSubtensor(op.entries, sets).make_node(x, value, *numbers).outputs[0]
+            sets = True
+        elif isinstance(op, AdvancedSubtensor1):
+            rows = value if value.type.broadcastable == part.type.broadcastable else _spread(value, part)
+            value = AdvancedIncSubtensor1(sets).make_node(x, rows, *numbers).outputs[0]
+            sets = True
+        elif isinstance(op, DimShuffle):
+            value = dimshuffle(value, [op.new_order.index(axis) for axis in range(x.type.ndim)])
+        else:
+            value = reshape(_spread(value, part), [shape_i(x, axis) for axis in range(x.type.ndim)])
+        part = x
+    return value
+
+
+def _indexed(part: Any) -> Any:
+    """The tensor that `part` is a part of."""
+    base = getattr(getattr(part, "tag", None), "indexed", None)
+    if base is not None:
+        return base
+    node = getattr(part, "owner", None)
+    if node is None or not isinstance(node.op, Subtensor | AdvancedSubtensor1):
+        raise TypeError(f"Changing {part}: it must be the result of indexing, as in x[index].set(y)")
+    return node.inputs[0]
+
+
+def _spread(value: Any, part: Any) -> Any:
+    """`value` broadcast to the shape of `part`."""
+    return pt.alloc(value, *[shape_i(part, axis) for axis in range(part.type.ndim)])
 
 
 def _unsupported(x: Any, index: Any) -> TypeError:

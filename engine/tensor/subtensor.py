@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.shape import shape_i
 from engine.tensor.type import tensor_type
 
 
@@ -47,12 +49,16 @@ class AdvancedSubtensor1(Op):
 
 
 class AdvancedIncSubtensor1(Op):
-    """`x` with row `k` of `y` added to row `index[k]`; what is named several times gets all of it.
+    """`x` with row `k` of `y` added to row `index[k]`, or that row set to it. A row that is named several times gets all
+    that is added, and the last that it is set to.
 
     Refuses (IndexError) an index out of range, (ValueError) a `y` that has not the shape of `x[index]`.
     """
 
-    __props__ = ()
+    __props__ = ("set_instead_of_inc",)
+
+    def __init__(self, set_instead_of_inc: bool = False) -> None:
+        self.set_instead_of_inc = bool(set_instead_of_inc)
 
     def make_node(self, x: Any, y: Any, index: Any) -> Apply:
         x, index = _checked(x, index)
@@ -78,7 +84,10 @@ class AdvancedIncSubtensor1(Op):
             )
         result = np.array(x, order="C")
         with np.errstate(all="ignore"):
-            np.add.at(result, index, y)
+            if self.set_instead_of_inc:
+                result[index] = y
+            else:
+                np.add.at(result, index, y)
         output_storage[0][0] = result
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -87,15 +96,62 @@ class AdvancedIncSubtensor1(Op):
         if gradient is None or x.type.dtype not in FLOATS:
             return [None, None, None]
         of_rows = advanced_subtensor1.make_node(gradient, index).outputs[0]
+        if self.set_instead_of_inc:
+            of_rows = pt.where(_is_last(x, index, y.type.ndim), of_rows, 0)
+            zeros = pt.zeros([shape_i(y, axis) for axis in range(y.type.ndim)], x.type.dtype)
+            gradient = self.make_node(gradient, zeros, index).outputs[0]
         return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """The index only chooses."""
         return [[True], [True], [False]]
 
+    def __str__(self) -> str:
+        return "AdvancedSetSubtensor1" if self.set_instead_of_inc else "AdvancedIncSubtensor1"
+
+    __repr__ = __str__
+
+
+class WrapIndex(Op):
+    """Indices for the axis `axis` of a tensor, of any shape, counted from the start: inputs are these, and the length.
+
+    Refuses (IndexError) an index out of range.
+    """
+
+    __props__ = ("axis",)
+
+    def __init__(self, axis: int) -> None:
+        self.axis = int(axis)
+
+    def make_node(self, index: Any, length: Any) -> Apply:
+        index, length = as_tensor_variable(index), as_tensor_variable(length)
+        if index.type.dtype not in INTEGERS or length.type != tensor_type("int64", ()):
+            raise TypeError(
+                f"Indexing an axis of length {length.type} by {index.type}: both must be integers"
+            )
+        return Apply(self, [index, length], [tensor_type("int64", index.type.shape).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        index, length = inputs[0].astype("int64"), int(inputs[1])
+        check_index(index.ravel(), length, self.axis)
+        output_storage[0][0] = np.asarray(np.where(index < 0, index + length, index))
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return [None, None]
+
+
+def _is_last(x: Any, index: Any, ndim: int) -> Any:
+    """For each row, whether no later one is set to the same place: bools that broadcast with rows of `ndim` axes."""
+    positions = pt.arange(shape_i(index, 0))
+    nothing = pt.zeros((shape_i(x, 0),), "int64")
+    last = advanced_set_subtensor1.make_node(nothing, positions, index).outputs[0]
+    found = pt.eq(advanced_subtensor1.make_node(last, index).outputs[0], positions)
+    return pt.dimshuffle(found, [0, *["x"] * (ndim - 1)])
+
 
 advanced_subtensor1 = AdvancedSubtensor1()
 advanced_inc_subtensor1 = AdvancedIncSubtensor1()
+advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 
 
 def _checked(x: Any, index: Any) -> tuple[Any, Any]:
@@ -109,11 +165,11 @@ def _checked(x: Any, index: Any) -> tuple[Any, Any]:
     return x, index
 
 
-def check_index(index: np.ndarray, length: int) -> None:
+def check_index(index: np.ndarray, length: int, axis: int = 0) -> None:
     """Refuse (IndexError) an index outside of -length .. length - 1, naming it and where it stands."""
     wrong = np.flatnonzero((index < -length) | (index >= length))
     if wrong.size:
         position = int(wrong[0])
         raise IndexError(
-            f"Indexing axis 0 of size {length}: index {int(index[position])} at position {position} is out of bounds"
+            f"Indexing axis {axis} of size {length}: index {int(index[position])} at position {position} is out of bounds"
         )

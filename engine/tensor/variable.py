@@ -154,6 +154,14 @@ class TensorVariable(Variable):
     def __getitem__(self, index: Any) -> Any:
         return pt.indexing.get_item(self, index)
 
+    def set(self, y: Any) -> Any:
+        """The tensor that this one, `x[index]`, is a part of, with the part set to `y`."""
+        return pt.set_subtensor(self, y)
+
+    def inc(self, y: Any) -> Any:
+        """The tensor that this one, `x[index]`, is a part of, with `y` added to the part."""
+        return pt.inc_subtensor(self, y)
+
     def eq(self, other: Any) -> Any:
         """Element by element, whether the two are equal."""
         return pt.eq(self, other)

@@ -49,6 +49,8 @@ SHAPED = {
     "expand_dims": lambda m: pt.expand_dims(m, 1),
     "full": lambda m: pt.full((2, 3), m[0, 0]),
     "full_like": lambda m: pt.full_like(m, 1),
+    "inc_subtensor": lambda m: pt.inc_subtensor(m[[0, 1, 0]], m[1]),
+    "set_subtensor": lambda m: pt.set_subtensor(m[:, 1:], m[0, 0]),
     "join": lambda m: pt.join(1, m, m[:, ::-1]),
     "ones": lambda m: pt.ones(m.shape),
     "shape": pt.shape,

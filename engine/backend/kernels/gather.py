@@ -1,4 +1,4 @@
-"""Reading and adding to rows of an array by an integer index.
+"""Reading, setting and adding to rows of an array by an integer index.
 
 An array is seen as `size` rows of `row` elements, C-contiguous; the index as `count` integers. A negative index counts
 from the end; one that is out of range returns INDEX_OUT_OF_RANGE before anything of the output has been added to.
@@ -48,31 +48,59 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 
+def wrap(index_dtype: str) -> Kernel:
+    """Return the kernel of `output[i] = index[i]`, an int64 counted from the start: input 0 is the index.
+
+    Raises InvalidKernel if `index_dtype` is no integer.
+    """
+    signature = Signature()
+    _declare_index(signature, index_dtype, 0, True)
+    signature.pointer("output", "int64", ("output", 0))
+    body = (*_wrapped_index(index_dtype), _store("output", "i", "wrapped", True))
+    nodes = (_zero("none"), Loop("i", 0, "count", 1, body))
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"wrap: {index_dtype}")
+
+
 def scatter_add(dtype: str, index_dtype: str, vector: bool, onto_zeros: bool) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, repeated indices included.
 
     Input 0 is the index, input 1 the values, input 2 the base: zeros and not asked for if `onto_zeros`. The output has
     the shape of the base. The whole index is checked first. Raises InvalidKernel if `index_dtype` is no integer.
     """
-    signature = Signature()
-    _declare_index(signature, index_dtype, 0, vector)
-    signature.pointer("values", dtype, ("input", 1))
-    if not onto_zeros:
-        signature.pointer("base", dtype, ("input", 2))
-    signature.pointer("output", dtype, ("output", 0))
     add = (
         Load("before", _element("output", "wrapped", vector)),
         Load("value", _element("values", "i", vector)),
         Compute("after", "add", ("before", "value"), dtype),
         _store("output", "wrapped", "after", vector),
     )
+    return _scatter("scatter_add", dtype, index_dtype, vector, onto_zeros, add)
+
+
+def scatter_set(dtype: str, index_dtype: str, vector: bool, onto_zeros: bool) -> Kernel:
+    """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
+    change = (
+        Load("value", _element("values", "i", vector)),
+        _store("output", "wrapped", "value", vector),
+    )
+    return _scatter("scatter_set", dtype, index_dtype, vector, onto_zeros, change)
+
+
+def _scatter(
+    name: str, dtype: str, index_dtype: str, vector: bool, onto_zeros: bool, change: tuple[Node, ...]
+) -> Kernel:
+    signature = Signature()
+    _declare_index(signature, index_dtype, 0, vector)
+    signature.pointer("values", dtype, ("input", 1))
+    if not onto_zeros:
+        signature.pointer("base", dtype, ("input", 2))
+    signature.pointer("output", dtype, ("output", 0))
     nodes = (
         _zero("none"),
         Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
         *_initialized(dtype, vector, onto_zeros),
-        Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, add))),
+        Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, change))),
     )
-    summary = f"scatter_add: {dtype} by {index_dtype}" + (" to a vector" if vector else " in rows")
+    summary = f"{name}: {dtype} by {index_dtype}" + (" to a vector" if vector else " in rows")
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from engine.backend.kernels.gather import gather, scatter_add
+from engine.backend.kernels.gather import gather, scatter_add, scatter_set, wrap
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
@@ -14,7 +15,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.tensor.elemwise import Elemwise
-from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import is_data
 
 
@@ -51,9 +52,27 @@ def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
     if not onto_zeros:
         reads.append(lowering.contiguous(lowering.value_of(base)))
-    kernel = scatter_add(dtype(base), dtype(index), not rest, onto_zeros)
+    scatter = scatter_set if cast(AdvancedIncSubtensor1, node.op).set_instead_of_inc else scatter_add
+    kernel = scatter(dtype(base), dtype(index), not rest, onto_zeros)
     result = lowering.allocate(output, reads, lowering.dims[output], (count,))
     _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _lower_wrap(lowering: Lowering, node: Apply) -> None:
+    table = lowering.table
+    index, length = node.inputs
+    output, op = node.outputs[0], cast(WrapIndex, node.op)
+    dims = lowering.dims[output] = lowering.dims_of(index)
+    size = lowering.scalar_of(length)
+    if not lowering.is_needed(output):
+        return
+    value = lowering.contiguous(lowering.value_of(index))
+    kernel = wrap(dtype(index))
+    count = table.product(dims)
+    result = lowering.allocate(output, [value], dims, (count, size))
+    named = {"count": count, "size": size, "details": ADDRESS_OF_DETAILS}
+    registers = kernel_arguments(table, kernel.arguments, [value], [result], (), named)
+    table.call(kernel, registers, [value], [result], str(op), (str(op.axis),))
 
 
 def _call(
@@ -93,4 +112,5 @@ def _read(node: Apply) -> list[Variable]:
 RULES: dict[type[Op], OpRule] = {
     AdvancedSubtensor1: OpRule(_lower_gather),
     AdvancedIncSubtensor1: OpRule(_lower_scatter_add, _read),
+    WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
 }

@@ -23,6 +23,7 @@ from engine.tensor import (
     Reshape,
     Shape_i,
     Subtensor,
+    WrapIndex,
     shape_i,
 )
 from engine.tensor.reduction import Reduction
@@ -68,7 +69,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
     if isinstance(op, AdvancedSubtensor1):
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
-    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor):
+    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex):
         return inputs[0], axis
     if isinstance(op, Alloc):
         return inputs[1 + axis]

@@ -1,0 +1,124 @@
+"""Arrays of integers in an index, alone and among slices, and the change of what is indexed: numpy's meaning."""
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine import verify_grad
+from engine.backend.reference import evaluate
+
+X = np.linspace(-1, 1, 60).reshape(5, 4, 3)
+A, B = np.array([0, 3, -1, 3]), np.array([[1], [-2]])
+INDICES = {
+    "a number": (1,),
+    "slices": (slice(1, None), slice(None, None, -2)),
+    "a new axis": (slice(1, 4), None, 0),
+    "rows": (A,),
+    "rows of a slice": (A, slice(None, None, 2)),
+    "columns": (slice(None), A),
+    "the last axis": (..., [0, -1, 0]),
+    "two axes": (A, A),
+    "two axes in the middle": (slice(None), A, [2, 2, 2, -3]),
+    "two axes apart": (A, slice(1, 3), [2, 0, -1, 0]),
+    "axes that broadcast": (A, B),
+    "an axis and a number": (slice(None), 1, [0, 2]),
+    "an axis and a number apart": (1, slice(None), [0, 2]),
+    "three axes": (A, B, 0),
+    "a matrix": (B,),
+    "new axes": (None, A, None, ..., 1),
+    "nothing": ([],),
+    "everything": (...,),
+}
+
+
+def changed(index, y, sets):
+    result = X.copy()
+    if sets:
+        result[index] = y
+    else:
+        np.add.at(result, index, y)
+    return result
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_what_is_indexed_and_changed_is_what_numpy_indexes_and_changes(mode, kernels_once):
+    x, y = pt.tensor3("x"), pt.dscalar("y")
+    outputs, expected = [], []
+    for index in INDICES.values():
+        part = X[index]
+        rows = np.random.default_rng(1).normal(size=part.shape)
+        outputs += [x[index], x[index].set(y), x[index].inc(y), x[index].set(rows), x[index].inc(rows * y)]
+        expected += [part, changed(index, 2.0, True), changed(index, 2.0, False)]
+        expected += [changed(index, rows, True), changed(index, rows * 2, False)]
+    found = engine.function([x, y], outputs, mode=mode)(X, 2.0)
+    for position, (one, other) in enumerate(zip(found, expected, strict=True)):
+        name = list(INDICES)[position // 5], position % 5
+        assert one.shape == other.shape, name
+        np.testing.assert_allclose(one, other, rtol=1e-13, err_msg=str(name))
+
+
+def test_gradients_compiled_are_the_references(kernels_once):
+    x, y = pt.tensor3("x"), pt.dscalar("y")
+    cost = 0.0
+    for index in INDICES.values():
+        cost += (
+            (x[index] ** 3).sum() + (x[index].set(y * 2) ** 3).sum() + (x[index].inc(x[index] * y) ** 2).sum()
+        )
+    gradient = engine.grad(cost, [x, y])
+    found, expected = (engine.function([x, y], gradient, mode=mode)(X, 0.5) for mode in ("FAST_RUN", "NUMPY"))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "name", ["columns", "two axes", "axes that broadcast", "two axes apart", "new axes", "rows"]
+)
+def test_gradients_are_those_of_finite_differences(name):
+    index = INDICES[name]
+    rows = np.random.default_rng(0).normal(size=X[index].shape)
+    verify_grad(lambda x: x[index], [X], n_tests=1)
+    verify_grad(lambda x, y: x[index].inc(y), [X, rows], n_tests=1)
+    # Where several rows are set to one place only the last matters.
+    verify_grad(lambda x, y: x[index].set(y), [X, rows], n_tests=1)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize(("axis", "size"), [(0, 5), (1, 4), (2, 3)])
+def test_an_index_out_of_range_is_named_with_axis_and_size(axis, size, mode, kernels_once):
+    x, i = pt.tensor3("x"), pt.lvector("i")
+    index = (slice(None),) * axis + (i,)
+    for output in (x[index], x[index].inc(1.0), x[index].set(1.0)):
+        f = engine.function([x, i], output, mode=mode)
+        with pytest.raises(IndexError, match=f"(?s)(?=.*index {size}\\b)(?=.*axis {axis})(?=.*size {size})"):
+            f(X, [0, size])
+
+
+def test_dtypes_are_kept_and_wider_ones_refused():
+    x = pt.imatrix("x")
+    assert x[0].set(1).type.dtype == "int32"
+    assert x[[0]].inc(True).type.dtype == "int32"
+    for wide in (1.5, pt.lscalar("n"), np.ones(2)):
+        with pytest.raises(TypeError, match="cast it first"):
+            x[0].set(wide)
+
+
+def test_what_does_not_fit_is_refused():
+    x, y = pt.dmatrix("x"), pt.dvector("y")
+    with pytest.raises(ValueError, match="more dimensions"):
+        y[1:].set(x)
+    with pytest.raises(ValueError, match="does not fit"):
+        pt.zeros((3, 4))[:, 1:].set(np.ones(2))
+    with pytest.raises(ValueError, match="was given"):
+        evaluate([x, y], [x[:, 1:].inc(y.dimshuffle("x", 0))], [np.ones((3, 4)), np.ones(2)])
+    with pytest.raises(TypeError, match="result of indexing"):
+        x.set(1.0)
+    with pytest.raises(TypeError, match="result of indexing"):
+        pt.exp(x[0]).inc(1.0)
+
+
+def test_the_part_of_a_part_changes_what_it_was_taken_from_last():
+    x = pt.dmatrix("x")
+    first = x[1:]
+    assert first[0].set(1.0).owner.inputs[0] is first
+    assert pt.set_subtensor(x.T[0], 1.0).owner.inputs[0] is not x
