@@ -17,6 +17,7 @@ from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import store_failure_reason
 from cachegraph.store.local import LocalStore
+from cachegraph.store.tiers import TieredStore, place
 
 __all__ = ["Artifact", "Cache", "Found", "Hit", "Miss", "default_cache"]
 
@@ -46,11 +47,14 @@ class Found(Generic[T]):
 
 
 class Cache:
-    """A cache in the directory and the mode that `settings` name. Making one touches nothing on the disk."""
+    """A cache in the directory and the mode that `settings` name.
+
+    Making one touches nothing on the disk, but for the parent of an index that must lie on this node.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._store = LocalStore(settings.directory)
+        self._store = _open(settings)
         self._activity = Activity()
         self._flush_at_exit: object = None
         self._warned = False
@@ -116,7 +120,8 @@ class Cache:
         from cachegraph.explanation import explain
 
         found = self._find(key)
-        return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
+        local = self._store.local if isinstance(self._store, TieredStore) else self._store
+        return explain(local, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
 
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did without the cache, and why."""
@@ -222,9 +227,22 @@ class Cache:
             self._flush_at_exit = weakref.finalize(self, _flush, self._store, self._activity, "readwrite")
 
 
-def _flush(store: LocalStore, activity: Activity, mode: str) -> None:
+_noticed: set[str] = set()
+
+
+def _open(settings: Settings) -> LocalStore | TieredStore:
+    if settings.mode == "off":
+        return LocalStore(settings.directory)  # never asked
+    placement = place(settings.directory, settings.shared_directory)
+    if placement.notice and placement.notice not in _noticed:
+        _noticed.add(placement.notice)
+        _log().info("%s", placement.notice)
+    return placement.open()
+
+
+def _flush(store: LocalStore | TieredStore, activity: Activity, mode: str) -> None:
     batch = activity.take()
-    if mode != "readwrite" or not batch.totals:
+    if mode != "readwrite" or not batch.totals:  # every hit that is to be copied nearer is counted, too
         return
     try:
         store.add_counts(batch)

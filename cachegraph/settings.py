@@ -41,16 +41,24 @@ SETTINGS = (
     Setting(
         "on_miss", "CACHEGRAPH_ON_MISS", ("compile", "error"), False, "whether to build, not what is built"
     ),
+    Setting(
+        "shared_directory",
+        "CACHEGRAPH_SHARED_DIR",
+        (),
+        False,
+        "where an entry is kept says nothing about what it is",
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force: an absolute `directory`, how the cache is used, and what a miss does."""
+    """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share."""
 
     directory: Path
     mode: Mode
     on_miss: OnMiss
+    shared_directory: Path | None = None
 
 
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -63,12 +71,19 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     if directory:
         directory = os.path.abspath(os.path.expanduser(directory))
     else:
-        directory = _user_cache_directory(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
-    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "")
+        directory = user_cache_directory()
+    shared = get("CACHEGRAPH_SHARED_DIR") or ""
+    shared = shared and os.path.abspath(os.path.expanduser(shared))
+    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "", shared)
+
+
+def user_cache_directory() -> str:
+    """Return the user's cache directory for cachegraph, by the conventions of the platform."""
+    return _directory_of_user(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
 
 
 @lru_cache(maxsize=16)
-def _user_cache_directory(home: str | None, xdg_cache_home: str | None) -> str:
+def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
     # The arguments are what platformdirs looks at: a process that changes them gets the directory they now mean.
     import platformdirs
 
@@ -76,12 +91,13 @@ def _user_cache_directory(home: str | None, xdg_cache_home: str | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def _checked(directory: str, mode: str, on_miss: str) -> Settings:
-    _, mode_setting, on_miss_setting = SETTINGS
+def _checked(directory: str, mode: str, on_miss: str, shared: str) -> Settings:
+    _, mode_setting, on_miss_setting, _ = SETTINGS
     return Settings(
         Path(directory),
         cast("Mode", _one_of(mode_setting, mode)),
         cast("OnMiss", _one_of(on_miss_setting, on_miss)),
+        Path(shared) if shared else None,
     )
 
 

@@ -14,6 +14,7 @@ from cachegraph.errors import SettingsError, StoreError
 from cachegraph.settings import current_settings
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local import LocalStore
+from cachegraph.store.tiers import Placement, place
 
 DirectoryOption = Annotated[
     Path | None,
@@ -25,11 +26,17 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 
 
 def open_store(directory: Path | None) -> LocalStore:
-    """Return the store in `directory`, or in the one the settings name; touches nothing on the disk."""
-    if directory is not None:
-        return LocalStore(directory.expanduser().absolute())
+    """Return the local store of the cache in `directory`, or in the one the settings name."""
+    return LocalStore(open_placement(directory).local.directory)
+
+
+def open_placement(directory: Path | None) -> Placement:
+    """Return the tiers of the cache in `directory`, or of the one the settings name."""
     try:
-        return LocalStore(current_settings().directory)
+        if directory is not None:
+            return place(directory.expanduser().absolute())
+        settings = current_settings()
+        return place(settings.directory, settings.shared_directory)
     except SettingsError as error:
         fail(str(error), code=2)
 

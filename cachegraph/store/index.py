@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import zlib
 from contextlib import closing
 
 from cachegraph.store.activity import Batch, Missed
@@ -72,6 +71,8 @@ def add_counts(database: Database, batch: Batch) -> bool:
 
 
 def _miss_row(connection: sqlite3.Connection, missed: Missed) -> tuple[object, ...]:
+    import zlib  # no warm process needs it
+
     key, when, miss = missed
     stored = connection.execute(_HAS_ENTRY, (key.digest,)).fetchone()
     encoding = None if stored else zlib.compress(key.encoding, 1)

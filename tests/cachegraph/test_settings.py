@@ -38,6 +38,15 @@ def test_variables_set_the_settings() -> None:
     assert found == Settings(Path("/a/b"), "readonly", "error")
 
 
+def test_a_shared_directory_is_made_absolute_and_is_none_when_unset(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_SHARED_DIR": ""}).shared_directory is None
+    monkeypatch.chdir(tmp_path)
+    found = current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_SHARED_DIR": "project"})
+    assert found.shared_directory == tmp_path / "project"
+
+
 def test_the_environment_is_read_at_each_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("one", "two"):
         monkeypatch.setenv("CACHEGRAPH_DIR", str(tmp_path / name))

@@ -1,0 +1,86 @@
+"""`cachegraph doctor`: what is to be known about a cache and the machine, and what should be changed."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from collections.abc import Sequence
+
+import typer
+
+from cachegraph import __version__
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_placement
+from cachegraph.cli.output import print_json, print_line
+from cachegraph.store.diagnosis import Finding, examine
+from cachegraph.store.tiers import Placement, Tier
+from cachegraph.toolchain import toolchain
+
+_V3_FLAGS = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
+
+
+def doctor_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
+    """Say what is found about the cache's directories and this machine; exit code 1 if something should be changed."""
+    placement = open_placement(directory)
+    tiers = [("local", placement.local), *(("shared", tier) for tier in placement.shared)]
+    found = [(name, tier, examine(tier)) for name, tier in tiers]
+    machine = _machine()
+    if as_json:
+        print_json(_document(placement, found, machine))
+    else:
+        _print(placement, found, machine)
+    if any(finding.advice for _, _, findings in found for finding in findings):
+        raise typer.Exit(1)
+
+
+def _machine() -> dict[str, str]:
+    return {
+        "cachegraph": __version__,
+        **toolchain(),
+        "sqlite": sqlite3.sqlite_version,
+        "system": f"{platform.system()} {platform.release()}",
+        "cpu": _cpu_level(),
+    }
+
+
+def _cpu_level() -> str:
+    """The machine, and on x86-64 the level that its flags make, where the system lists them."""
+    machine = platform.machine()
+    if machine not in ("x86_64", "AMD64"):
+        return machine
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            lines = [line for line in file if line.startswith("flags")]
+    except OSError:
+        return "x86-64, level unknown"
+    flags = frozenset(lines[0].split(":", 1)[1].split()) if lines else frozenset()
+    return "x86-64-v3" if flags >= _V3_FLAGS else "x86-64"
+
+
+def _document(
+    placement: Placement, found: Sequence[tuple[str, Tier, list[Finding]]], machine: dict[str, str]
+) -> dict[str, object]:
+    tiers = [
+        {
+            "tier": name,
+            "directory": str(tier.directory),
+            "findings": [finding._asdict() for finding in findings],
+        }
+        for name, tier, findings in found
+    ]
+    return {"notice": placement.notice, "tiers": tiers, "machine": machine}
+
+
+def _print(
+    placement: Placement, found: Sequence[tuple[str, Tier, list[Finding]]], machine: dict[str, str]
+) -> None:
+    if placement.notice:
+        print_line(f"{placement.notice}\n")
+    for name, tier, findings in found:
+        print_line(f"{name}: {tier.directory}")
+        for finding in findings:
+            print_line(f"  {finding.what:16} {finding.found}")
+            if finding.advice:
+                print_line(f"  {'':16} -> {finding.advice}")
+        print_line()
+    for name, value in machine.items():
+        print_line(f"{name:18} {value}")

@@ -1,0 +1,115 @@
+"""What is to be known about the directories of a cache, as facts and as problems with what to do about each."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cachegraph.store.files import read_file
+from cachegraph.store.paths import DIRECTORY_MODE, TEMPORARY_PREFIX, unique_name
+from cachegraph.store.tiers import Tier
+
+LARGEST_SKEW = 5.0  # seconds
+LEAST_FREE = 1 << 30  # bytes
+LEAST_INODES = 10_000
+_LEFT_OVER = 3600.0  # seconds; a writer needs no such time
+
+
+class Finding(NamedTuple):
+    """One fact; `advice` is what to do about it, empty where nothing need be done."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def examine(tier: Tier) -> list[Finding]:
+    """Return what is found in and about the directory of one tier; a probe file is written there and removed.
+
+    Never raises: what cannot be found out is a finding. A directory that is not there is not made.
+    """
+    kind = "local" if tier.file_system.local else "not known to be local"
+    findings = [Finding("file system", f"{tier.file_system.name}, {kind}")]
+    try:
+        status = os.stat(tier.directory)
+    except FileNotFoundError:
+        return [*findings, Finding("directory", "not made yet")]
+    except OSError as error:
+        return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
+    findings += [_owner(status), _mode(status), _clock(tier.directory)]
+    with suppress(OSError):
+        findings += _room(os.statvfs(tier.directory))
+    findings.append(_temporary_files(tier.directory))
+    return findings
+
+
+def _owner(status: os.stat_result) -> Finding:
+    advice = ""
+    if status.st_uid != os.geteuid():
+        advice = "use a directory of your own: whoever can write entries runs code in every reader"
+    return Finding("owner", f"uid {status.st_uid}, this process is {os.geteuid()}", advice)
+
+
+def _mode(status: os.stat_result) -> Finding:
+    mode = stat.S_IMODE(status.st_mode)
+    open_to = [who for who, bit in (("its group", stat.S_IWGRP), ("everybody", stat.S_IWOTH)) if mode & bit]
+    advice = f"it can be written by {' and '.join(open_to)}: chmod {DIRECTORY_MODE:o} it" if open_to else ""
+    return Finding("mode", f"{mode:04o}", advice)
+
+
+def _clock(directory: Path) -> Finding:
+    """Write a file and see that it reads back, and when the file system says that was."""
+    probe = directory / unique_name(TEMPORARY_PREFIX)
+    before = time.time()
+    try:
+        with open(probe, "xb") as file:
+            file.write(b"probe")
+        written = os.stat(probe).st_mtime
+        same = read_file(probe) == b"probe"
+        os.unlink(probe)
+    except OSError as error:
+        return Finding(
+            "writing", str(error), "nothing new is kept here; free space, or set another directory"
+        )
+    if not same:
+        return Finding("writing", "reads back as something else", "use another file system")
+    skew = written - before
+    advice = "set the clocks: ages are judged by them" if abs(skew) > LARGEST_SKEW else ""
+    return Finding("clock", f"{skew:+.2f} s from this machine's", advice)
+
+
+def _room(room: os.statvfs_result) -> list[Finding]:
+    free = room.f_bavail * room.f_frsize
+    space = Finding(
+        "free space", f"{free / 1e9:.1f} GB", "cachegraph prune, or more room" if free < LEAST_FREE else ""
+    )
+    if not room.f_files:  # a file system that makes inodes as it needs them
+        return [space]
+    few = room.f_favail < LEAST_INODES
+    return [space, Finding("free inodes", str(room.f_favail), "remove files" if few else "")]
+
+
+def _temporary_files(directory: Path) -> Finding:
+    now = time.time()
+    ages = [now - changed for changed in _changes(directory)]
+    old = sum(age > _LEFT_OVER for age in ages)
+    advice = (
+        f"{old} of them were left by killed processes: cachegraph prune removes those of a local cache"
+        if old
+        else ""
+    )
+    return Finding("temporary files", str(len(ages)), advice)
+
+
+def _changes(directory: Path) -> list[float]:
+    found = []
+    for place, _, names in os.walk(directory):
+        for name in names:
+            if name.startswith(TEMPORARY_PREFIX):
+                with suppress(OSError):
+                    found.append(os.lstat(os.path.join(place, name)).st_mtime)
+    return found

@@ -1,0 +1,89 @@
+"""What kind of file system a path is on: by the type that statfs gives, not by trying locks, which prove nothing.
+
+SQLite in WAL mode is right only where all its users share one kernel. A type that is not known to be local is taken for
+a network's. Elsewhere than on Linux, whose types these are, a path is taken for local.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+_LOCAL = {
+    0xEF53: "ext4",
+    0x58465342: "xfs",
+    0x9123683E: "btrfs",
+    0x01021994: "tmpfs",
+    0x858458F6: "ramfs",
+    0x794C7630: "overlayfs",
+    0x2FC12FC1: "zfs",
+    0xF2F52010: "f2fs",
+    0xCA451A4E: "bcachefs",
+    0x3153464A: "jfs",
+    0x52654973: "reiserfs",
+    0xF15F: "ecryptfs",
+    0x4D44: "vfat",
+    0x2011BAB0: "exfat",
+    0x7366746E: "ntfs3",
+}
+_NETWORK = {
+    0x6969: "nfs",
+    0x0BD00BD0: "lustre",
+    0x47504653: "gpfs",
+    0x19830326: "beegfs",
+    0x00C36400: "ceph",
+    0xFF534D42: "cifs",
+    0xFE534D42: "smb2",
+    0x517B: "smb",
+    0x5346414F: "afs",
+    0x65735546: "fuse",
+    0x01021997: "9p",
+    0xAAD7AAEA: "panfs",
+    0x20030528: "orangefs",
+    0x01161970: "gfs2",
+    0x7461636F: "ocfs2",
+    0x73757245: "coda",
+}
+_STATFS_SIZE = 256  # bytes; the structure is at most 120 long, and its first word is the type
+
+
+class FileSystem(NamedTuple):
+    """The `name` of a kind of file system, and whether it is known to be of this machine alone."""
+
+    name: str
+    local: bool
+
+
+def file_system(path: Path) -> FileSystem:
+    """Return the kind of file system that `path`, or the nearest parent that is there, is on; never raises."""
+    if sys.platform != "linux":
+        return FileSystem(sys.platform, True)
+    try:
+        number = _statfs_type(_existing(path))
+    except (OSError, AttributeError) as error:
+        return FileSystem(f"unknown ({error})", False)
+    if number in _LOCAL:
+        return FileSystem(_LOCAL[number], True)
+    return FileSystem(_NETWORK.get(number, f"type {number:#x}"), False)
+
+
+def _existing(path: Path) -> Path:
+    """The nearest of `path` and its parents that is there; a link into nothing leads to where it would be made."""
+    path = Path(os.path.realpath(path))
+    while not os.path.exists(path) and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _statfs_type(path: Path) -> int:
+    import ctypes
+
+    buffer = ctypes.create_string_buffer(_STATFS_SIZE)
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.statfs(os.fsencode(path), buffer) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), os.fspath(path))
+    word = ctypes.sizeof(ctypes.c_long)
+    return int.from_bytes(buffer.raw[:word], sys.byteorder) & 0xFFFFFFFF

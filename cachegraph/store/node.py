@@ -1,0 +1,55 @@
+"""Where on this node the index of a cache directory goes that lies on a network file system.
+
+    <the user's cache directory>/nodes/<digest>     where that is on a local file system
+    <temporary directory>/cachegraph-<uid>/<digest>     otherwise, in the first one that is local
+
+The digest is that of the directory's path. A directory in a place where anybody may make one is believed only if it is a
+directory, ours, and closed to others: who can write an index decides what its readers load.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from cachegraph.fingerprint.hasher import digest
+from cachegraph.settings import user_cache_directory
+from cachegraph.store.filesystem import file_system
+from cachegraph.store.paths import DIRECTORY_MODE, unique_name
+
+_PLACES = ("/tmp", "/var/tmp", "/dev/shm")
+
+
+def node_directory(directory: Path) -> Path:
+    """Return the directory on this node for the index of `directory`; makes what only its maker may own.
+
+    Where no safe one is to be had it is a name that nobody else has, for this process alone.
+    """
+    name = digest(os.fsencode(os.path.realpath(directory))).hex()
+    user = Path(user_cache_directory())
+    if file_system(user).local:
+        return user / "nodes" / name
+    for parent in dict.fromkeys((tempfile.gettempdir(), *_PLACES)):
+        if os.path.isdir(parent) and file_system(Path(parent)).local:
+            ours = _own_directory(Path(parent) / f"cachegraph-{os.geteuid()}")
+            if ours is not None:
+                return ours / name
+    return Path(tempfile.gettempdir()) / unique_name("cachegraph-")
+
+
+def _own_directory(path: Path) -> Path | None:
+    """`path`, made if it is missing; None if it is anything but a directory of ours that is closed to others."""
+    try:
+        os.mkdir(path, DIRECTORY_MODE)
+    except FileExistsError:
+        pass
+    except OSError:
+        return None
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return path if ours else None

@@ -1,0 +1,144 @@
+"""Tiers: a store on this node before those that nodes share. What is found farther away is copied nearer.
+
+Writes go to all. Copies are made when the process flushes its counts, not while somebody waits for a hit. Which tiers
+there are follows from the settings and from the kind of file system that CACHEGRAPH_DIR is on:
+
+    local       the local store in it; then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
+    a network   an index on this node (node.py); then the shared store in it; then that in CACHEGRAPH_SHARED_DIR
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from cachegraph.key import CacheKey
+from cachegraph.store.activity import Batch
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss
+from cachegraph.store.filesystem import FileSystem, file_system
+from cachegraph.store.local import LocalStore
+
+if TYPE_CHECKING:
+    from cachegraph.store.interface import Store
+    from cachegraph.store.shared import SharedStore
+
+
+class TieredStore:
+    """`local` before each of `shared` in turn."""
+
+    def __init__(self, local: LocalStore, shared: Sequence[SharedStore]) -> None:
+        self.local = local
+        self.shared = tuple(shared)
+        self.layout = local.layout
+        self._all: tuple[Store, ...] = (local, *shared)
+        self._lock = threading.Lock()
+        self._to_copy: dict[CacheKey, Hit] = {}
+
+    def get(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key` from the first tier that has it, checked; never raises."""
+        found = self.local.get(key)
+        if isinstance(found, Hit):
+            return found
+        for store in self.shared:
+            farther = store.get(key)
+            if isinstance(farther, Hit):
+                with self._lock:
+                    self._to_copy[key] = farther
+                return farther
+            # Damage says more than absence; of two absences the index's says more, for it remembers.
+            found = found if farther.reason == "never-seen" else farther
+        return found
+
+    def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        """Publish `artifact` in every tier; one that fails does not keep the others from it.
+
+        Raises what the last one that failed raises.
+        """
+        failure: Exception | None = None
+        for store in self._all:
+            try:
+                store.put(key, artifact, load_seconds)
+            except Exception as error:  # of whatever kind: the next tier is another disk
+                failure = error
+        if failure is not None:
+            raise failure
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return a blob from the first tier that has it sound; never raises."""
+        found = (store.read_blob(digest_hex) for store in self._all)
+        return next((content for content in found if content is not None), None)
+
+    def scan(self) -> list[Entry]:
+        """Return every entry of the local tier; raises sqlite3.Error and OSError."""
+        return self.local.scan()
+
+    def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
+        """Remove entries from every tier and return how many the fullest had; raises sqlite3.Error and OSError."""
+        chosen = set(digests)
+        return max(store.delete(chosen, why) for store in self._all)
+
+    def add_counts(self, batch: Batch) -> bool:
+        """Copy what was found farther away into the local tier, then add counts; raises sqlite3.Error and OSError."""
+        with self._lock:
+            hits, self._to_copy = self._to_copy, {}
+        for key, hit in hits.items():
+            if not isinstance(self.local.get(key), Hit):  # else another process of this node was first
+                self._copy(key, hit)
+        return self.local.add_counts(batch)
+
+    def close(self) -> None:
+        """Close the connections of this process; the next use opens them again."""
+        self.local.close()
+
+    def _copy(self, key: CacheKey, hit: Hit) -> None:
+        blobs = {name: self.read_blob(digest) for name, digest in hit.blobs.items()}
+        sound = {name: content for name, content in blobs.items() if content is not None}
+        self.local.put(key, Artifact(hit.payload, sound, hit.seconds, "copied from a shared directory"))
+
+
+class Tier(NamedTuple):
+    """One directory that a cache is kept in, and the file system it is on."""
+
+    directory: Path
+    file_system: FileSystem
+
+
+class Placement(NamedTuple):
+    """The tiers of a cache. `notice` is what its user should know once; empty where all is as expected."""
+
+    local: Tier
+    shared: tuple[Tier, ...]
+    notice: str
+
+    def open(self) -> LocalStore | TieredStore:
+        """Return the store that these tiers make; touches nothing on the disk."""
+        local = LocalStore(self.local.directory)
+        if not self.shared:
+            return local
+        from cachegraph.store.shared import SharedStore  # most caches have none
+
+        return TieredStore(
+            local, [SharedStore(tier.directory, not tier.file_system.local) for tier in self.shared]
+        )
+
+
+def place(directory: Path, shared_directory: Path | None = None) -> Placement:
+    """Return where the tiers go; never raises."""
+    given = Tier(directory, file_system(directory))
+    farther = () if shared_directory is None or shared_directory == directory else (_tier(shared_directory),)
+    if given.file_system.local:
+        return Placement(given, farther, "")
+    from cachegraph.store.node import node_directory  # what it imports is not needed elsewhere
+
+    local = _tier(node_directory(directory))
+    notice = (
+        f"{directory} is on {given.file_system.name}, which is not known to be local to this node: entries are kept there"
+        f" as files, and their index in {local.directory}"
+    )
+    return Placement(local, (given, *farther), notice)
+
+
+def _tier(directory: Path) -> Tier:
+    return Tier(directory, file_system(directory))
