@@ -1,0 +1,281 @@
+"""The edits that every change of a `FunctionGraph` consists of. Each knows how it is done, and how it is undone.
+
+Edits undone in reverse order leave the graph as it was: its inputs, outputs, nodes, the order of every variable's clients
+and the ranks. (`apply_nodes` and `variables` are sets: their order is of no meaning.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSequence
+from typing import TYPE_CHECKING, Any, cast
+
+from engine.graph.apply import Apply
+from engine.graph.clients import Client, Clients, Output
+from engine.graph.order import raise_ranks
+from engine.graph.variables import Variable
+
+if TYPE_CHECKING:
+    from engine.graph.features.protocol import Feature
+    from engine.graph.fgraph import FunctionGraph
+
+Event = tuple[str, tuple[Any, ...]]
+
+
+class Edit:
+    """One change, for `reason`. `told` are the Features that know of it: None for all that are attached."""
+
+    __slots__ = ("reason", "told")
+    reason: str | None
+    told: list[Feature] | None
+
+    def do(self, graph: FunctionGraph) -> None:
+        """Change the graph; refuses before it changes anything."""
+        raise NotImplementedError(f"{type(self).__name__} must implement do()")
+
+    def undo(self, graph: FunctionGraph) -> None:
+        """Change it back, when all edits after this one have been undone."""
+        raise NotImplementedError(f"{type(self).__name__} must implement undo()")
+
+    def event(self) -> Event | None:
+        """What Features are told when it has been done: the name of a callback and its arguments but the reason."""
+        return None
+
+    def undo_event(self) -> Event | None:
+        """What Features are told when it has been undone."""
+        return None
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        """The nodes and variables that are needed to undo it or do it again."""
+        return iter(())
+
+
+class AddRoot(Edit):
+    """A constant comes into use."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Variable, reason: str | None) -> None:
+        self.variable = variable
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        graph.variables[self.variable] = None
+        graph.clients[self.variable] = Clients()
+
+    def undo(self, graph: FunctionGraph) -> None:
+        del graph.variables[self.variable]
+        del graph.clients[self.variable]
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield self.variable
+
+
+class DropRoot(AddRoot):
+    """A constant is used no more."""
+
+    __slots__ = ()
+    do, undo = AddRoot.undo, AddRoot.do
+
+
+class AddInput(Edit):
+    """The graph gains an input, at `place`."""
+
+    __slots__ = ("is_new", "place", "variable")
+
+    def __init__(self, place: int, variable: Variable, reason: str | None) -> None:
+        self.place = place
+        self.variable = variable
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        self.is_new = self.variable not in graph.variables
+        graph.inputs.insert(self.place, self.variable)
+        graph.is_input[self.variable] = None
+        if self.is_new:
+            graph.variables[self.variable] = None
+            graph.clients[self.variable] = Clients()
+
+    def undo(self, graph: FunctionGraph) -> None:
+        del graph.inputs[self.place]
+        del graph.is_input[self.variable]
+        if self.is_new:
+            del graph.variables[self.variable]
+            del graph.clients[self.variable]
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield self.variable
+
+
+class RemoveInput(AddInput):
+    """The graph loses an input that nothing uses, the one at `place`."""
+
+    __slots__ = ()
+
+    def do(self, graph: FunctionGraph) -> None:
+        self.is_new = self.variable.owner not in graph.apply_nodes
+        super().undo(graph)
+
+    def undo(self, graph: FunctionGraph) -> None:
+        super().do(graph)
+
+
+class AddOutput(Edit):
+    """A variable of the graph becomes an output, at `place`, used by the node `use`."""
+
+    __slots__ = ("client_place", "place", "use", "variable")
+
+    def __init__(self, place: int, variable: Variable, reason: str | None) -> None:
+        self.place = place
+        self.variable = variable
+        self.reason = reason
+        self.use = Output(place).make_node(variable)
+        self.client_place: int | None = None
+
+    def do(self, graph: FunctionGraph) -> None:
+        graph.outputs.insert(self.place, self.variable)
+        graph.output_uses.insert(self.place, self.use)
+        self._number_uses(graph)
+        clients = graph.clients[self.variable]
+        clients.put(len(clients) if self.client_place is None else self.client_place, (self.use, 0))
+
+    def undo(self, graph: FunctionGraph) -> None:
+        self.client_place = graph.clients[self.variable].take((self.use, 0))
+        del graph.outputs[self.place]
+        del graph.output_uses[self.place]
+        self._number_uses(graph)
+
+    def _number_uses(self, graph: FunctionGraph) -> None:
+        for place in range(self.place, len(graph.outputs)):
+            graph.output_uses[place].op = Output(place)
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield self.use
+        yield self.variable
+
+
+class RemoveOutput(AddOutput):
+    """The output at `place` is one no more."""
+
+    __slots__ = ()
+    do, undo = AddOutput.undo, AddOutput.do
+
+    def __init__(self, place: int, use: Apply, reason: str | None) -> None:
+        self.place = place
+        self.use = use
+        self.variable = use.inputs[0]
+        self.reason = reason
+
+
+class Import(Edit):
+    """A node comes in whose inputs are there, with the rank `rank`."""
+
+    __slots__ = ("node", "rank")
+
+    def __init__(self, node: Apply, rank: int, reason: str | None) -> None:
+        self.node = node
+        self.rank = rank
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        node, clients = self.node, graph.clients
+        for index, variable in enumerate(node.inputs):
+            clients[variable].append((node, index))
+        self._add(graph)
+
+    def undo(self, graph: FunctionGraph) -> None:
+        for index in reversed(range(len(self.node.inputs))):
+            graph.clients[self.node.inputs[index]].take((self.node, index))
+        self._remove(graph)
+
+    def _add(self, graph: FunctionGraph) -> None:
+        for output in self.node.outputs:
+            if output not in graph.is_input:
+                graph.variables[output] = None
+                graph.clients[output] = Clients()
+        graph.apply_nodes[self.node] = self.rank
+
+    def _remove(self, graph: FunctionGraph) -> None:
+        del graph.apply_nodes[self.node]
+        for output in self.node.outputs:
+            if output not in graph.is_input:
+                del graph.variables[output]
+                del graph.clients[output]
+
+    def event(self) -> Event | None:
+        return "on_import", (self.node,)
+
+    def undo_event(self) -> Event | None:
+        return "on_prune", (self.node,)
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield self.node
+
+
+class Prune(Import):
+    """A node goes out whose outputs nothing uses."""
+
+    __slots__ = ("places",)
+
+    def __init__(self, node: Apply, reason: str | None) -> None:
+        self.node = node
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        self.rank = graph.apply_nodes[self.node]
+        self._remove(graph)
+        clients = graph.clients
+        self.places = [clients[v].take((self.node, i)) for i, v in enumerate(self.node.inputs)]
+
+    def undo(self, graph: FunctionGraph) -> None:
+        for index in reversed(range(len(self.places))):
+            graph.clients[self.node.inputs[index]].put(self.places[index], (self.node, index))
+        self._add(graph)
+
+    event, undo_event = Import.undo_event, Import.event
+
+
+class Change(Edit):
+    """Input `index` of a node, or of an output's use, becomes `new`; refuses (InconsistencyError) a cycle."""
+
+    __slots__ = ("former_ranks", "index", "new", "node", "old", "place")
+
+    def __init__(self, node: Apply, index: int, new: Variable, reason: str | None) -> None:
+        self.node = node
+        self.index = index
+        self.old = node.inputs[index]
+        self.new = new
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        client: Client = (self.node, self.index)
+        inputs = cast(MutableSequence[Variable], self.node.inputs)
+        self.former_ranks = self._raise_ranks(graph)
+        inputs[self.index] = self.new
+        graph.clients[self.new].append(client)
+        self.place = graph.clients[self.old].take(client)
+        if isinstance(self.node.op, Output):
+            graph.outputs[self.node.op.idx] = self.new
+
+    def _raise_ranks(self, graph: FunctionGraph) -> dict[Apply, int]:
+        ranks, before = graph.apply_nodes, self.new.owner
+        if before not in ranks or self.node not in ranks:
+            return {}
+        return raise_ranks(ranks, [(before, self.node)], graph.nodes_that_need)
+
+    def undo(self, graph: FunctionGraph) -> None:
+        client: Client = (self.node, self.index)
+        graph.clients[self.old].put(self.place, client)
+        graph.clients[self.new].take(client)
+        cast(MutableSequence[Variable], self.node.inputs)[self.index] = self.old
+        if isinstance(self.node.op, Output):
+            graph.outputs[self.node.op.idx] = self.old
+        graph.apply_nodes.update(self.former_ranks)
+
+    def event(self) -> Event | None:
+        return "on_change_input", (self.node, self.index, self.old, self.new)
+
+    def undo_event(self) -> Event | None:
+        return "on_change_input", (self.node, self.index, self.new, self.old)
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield from (self.node, self.old, self.new)

@@ -1,0 +1,250 @@
+"""`DestroyHandler`: in which order nodes must run that overwrite their inputs, and whether there is such an order.
+
+An Op declares with `view_map` {output: [inputs]} that an output may share the memory of inputs, and with `destroy_map`
+{output: [inputs]} that an output is made by overwriting inputs. The roots of a variable are what it views in the end;
+whatever views one of its roots may share its memory. A node that overwrites an input must run after all other nodes that
+read memory which the input may share; the graph is refused if
+
+    two nodes overwrite the same root;
+    a constant, or a variable whose tag says `indestructible`, is overwritten;
+    the node reads that memory through another input too, unless its Op tolerates it (`destroyhandler_tolerate_same`
+    [(overwritten, other)] if both are the same variable, `destroyhandler_tolerate_aliased` in any case);
+    the orders and the graph together have a cycle.
+
+What overwrites is the output's own memory from then on: the output is a root of its own.
+
+After a change only what shares memory with the changed nodes is looked at again. Cycles are found by ranks (see
+`engine.graph.order`) over the edges of the graph and the orders together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.errors import InconsistencyError
+from engine.graph.apply import Apply
+from engine.graph.clients import Output
+from engine.graph.features.protocol import Bookkeeper, refuse_second, register_feature_callback
+from engine.graph.order import GAP, raise_ranks
+from engine.graph.variables import Constant, Variable
+
+if TYPE_CHECKING:
+    from engine.graph.fgraph import FunctionGraph
+
+
+class _Destruction(NamedTuple):
+    """What a node overwrites, and the nodes that must run before it."""
+
+    roots: tuple[Variable, ...]
+    before: tuple[Apply, ...]
+
+
+class DestroyHandler(Bookkeeper):
+    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and its toposort the order that is safe."""
+
+    provides = ("destroyers", "has_destroyers")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._known: dict[Apply, _Destruction] = {}  # destroyers that were looked at
+        self._stale: dict[Apply, None] = {}  # destroyers to look at (again)
+        self._by_root: dict[Variable, dict[Apply, None]] = {}
+        self._after: dict[Apply, dict[Apply, None]] = {}  # the destroyers that must wait for a node
+        self._ranks: dict[Apply, int] = {}
+        self._moved: dict[Apply, None] = {}  # nodes whose rank is to be compared with those of what they need
+
+    def clone(self) -> DestroyHandler:
+        return type(self)()
+
+    @register_feature_callback
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        refuse_second(fgraph, self)
+        super().on_attach(fgraph)
+
+    @register_feature_callback
+    def on_detach(self, fgraph: FunctionGraph) -> None:
+        """Forget everything."""
+        self._forget_all()
+        self.fgraph = None
+
+    @register_feature_callback
+    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
+        """Look at `node`, and at the destroyers of what it reads."""
+        self._ranks[node] = GAP + max(
+            [self._ranks[v.owner] for v in node.inputs if v.owner in self._ranks], default=0
+        )
+        if node.op.destroy_map:
+            self._stale[node] = None
+        self._touch(node, node.inputs)
+
+    @register_feature_callback
+    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
+        """Forget `node`."""
+        self._touch(node, node.inputs)
+        self._forget(node)
+        self._stale.pop(node, None)
+        self._moved.pop(node, None)
+        del self._ranks[node]
+
+    @register_feature_callback
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+    ) -> None:
+        """Look at `node` again, and at the destroyers of what it reads or read."""
+        if isinstance(node.op, Output):
+            return
+        self._moved[node] = None
+        if node.op.destroy_map:
+            self._stale[node] = None
+        self._touch(node, (old, new))
+
+    def _touch(self, node: Apply, variables: Iterable[Variable]) -> None:
+        """Have the destroyers looked at again whose readers are others now that `node` has others of `variables`."""
+        for variable in variables:
+            for root in roots_of(variable):
+                self._stale.update(self._by_root.get(root, {}))
+        if node.op.view_map and self.fgraph is not None:
+            for view in views_of(self.fgraph, node.outputs):
+                self._stale.update(
+                    (c, None) for c, _ in self.fgraph.clients.get(view, ()) if c.op.destroy_map
+                )
+
+    def _forget(self, node: Apply) -> None:
+        """Forget what a destroyer overwrites and waits for."""
+        known = self._known.pop(node, None)
+        if known is None:
+            return
+        for root in known.roots:
+            self._by_root[root].pop(node, None)
+            if not self._by_root[root]:
+                del self._by_root[root]
+        for before in known.before:
+            waiting = self._after.get(before, {})
+            waiting.pop(node, None)
+            if not waiting:
+                self._after.pop(before, None)
+
+    def _refresh(self, fgraph: FunctionGraph) -> None:
+        """Look at the destroyers that are stale; refuses what is wrong with one of them, which stays stale."""
+        for node in list(self._stale):
+            self._forget(node)
+            roots = tuple(dict.fromkeys(r for v in _overwritten(node) for r in roots_of(v)))
+            for root in roots:
+                self._by_root.setdefault(root, {})[node] = None
+            self._known[node] = _Destruction(roots, ())
+        for node in list(self._stale):
+            before = self._checked_readers(fgraph, node)
+            self._known[node] = self._known[node]._replace(before=before)
+            for reader in before:
+                self._after.setdefault(reader, {})[node] = None
+            self._moved[node] = None
+            del self._stale[node]
+
+    def _checked_readers(self, fgraph: FunctionGraph, node: Apply) -> tuple[Apply, ...]:
+        """The nodes that must run before the destroyer `node`; refuses what it may not overwrite."""
+        for root in self._known[node].roots:
+            if isinstance(root, Constant) or getattr(root.tag, "indestructible", False):
+                raise InconsistencyError(
+                    f"Ordering a graph: {node} overwrites {root}, which must not be overwritten"
+                )
+            others = [other for other in self._by_root[root] if other is not node]
+            if others:
+                raise InconsistencyError(f"Ordering a graph: both {node} and {others[0]} overwrite {root}")
+        _check_aliases(node)
+        readers: dict[Apply, None] = {}
+        for view in views_of(fgraph, self._known[node].roots):
+            readers.update((c, None) for c, _ in fgraph.clients[view] if not isinstance(c.op, Output))
+        readers.pop(node, None)
+        return tuple(readers)
+
+    @register_feature_callback
+    def orderings(self, fgraph: FunctionGraph) -> dict[Apply, list[Apply]]:
+        """For each node that overwrites: the nodes that must run before it. Refuses what is wrong in itself."""
+        self._refresh(fgraph)
+        return {node: list(known.before) for node, known in self._known.items() if known.before}
+
+    @register_feature_callback
+    def validate(self, fgraph: FunctionGraph) -> None:
+        """Refuses a graph that cannot run in any order without reading what was overwritten."""
+        self._refresh(fgraph)
+
+        def successors(node: Apply) -> Iterator[Apply]:
+            yield from fgraph.nodes_that_need(node)
+            yield from self._after.get(node, ())
+
+        raise_ranks(self._ranks, list(self._moved_edges()), successors)
+        self._moved.clear()
+
+    def _moved_edges(self) -> Iterator[tuple[Apply, Apply]]:
+        for node in self._moved:
+            for variable in node.inputs:
+                if variable.owner in self._ranks:
+                    yield variable.owner, node
+            if node in self._known:
+                for before in self._known[node].before:
+                    yield before, node
+
+    def destroyers(self, fgraph: FunctionGraph, variable: Variable) -> list[Apply]:
+        """The nodes that overwrite `variable` or memory that it may share."""
+        self._refresh(fgraph)
+        return list(
+            dict.fromkeys(node for root in roots_of(variable) for node in self._by_root.get(root, ()))
+        )
+
+    def has_destroyers(self, fgraph: FunctionGraph, variables: Iterable[Variable]) -> bool:
+        """Whether any of `variables` has a destroyer."""
+        return any(self.destroyers(fgraph, variable) for variable in variables)
+
+
+def roots_of(variable: Variable) -> Iterator[Variable]:
+    """What `variable` views in the end: itself, if it views nothing."""
+    waiting, seen = [variable], {variable}
+    while waiting:
+        view = waiting.pop()
+        viewed = [] if view.owner is None else view.owner.op.view_map.get(view.index or 0, [])
+        if view.owner is None or not viewed:
+            yield view
+            continue
+        new = [view.owner.inputs[i] for i in viewed if view.owner.inputs[i] not in seen]
+        seen.update(new)
+        waiting += new
+
+
+def views_of(fgraph: FunctionGraph, roots: Iterable[Variable]) -> list[Variable]:
+    """`roots` and all variables of the graph that view one of them, directly or through others."""
+    found = dict.fromkeys(roots)
+    waiting = list(found)
+    while waiting:
+        for client, index in fgraph.clients.get(waiting.pop(), ()):
+            for output, viewed in client.op.view_map.items():
+                view = client.outputs[output]
+                if index in viewed and view not in found:
+                    found[view] = None
+                    waiting.append(view)
+    return list(found)
+
+
+def _overwritten(node: Apply) -> list[Variable]:
+    return [node.inputs[i] for inputs in node.op.destroy_map.values() for i in inputs]
+
+
+def _check_aliases(node: Apply) -> None:
+    """Refuses a node that reads what it overwrites through another input, unless its Op tolerates that."""
+    op = node.op
+    same = set(getattr(op, "destroyhandler_tolerate_same", ()))
+    aliased = set(getattr(op, "destroyhandler_tolerate_aliased", ()))
+    for overwritten in sorted({i for inputs in op.destroy_map.values() for i in inputs}):
+        roots = set(roots_of(node.inputs[overwritten]))
+        for index, variable in enumerate(node.inputs):
+            if index == overwritten or (overwritten, index) in aliased:
+                continue
+            is_same = variable is node.inputs[overwritten]
+            if roots.isdisjoint(roots_of(variable)) or (is_same and (overwritten, index) in same):
+                continue
+            raise InconsistencyError(
+                f"Ordering a graph: {node} overwrites its input {overwritten} and reads the same memory as input {index}"
+            )

@@ -1,0 +1,122 @@
+"""`FullHistory`: every step of a graph's rewriting, to walk through in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.graph.features.protocol import Feature, is_revert, register_feature_callback, serve_one
+
+if TYPE_CHECKING:
+    from engine.graph.apply import Apply
+    from engine.graph.edits import Edit
+    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.journal import Mark
+    from engine.graph.variables import Variable
+
+
+class FullHistory(Feature):
+    """Takes the graph it is attached to back and forth through its states since then.
+
+    A step is one change of one input of a node or of one output, with all that comes in or goes out by it. A change made
+    when the graph has been taken back ends the future that there was; one that is refused does not.
+    `callback`, if given, is called after each step, but not when walking.
+    """
+
+    def __init__(self, callback: Callable[[], object] | None = None) -> None:
+        self.callback = callback
+        self.fgraph: FunctionGraph | None = None
+        self._steps: list[Mark] = []
+        self._future: list[tuple[list[Edit], Mark | None]] = []
+        self._walking = False
+
+    @register_feature_callback
+    def on_attach(self, fgraph: FunctionGraph) -> None:
+        """Begin here."""
+        serve_one(self, fgraph)
+        self._start = self._left = fgraph.journal.mark()
+        fgraph.journal.keep(self)
+
+    @register_feature_callback
+    def on_detach(self, fgraph: FunctionGraph) -> None:
+        """Forget all steps."""
+        self.fgraph = None
+        self._steps.clear()
+        self._future.clear()
+        fgraph.journal.release(self)
+
+    @register_feature_callback
+    def on_change_input(
+        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+    ) -> None:
+        """Note a step, or that the last ones have been undone by others."""
+        if self._walking:
+            return
+        if is_revert(reason):
+            while self._steps and not fgraph.journal.holds(self._steps[-1]):
+                self._steps.pop()
+            return
+        self._steps.append(fgraph.journal.mark())
+        if self.callback is not None:
+            self.callback()
+
+    def clone(self) -> FullHistory:
+        return type(self)(self.callback)
+
+    def __len__(self) -> int:
+        """The number of steps, behind and ahead."""
+        return len(self._steps) + sum(mark is not None for _, mark in self._ahead())
+
+    def start(self) -> FunctionGraph:
+        """Go back to the beginning."""
+        return self.goto(0)
+
+    def end(self) -> FunctionGraph:
+        """Go to the last state."""
+        return self.goto(len(self))
+
+    def prev(self) -> FunctionGraph:
+        """Go one step back, unless this is the beginning."""
+        return self.goto(max(0, len(self._steps) - 1))
+
+    def next(self) -> FunctionGraph:
+        """Go one step forward, unless this is the end."""
+        return self.goto(min(len(self), len(self._steps) + 1))
+
+    def goto(self, checkpoint: int) -> FunctionGraph:
+        """The graph after its first `checkpoint` steps. Refuses (ValueError) a number of steps that there are not."""
+        fgraph, ahead = self.fgraph, self._ahead()
+        if fgraph is None:
+            raise ValueError("Walking through a history: it is attached to no graph")
+        if not 0 <= checkpoint <= len(self):
+            raise ValueError(f"Going to step {checkpoint} of a history: it has {len(self)} steps")
+        self._walking = True
+        try:
+            self._walk(fgraph, checkpoint, ahead)
+        finally:
+            self._walking = False
+            self._future, self._left = ahead, fgraph.journal.mark()
+        return fgraph
+
+    def _walk(
+        self, fgraph: FunctionGraph, checkpoint: int, ahead: list[tuple[list[Edit], Mark | None]]
+    ) -> None:
+        journal = fgraph.journal
+        while len(self._steps) > checkpoint:
+            step = self._steps[-1]
+            after = journal.undo_to(step)[0]
+            if after:
+                ahead.append((after, None))
+            self._steps.pop()
+            ahead.append((journal.undo_to(self._steps[-1] if self._steps else self._start)[0], step))
+        while ahead and (len(self._steps) < checkpoint or ahead[-1][1] is None):
+            edits, mark = ahead[-1]
+            journal.redo(edits)
+            ahead.pop()
+            if mark is not None:
+                self._steps.append(mark)
+
+    def _ahead(self) -> list[tuple[list[Edit], Mark | None]]:
+        """The steps that were taken back and can be taken again, next one last: none if the graph was changed since."""
+        here = None if self.fgraph is None else self.fgraph.journal.mark()
+        return self._future if self._future and here == self._left else []

@@ -1,0 +1,83 @@
+"""`check_integrity`: do the tables of a `FunctionGraph` agree with its nodes, and with one another?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import InconsistencyError
+from engine.graph.apply import Apply
+from engine.graph.clients import Client, Output
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Constant, Variable
+
+if TYPE_CHECKING:
+    from engine.graph.fgraph import FunctionGraph
+
+
+def check_integrity(graph: FunctionGraph) -> None:
+    """Refuses (InconsistencyError) a graph whose nodes, variables, clients and ranks do not agree."""
+    _check_nodes(graph)
+    _check_outputs(graph)
+    _check_clients(graph)
+    _check_roots(graph)
+
+
+def _check_nodes(graph: FunctionGraph) -> None:
+    for node in io_toposort(graph.is_input, graph.outputs):
+        if node not in graph.apply_nodes:
+            raise InconsistencyError(
+                f"Checking a graph: an output needs {node}, which is not among its nodes"
+            )
+    for node, rank in graph.apply_nodes.items():
+        for variable in node.inputs:
+            if variable in graph.is_input or variable.owner is None:
+                continue
+            if graph.apply_nodes.get(variable.owner, rank) >= rank:
+                raise InconsistencyError(
+                    f"Checking a graph: {node} is not ranked above {variable.owner}, which it needs"
+                )
+
+
+def _check_outputs(graph: FunctionGraph) -> None:
+    if len(graph.outputs) != len(graph.output_uses):
+        raise InconsistencyError("Checking a graph: it has another number of outputs than of uses of them")
+    for index, (output, use) in enumerate(zip(graph.outputs, graph.output_uses, strict=True)):
+        if use.op != Output(index) or use.inputs[0] is not output:
+            raise InconsistencyError(
+                f"Checking a graph: {output} is output {index}, but {use} says otherwise"
+            )
+
+
+def _check_clients(graph: FunctionGraph) -> None:
+    expected: dict[Variable, set[Client]] = {variable: set() for variable in graph.inputs}
+    nodes: list[Apply] = [*graph.apply_nodes, *graph.output_uses]
+    for node in nodes:
+        expected.update((output, set()) for output in node.outputs if output not in expected)
+    for node in nodes:
+        for index, variable in enumerate(node.inputs):
+            expected.setdefault(variable, set()).add((node, index))
+    if expected.keys() - graph.variables.keys() or graph.variables.keys() != graph.clients.keys():
+        raise InconsistencyError(
+            "Checking a graph: its variables are not those of its nodes, inputs and outputs"
+        )
+    for variable, clients in graph.clients.items():
+        uses = expected.get(variable, set())
+        if len(clients) != len(uses) or not uses.issuperset(clients):
+            raise InconsistencyError(
+                f"Checking a graph: {variable} has the clients {clients}, but its uses are {uses}"
+            )
+
+
+def _check_roots(graph: FunctionGraph) -> None:
+    if list(graph.is_input) != graph.inputs and set(graph.is_input) != set(graph.inputs):
+        raise InconsistencyError("Checking a graph: its inputs are not those that it knows as inputs")
+    for variable in graph.variables:
+        if variable in graph.is_input:
+            continue
+        known = (
+            isinstance(variable, Constant) if variable.owner is None else variable.owner in graph.apply_nodes
+        )
+        if not known:
+            raise InconsistencyError(
+                f"Checking a graph: {variable} is neither an input, a constant nor computed in it"
+            )
