@@ -24,6 +24,7 @@ _nominals: InternTable[NominalVariable] = InternTable()
 _constants: InternTable[FrozenConstant] = InternTable()
 _nodes: InternTable[FrozenApply] = InternTable()
 _classes: dict[tuple[type, type], type] = {}
+_output_classes: dict[type, Any] = {}
 canonical_op: InternedValues[Op] = InternedValues()
 canonical_type: InternedValues[Type] = InternedValues()
 
@@ -61,9 +62,10 @@ _NO_TAG = _NoTag()
 
 
 class _FrozenVariable(Immutable, Variable):
-    """What frozen variables have in common."""
+    """What frozen variables have in common. They have no names: those are not part of a graph."""
 
     __slots__ = ()
+    name = None
 
     @property
     def tag(self) -> Any:
@@ -82,8 +84,7 @@ class NominalVariable(_FrozenVariable):
         found = _nominals.get(key)
         if found is not None:
             return found
-        new: NominalVariable = _new(_class_for(NominalVariable, type.variable_type))
-        _describe(new, key[1], None, None)
+        new: NominalVariable = _new_root(_class_for(NominalVariable, type.variable_type), key[1])
         _set(new, "id", id)
         return _nominals.add(key, new)
 
@@ -113,8 +114,7 @@ class FrozenConstant(_FrozenVariable, Constant):
             found = _constants.get(key)
         if found is not None:
             return found
-        new: FrozenConstant = _new(_class_for(FrozenConstant, type.constant_type))
-        _describe(new, key[0], None, None)
+        new: FrozenConstant = _new_root(_class_for(FrozenConstant, type.constant_type), key[0])
         # By way of the type's own class: it may copy what others could change, as that of tensors does.
         _set(new, "data", type.constant_type(type, data).data)
         return _constants.add(key, new)
@@ -183,8 +183,11 @@ def intern_node(
     node: FrozenApply = _new(FrozenApply)
     outputs = []
     for index, type in enumerate(output_types):
-        output: FrozenVariable = _new(_class_for(FrozenVariable, type.variable_type))
-        _describe(output, type, node, index)
+        cls = _output_classes.get(type.variable_type) or _output_class(type.variable_type)
+        output: FrozenVariable = _new(cls)
+        _set(output, "type", type)
+        _set(output, "owner", node)
+        _set(output, "index", index)
         outputs.append(output)
     _set(node, "op", op)
     _set(node, "inputs", inputs)
@@ -193,11 +196,17 @@ def intern_node(
     return _nodes.add(key, node)
 
 
-def _describe(variable: Variable, type: Type, owner: FrozenApply | None, index: int | None) -> None:
-    _set(variable, "type", type)
-    _set(variable, "owner", owner)
-    _set(variable, "index", index)
-    _set(variable, "name", None)
+def _output_class(base: type) -> Any:
+    found = _output_classes[base] = _class_for(FrozenVariable, base)
+    return found
+
+
+def _new_root(cls: type, type: Type) -> Any:
+    root: Any = _new(cls)
+    _set(root, "type", type)
+    _set(root, "owner", None)
+    _set(root, "index", None)
+    return root
 
 
 def _class_for(frozen: type, base: type) -> Any:

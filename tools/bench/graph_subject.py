@@ -2,7 +2,8 @@
 
 Run as `python graph_subject.py engine|pytensor SIZE REPEATS`; prints JSON, {graph: {operation: seconds a node}}. null is
 an operation that the engine cannot do on that graph (the recursion gets too deep); one that it has not is missing.
-Garbage is collected before each measurement and not during it, for both alike; the least of REPEATS counts.
+Seconds are of the processor, since others may use the machine too. Garbage is collected before each measurement and
+not during it, for both alike; the least of REPEATS counts.
 """
 
 from __future__ import annotations
@@ -149,13 +150,13 @@ class Measurement:
             argument = prepare()
             gc.collect()
             gc.disable()
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 result = run(argument)
             except RecursionError:
                 return None
             finally:
-                taken = time.perf_counter() - start
+                taken = time.process_time() - start
                 gc.enable()
             least = min(least, taken)
             del result, argument
