@@ -17,7 +17,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.cache import default_cache
-from engine.inner import OpFromGraph
+from engine import OpFromGraph
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = 1
@@ -85,6 +85,38 @@ def test_twice_the_layers_need_the_same_rewrites_and_the_same_kernels() -> None:
         "kernel": [first.cache_info.compilations, 0],
     }
     assert_as_numpy(second, inputs, outputs, values(40))
+
+
+def test_what_all_layers_share_has_a_gradient_of_as_many_kernels_however_many_layers() -> None:
+    x, weights = pt.vector("x"), pt.matrix("weights")
+    compiled = []
+    for length in (1 + 31 * 2, 1 + 31 * 4):
+        hidden: Any = x
+        for _ in range(length):
+            hidden = layer()(hidden, weights)
+        outputs = engine.grad(pt.sum(hidden), [x, weights])
+        f = engine.function([x, weights], outputs)
+        compiled.append(f.cache_info.compilations)
+        assert_as_numpy(f, [x, weights], outputs, [np.ones(3), 0.2 * np.eye(3)])
+    assert compiled[1] == 0
+
+
+@pytest.mark.slow
+def test_twice_the_layers_do_not_take_twice_the_time(tmp_path: Path) -> None:
+    code = """
+import json, time, engine
+from tests.flow.test_inner_graphs import chain, values
+begin = time.perf_counter()
+engine.function(*chain({length}))(*values({length}))
+print(json.dumps(time.perf_counter() - begin))
+"""
+    seconds = {
+        length: min(
+            in_fresh_process(code.format(length=length), tmp_path / f"{length} {k}") for k in range(3)
+        )
+        for length in (100, 200)
+    }
+    assert seconds[200] < 1.7 * seconds[100]
 
 
 def test_a_second_model_finds_the_layers_of_the_first_in_a_fresh_process(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ from engine.tensor.reduction import Reduction
 
 MAX_STATEMENTS = 100
 """The most operations in one Composite: compiling is more than linear in them."""
+MAX_INPUTS = 32
+"""The most tensors that one Composite reads. A sum of very many tensors, such as the gradient for what all layers share,
+becomes Composites that are equal, and compiled once."""
 
 
 class FusionOptimizer(GraphRewriter):
@@ -129,14 +132,16 @@ def _find(leader: dict[Apply, Apply], node: Apply) -> Apply:
 
 
 def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:
-    """`group` cut, in topological order, into parts of at most MAX_STATEMENTS operations."""
+    """`group` cut, in topological order, into parts of at most MAX_STATEMENTS operations on MAX_INPUTS tensors."""
     part: list[Apply] = []
     size = 0
+    read: set[Variable] = set()
     for node in group:
         cost = _statements(node)
-        if part and size + cost > MAX_STATEMENTS:
+        read.update([v for v in node.inputs if not is_baked(v) and v.owner not in part])
+        if part and (size + cost > MAX_STATEMENTS or len(read) > MAX_INPUTS):
             yield part
-            part, size = [], 0
+            part, size, read = [], 0, {v for v in node.inputs if not is_baked(v)}
         part.append(node)
         size += cost
     yield part

@@ -7,7 +7,7 @@ import engine.tensor as pt
 from engine.graph import FunctionGraph
 from engine.inner import Composite, scalar_statements
 from engine.rewriting import RewriteDatabaseQuery, rewrite_graph
-from engine.rewriting.passes.fusion import MAX_STATEMENTS
+from engine.rewriting.passes.fusion import MAX_INPUTS, MAX_STATEMENTS
 from engine.tensor import Elemwise
 
 FUSION = RewriteDatabaseQuery(include=["fusion", "merge"])
@@ -169,6 +169,20 @@ def test_the_order_of_outputs_does_not_depend_on_where_they_are_used(fused):
     assert composites(one)[0].op == composites(other)[0].op
     one.check_values(X, X)
     other.check_values(X, X)
+
+
+def test_a_sum_of_many_tensors_becomes_composites_that_are_equal(fused):
+    count = 1 + 3 * (MAX_INPUTS - 1)
+    inputs = [pt.dvector(f"x{k}") for k in range(count)]
+    total = inputs[0]
+    for variable in inputs[1:]:
+        total = total + variable
+    graph = fused(inputs, total)
+    found = composites(graph)
+    assert len(found) == 3
+    assert len({node.op for node in found}) == 1
+    assert {len(node.inputs) for node in found} == {MAX_INPUTS}
+    graph.check_values(*[X[0] + k for k in range(count)])
 
 
 def test_fusing_is_not_quadratic():
