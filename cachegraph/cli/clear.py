@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_placement, problems_reported
 from cachegraph.cli.output import print_json, print_line
 from cachegraph.cli.units import format_size
 from cachegraph.store.clearing import clear
+from cachegraph.store.local import LocalStore
+from cachegraph.store.paths import Layout, SharedLayout
 from cachegraph.store.usage import bytes_on_disk
 
 
@@ -20,17 +22,23 @@ def clear_command(
     as_json: JsonOption = False,
 ) -> None:
     """Remove every entry, a damaged index included. Jobs that use the cache begin a new one."""
-    store = open_store(directory)
+    placement = open_placement(directory)
+    store = LocalStore(placement.local.directory)
+    layouts: list[Layout | SharedLayout] = [store.layout]
+    if placement.on_node:
+        # The files first: an index without them is only slow, but they would fill it again.
+        layouts.insert(0, SharedLayout(placement.shared[0].directory))
+    place = layouts[0].directory
     with problems_reported(store):
-        size = bytes_on_disk(store.layout)
-        there = store.layout.root.exists()
+        there = [layout for layout in layouts if layout.root.exists()]
+        size = sum(bytes_on_disk(layout) for layout in there)
         if there and not yes:
-            _ask(f"remove {format_size(size)} in {store.layout.root}?")
-        cleared = there and clear(store.layout)
+            _ask(f"remove {format_size(size)} in {' and '.join(str(layout.root) for layout in there)}?")
+        cleared = sum(clear(layout) for layout in there) > 0
     if as_json:
-        print_json({"directory": str(store.layout.directory), "bytes": size if cleared else 0})
+        print_json({"directory": str(place), "bytes": size if cleared else 0})
     else:
-        print_line(f"removed {format_size(size)}" if cleared else f"nothing in {store.layout.directory}")
+        print_line(f"removed {format_size(size)}" if cleared else f"nothing in {place}")
 
 
 def _ask(question: str) -> None:

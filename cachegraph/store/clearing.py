@@ -6,10 +6,10 @@ import os
 import shutil
 
 from cachegraph.errors import StoreError
-from cachegraph.store.paths import CLEARING_PREFIX, Layout, unique_name
+from cachegraph.store.paths import CLEARING_PREFIX, Layout, SharedLayout, unique_name
 
 
-def clear(layout: Layout) -> bool:
+def clear(layout: Layout | SharedLayout) -> bool:
     """Remove the store and return whether there was one; raises StoreError when it cannot be removed.
 
     It is renamed first: nobody meets a store that is half there.

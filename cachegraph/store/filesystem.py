@@ -27,6 +27,10 @@ _LOCAL = {
     0x4D44: "vfat",
     0x2011BAB0: "exfat",
     0x7366746E: "ntfs3",
+    0x73717368: "squashfs",
+    0xE0F5E1E2: "erofs",
+    0x9FA0: "proc",
+    0x62656572: "sysfs",
 }
 _NETWORK = {
     0x6969: "nfs",

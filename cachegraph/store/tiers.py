@@ -112,6 +112,11 @@ class Placement(NamedTuple):
     shared: tuple[Tier, ...]
     notice: str
 
+    @property
+    def on_node(self) -> bool:
+        """Whether the given directory is the first shared tier, and the local one is elsewhere for its sake."""
+        return bool(self.notice)
+
     def open(self) -> LocalStore | TieredStore:
         """Return the store that these tiers make; touches nothing on the disk."""
         local = LocalStore(self.local.directory)

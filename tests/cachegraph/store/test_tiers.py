@@ -163,7 +163,18 @@ def test_a_type_that_is_not_known_is_not_taken_for_local(
 
 def test_the_file_system_of_a_path_to_be_made_is_that_of_its_nearest_parent(tmp_path: Path) -> None:
     assert file_system(tmp_path / "not" / "yet") == file_system(tmp_path)
-    assert file_system(Path("/proc/self")).local is False
+    assert file_system(Path("/proc/self/none")) == FileSystem("proc", True)
+
+
+def test_clear_removes_the_files_on_the_network_and_the_index_on_the_node(
+    network: Path, key: Key, tmp_path: Path
+) -> None:
+    settings = Settings(network / "cache", "readwrite", "compile")
+    assert Cache(settings).store(key("a"), Artifact(b"a"))
+    done = CliRunner().invoke(app, ["clear", "--yes", "--dir", str(network / "cache")])
+    assert (done.exit_code, done.stdout[:8]) == (0, "removed ")
+    assert files(network) == files(tmp_path / "user") == set()
+    assert isinstance(Cache(settings).lookup(key("a")), Miss)
 
 
 def test_the_doctor_says_what_it_finds_and_what_to_change(tmp_path: Path, key: Key) -> None:
