@@ -89,6 +89,7 @@ from engine.tensor.products import Dot, dot, matmul
 from engine.tensor.reduction import Max, Min, Sum, max, mean, min, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
 from engine.tensor.slicing import IncSubtensor, Subtensor
+from engine.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
@@ -103,11 +104,14 @@ __all__ = [
     "Elemwise",
     "IncSubtensor",
     "Join",
+    "LogSoftmax",
+    "LogSumExp",
     "MakeVector",
     "Max",
     "Min",
     "Reshape",
     "Shape_i",
+    "Softmax",
     "Subtensor",
     "Sum",
     "TensorConstant",
@@ -169,6 +173,8 @@ __all__ = [
     "lmatrix",
     "log",
     "log1p",
+    "log_softmax",
+    "logsumexp",
     "lrow",
     "lscalar",
     "lt",
@@ -202,6 +208,7 @@ __all__ = [
     "sign",
     "sin",
     "size",
+    "softmax",
     "softplus",
     "sqr",
     "sqrt",

@@ -55,6 +55,9 @@ SHAPED = {
     "ones": lambda m: pt.ones(m.shape),
     "shape": pt.shape,
     "size": pt.size,
+    "softmax": lambda m: pt.softmax(m, 1),
+    "log_softmax": lambda m: pt.log_softmax(m, 0),
+    "logsumexp": lambda m: pt.logsumexp(m, 1),
     "stack": lambda m: pt.stack([m, m], axis=2),
     "zeros": lambda m: pt.zeros(m.shape, "int32"),
 }

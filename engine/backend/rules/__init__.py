@@ -8,6 +8,7 @@ from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.slicing import RULES as SLICING
+from engine.backend.rules.special import RULES as SPECIAL
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
 
@@ -20,4 +21,5 @@ RULES: dict[type[Op], OpRule] = {
     **SUBTENSOR,
     **JOINING,
     **ALLOC,
+    **SPECIAL,
 }

@@ -19,9 +19,11 @@ from engine.tensor import (
     Elemwise,
     IncSubtensor,
     Join,
+    LogSoftmax,
     MakeVector,
     Reshape,
     Shape_i,
+    Softmax,
     Subtensor,
     WrapIndex,
     shape_i,
@@ -69,7 +71,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
     if isinstance(op, AdvancedSubtensor1):
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
-    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex):
+    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex | Softmax | LogSoftmax):
         return inputs[0], axis
     if isinstance(op, Alloc):
         return inputs[1 + axis]
