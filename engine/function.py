@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.compiler import CacheInfo, Compiled, Specification, compile_function
 from engine.errors import ArgumentError, UnusedInputError
+from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.replace import clone_replace
@@ -124,6 +125,9 @@ class Function:
         if missing:
             raise TypeError(f"Calling {self.name}: no value was given for {', '.join(missing)}")
         return (*args, *[kwargs[cast(str, name)] for name in names])
+
+    def _repr_svg_(self) -> str | None:
+        return to_svg(self)
 
     def __repr__(self) -> str:
         return f"<Function {self.name}: {self.cache_info.outcome}>"

@@ -1,6 +1,7 @@
 """The graph core: types, variables, Apply, Op, mutable and frozen graphs."""
 
 from engine.graph.apply import Apply
+from engine.graph.dot import to_dot, to_svg
 from engine.graph.features import Feature, register_feature_callback
 from engine.graph.fgraph import FunctionGraph, Output
 from engine.graph.frozen import (
@@ -66,6 +67,8 @@ __all__ = [
     "orphans_between",
     "rebuild",
     "register_feature_callback",
+    "to_dot",
+    "to_svg",
     "toposort",
     "truncated_graph_inputs",
     "variable_depends_on",

@@ -7,8 +7,6 @@ the Op by a dashed line.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +29,10 @@ def to_dot(graph: Any) -> str:
 
 def to_svg(graph: Any) -> str | None:
     """`graph` drawn as SVG; None where there is no program `dot`, it fails, or the graph is large."""
+    # Imported here: they take longer than all of this package, and few draw.
+    import shutil
+    import subprocess
+
     program = shutil.which("dot")
     graph = graph.maker.fgraph if hasattr(graph, "maker") else graph
     if program is None or len(io_toposort(graph.inputs, graph.outputs)) > MAX_DRAWN:

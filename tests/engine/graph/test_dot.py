@@ -5,6 +5,8 @@ import stat
 
 import pytest
 
+import engine.tensor as pt
+from engine import function
 from engine.graph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.dot import MAX_DRAWN, to_dot, to_svg
 from tests.engine.graph.small_ops import PLAIN, Combine, Floats, chain, combine, constant, follow, split
@@ -79,6 +81,12 @@ def test_graphs_show_as_svg_in_notebooks_where_graphviz_is(program):
     x = PLAIN("x")
     graph = FrozenFunctionGraph.from_io([x], [follow(x)])
     assert graph._repr_svg_() == "<svg -Tsvg>\n" + to_dot(graph)
+
+
+def test_compiled_functions_show_what_they_became(program):
+    x = pt.dscalar("x")
+    compiled = function([x], pt.exp(x) + 0.0, mode="NUMPY")
+    assert compiled._repr_svg_() == "<svg -Tsvg>\n" + to_dot(compiled.maker.fgraph)
 
 
 def test_without_graphviz_or_where_it_fails_there_is_no_svg(program, monkeypatch):
