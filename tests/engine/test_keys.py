@@ -269,7 +269,16 @@ def test_the_encoding_is_what_the_grammar_says(x: Any) -> None:
 
 def test_a_key_names_its_parts(x: Any) -> None:
     parts = dict(key([x], [x]).parts)
-    assert list(parts) == ["scheme", "graph", "interface", "rewrites", "code", "options", "toolchain", "target"]
+    assert list(parts) == [
+        "scheme",
+        "graph",
+        "interface",
+        "rewrites",
+        "code",
+        "options",
+        "toolchain",
+        "target",
+    ]
 
 
 def test_nothing_in_a_key_says_where_the_engine_lies(x: Any) -> None:
