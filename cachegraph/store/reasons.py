@@ -56,7 +56,9 @@ def _changed(database: Database, key: CacheKey) -> Miss | None:
         return None
     equal = set(row[1].split("\n"))
     changed = [name for name in digests if name not in equal]
-    detail = f"the entry {row[0].lower()} differs in {', '.join(changed) or 'the order of its parts'}"
+    if not changed:
+        return Miss("damaged", f"the entry {row[0].lower()} has the parts of this key, and another digest")
+    detail = f"the entry {row[0].lower()} differs in {', '.join(changed)}"
     if changed == [TARGET]:
         return Miss("foreign-target", detail)
-    return Miss(f"key-part-changed: {', '.join(changed) or 'order'}", detail)
+    return Miss(f"key-part-changed: {', '.join(changed)}", detail)
