@@ -2,7 +2,22 @@
 
 from engine.graph.apply import Apply
 from engine.graph.dot import to_dot, to_svg
-from engine.graph.features import Feature, register_feature_callback
+from engine.graph.features import (
+    AlreadyThere,
+    DestroyHandler,
+    Feature,
+    FullHistory,
+    History,
+    NodeFinder,
+    NoOutputFromInplace,
+    PreserveVariableAttributes,
+    PrintListener,
+    ReplacementDidNotRemoveError,
+    ReplaceValidate,
+    Supervisor,
+    Validator,
+    register_feature_callback,
+)
 from engine.graph.fgraph import FunctionGraph, Output
 from engine.graph.frozen import (
     FrozenApply,
@@ -39,18 +54,30 @@ from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 
 __all__ = [
+    "AlreadyThere",
     "Apply",
     "Constant",
+    "DestroyHandler",
     "Feature",
     "FrozenApply",
     "FrozenConstant",
     "FrozenFunctionGraph",
     "FrozenVariable",
+    "FullHistory",
     "FunctionGraph",
+    "History",
+    "NoOutputFromInplace",
+    "NodeFinder",
     "NominalVariable",
     "Op",
     "Output",
+    "PreserveVariableAttributes",
+    "PrintListener",
+    "ReplaceValidate",
+    "ReplacementDidNotRemoveError",
+    "Supervisor",
     "Type",
+    "Validator",
     "Variable",
     "ancestors",
     "apply_depends_on",

@@ -6,8 +6,8 @@ and the ranks. (`apply_nodes` and `variables` are sets: their order is of no mea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, MutableSequence, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from engine.graph.apply import Apply
 from engine.graph.clients import Client, Clients, Output
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from engine.graph.features.protocol import Feature
     from engine.graph.fgraph import FunctionGraph
 
-Event = tuple[str, tuple[Any, ...]]
-
 
 class Edit:
-    """One change, for `reason`. `told` are the Features that know of it: None for all that are attached."""
+    """One change, for `reason`. `told` are the Features that know of it: None for all that are attached.
+
+    They are told by `callback` when it has been done, and by `undo_callback` when it has been undone; None: not at all.
+    """
 
     __slots__ = ("reason", "told")
+    callback: ClassVar[str | None] = None
+    undo_callback: ClassVar[str | None] = None
     reason: str | None
-    told: list[Feature] | None
+    told: Sequence[Feature] | None
 
     def do(self, graph: FunctionGraph) -> None:
         """Change the graph; refuses before it changes anything."""
@@ -36,13 +39,13 @@ class Edit:
         """Change it back, when all edits after this one have been undone."""
         raise NotImplementedError(f"{type(self).__name__} must implement undo()")
 
-    def event(self) -> Event | None:
-        """What Features are told when it has been done: the name of a callback and its arguments but the reason."""
-        return None
+    def arguments(self) -> tuple[Any, ...]:
+        """The arguments of `callback` but the reason."""
+        return ()
 
-    def undo_event(self) -> Event | None:
-        """What Features are told when it has been undone."""
-        return None
+    def undo_arguments(self) -> tuple[Any, ...]:
+        """The arguments of `undo_callback` but the reason."""
+        return self.arguments()
 
     def parts(self) -> Iterator[Apply | Variable]:
         """The nodes and variables that are needed to undo it or do it again."""
@@ -170,6 +173,7 @@ class Import(Edit):
     """A node comes in whose inputs are there, with the rank `rank`."""
 
     __slots__ = ("node", "rank")
+    callback, undo_callback = "on_import", "on_prune"
 
     def __init__(self, node: Apply, rank: int, reason: str | None) -> None:
         self.node = node
@@ -188,10 +192,11 @@ class Import(Edit):
         self._remove(graph)
 
     def _add(self, graph: FunctionGraph) -> None:
+        variables, clients, is_input = graph.variables, graph.clients, graph.is_input
         for output in self.node.outputs:
-            if output not in graph.is_input:
-                graph.variables[output] = None
-                graph.clients[output] = Clients()
+            if output not in is_input:
+                variables[output] = None
+                clients[output] = Clients()
         graph.apply_nodes[self.node] = self.rank
 
     def _remove(self, graph: FunctionGraph) -> None:
@@ -201,11 +206,8 @@ class Import(Edit):
                 del graph.variables[output]
                 del graph.clients[output]
 
-    def event(self) -> Event | None:
-        return "on_import", (self.node,)
-
-    def undo_event(self) -> Event | None:
-        return "on_prune", (self.node,)
+    def arguments(self) -> tuple[Any, ...]:
+        return (self.node,)
 
     def parts(self) -> Iterator[Apply | Variable]:
         yield self.node
@@ -215,6 +217,7 @@ class Prune(Import):
     """A node goes out whose outputs nothing uses."""
 
     __slots__ = ("places",)
+    callback, undo_callback = "on_prune", "on_import"
 
     def __init__(self, node: Apply, reason: str | None) -> None:
         self.node = node
@@ -231,13 +234,12 @@ class Prune(Import):
             graph.clients[self.node.inputs[index]].put(self.places[index], (self.node, index))
         self._add(graph)
 
-    event, undo_event = Import.undo_event, Import.event
-
 
 class Change(Edit):
     """Input `index` of a node, or of an output's use, becomes `new`; refuses (InconsistencyError) a cycle."""
 
     __slots__ = ("former_ranks", "index", "new", "node", "old", "place")
+    callback = undo_callback = "on_change_input"
 
     def __init__(self, node: Apply, index: int, new: Variable, reason: str | None) -> None:
         self.node = node
@@ -271,11 +273,11 @@ class Change(Edit):
             graph.outputs[self.node.op.idx] = self.old
         graph.apply_nodes.update(self.former_ranks)
 
-    def event(self) -> Event | None:
-        return "on_change_input", (self.node, self.index, self.old, self.new)
+    def arguments(self) -> tuple[Any, ...]:
+        return self.node, self.index, self.old, self.new
 
-    def undo_event(self) -> Event | None:
-        return "on_change_input", (self.node, self.index, self.new, self.old)
+    def undo_arguments(self) -> tuple[Any, ...]:
+        return self.node, self.index, self.new, self.old
 
     def parts(self) -> Iterator[Apply | Variable]:
         yield from (self.node, self.old, self.new)

@@ -17,7 +17,7 @@ class FeatureHost:
 
     _features: list[Feature]
     _provided: dict[str, Feature]
-    _listeners: dict[str, list[Feature]]
+    _listeners: dict[str | None, list[Feature]]
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -65,15 +65,15 @@ class FeatureHost:
             raise AttributeError(f"FunctionGraph has no {name}, and no Feature attached to it provides one")
         return partial(getattr(feature, name), self)
 
-    def listeners(self, name: str) -> list[Feature]:
+    def listeners(self, name: str | None) -> list[Feature]:
         """The Features that declare the callback `name`."""
         return self._listeners.get(name, [])
 
-    def call(self, feature: Feature, name: str, *args: Any) -> Any:
+    def call(self, feature: Feature, name: str | None, *args: Any) -> Any:
         """What the callback `name` of `feature` returns."""
         start = perf_counter()
         try:
-            return getattr(feature, name)(self, *args)
+            return getattr(feature, str(name))(self, *args)
         finally:
             self.execute_callbacks_times[feature] += perf_counter() - start
 

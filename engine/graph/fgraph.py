@@ -29,7 +29,7 @@ from engine.graph.features.replace_validate import ReplaceValidate
 from engine.graph.flat import flatten, restore
 from engine.graph.integrity import check_integrity
 from engine.graph.journal import Journal, all_or_nothing
-from engine.graph.order import rank_step
+from engine.graph.order import GAP
 from engine.graph.replace import clone_get_equiv
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
@@ -144,8 +144,10 @@ class FunctionGraph(FeatureHost):
             for variable in node.inputs:
                 if variable.owner is None and variable not in self.variables:
                     self._import_root(variable, node, reason, import_missing)
-        low = max([_rank(ranks, node) for node in nodes], default=0)
-        step = rank_step(low, below, len(nodes))
+        step = GAP
+        if below is not None:
+            low = max([_rank(ranks, node) for node in nodes], default=0)
+            step = max(1, (below - low) // (len(nodes) + 1))
         for node in nodes:
             edit = Import(node, _rank(ranks, node) + step, reason)
             journal.do(edit)
@@ -325,7 +327,15 @@ class FunctionGraph(FeatureHost):
 
     def toposort(self) -> list[Apply]:
         """The nodes, each after those it needs and those that `orderings` has for it, in an order fixed by structure."""
+        order = self._sorted(None)
         orderings = self.orderings() if self.listeners("orderings") else None
+        if not orderings:
+            return order
+        place = {node: number for number, node in enumerate(order)}
+        return self._sorted({n: sorted(before, key=lambda b: place[b]) for n, before in orderings.items()})
+
+    def _sorted(self, orderings: Mapping[Apply, list[Apply]] | None) -> list[Apply]:
+        """The nodes that the outputs need, then the others."""
         order = io_toposort(self.is_input, self.outputs, orderings)
         if len(order) == len(self.apply_nodes):
             return order
@@ -386,4 +396,9 @@ class FunctionGraph(FeatureHost):
 
 def _rank(ranks: Mapping[Apply, int], node: Apply) -> int:
     """The highest rank of the nodes that `node` needs."""
-    return max([ranks.get(cast(Apply, variable.owner), 0) for variable in node.inputs], default=0)
+    highest = 0
+    for variable in node.inputs:
+        rank = ranks.get(variable.owner, 0)  # type: ignore[arg-type]
+        if rank > highest:
+            highest = rank
+    return highest

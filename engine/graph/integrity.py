@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
-from engine.graph.clients import Client, Output
+from engine.graph.clients import Output
 from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant
 
 if TYPE_CHECKING:
     from engine.graph.fgraph import FunctionGraph
@@ -49,22 +49,29 @@ def _check_outputs(graph: FunctionGraph) -> None:
 
 
 def _check_clients(graph: FunctionGraph) -> None:
-    expected: dict[Variable, set[Client]] = {variable: set() for variable in graph.inputs}
+    known = set(graph.variables)
+    expected = dict.fromkeys(graph.inputs)
     nodes: list[Apply] = [*graph.apply_nodes, *graph.output_uses]
     for node in nodes:
-        expected.update((output, set()) for output in node.outputs if output not in expected)
-    for node in nodes:
-        for index, variable in enumerate(node.inputs):
-            expected.setdefault(variable, set()).add((node, index))
-    if expected.keys() - graph.variables.keys() or graph.variables.keys() != graph.clients.keys():
+        expected.update(dict.fromkeys(node.inputs))
+        expected.update(dict.fromkeys(node.outputs))
+    if not known.issuperset(expected) or known != graph.clients.keys():
         raise InconsistencyError(
             "Checking a graph: its variables are not those of its nodes, inputs and outputs"
         )
+    if sum([len(clients) for clients in graph.clients.values()]) != sum([len(node.inputs) for node in nodes]):
+        raise InconsistencyError(
+            "Checking a graph: it has another number of clients than of uses of its variables"
+        )
+    uses = set(graph.output_uses)
     for variable, clients in graph.clients.items():
-        uses = expected.get(variable, set())
-        if len(clients) != len(uses) or not uses.issuperset(clients):
+        wrong = len(clients) > 1 and len(set(clients)) != len(clients)
+        for node, index in clients:
+            known_node = node in graph.apply_nodes or node in uses
+            wrong = wrong or not known_node or node.inputs[index] is not variable
+        if wrong:
             raise InconsistencyError(
-                f"Checking a graph: {variable} has the clients {clients}, but its uses are {uses}"
+                f"Checking a graph: {variable} has clients that are not its uses: {clients}"
             )
 
 

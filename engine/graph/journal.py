@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
 
-from engine.graph.edits import Edit, Event
+from engine.graph.edits import Edit
 from engine.graph.features.protocol import revert_reason
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 G = TypeVar("G", bound="FunctionGraph")
+
+
+UNTOLD: Sequence[Feature] = ()
 
 
 class Mark(NamedTuple):
@@ -41,19 +44,20 @@ class Journal:
 
     def do(self, edit: Edit) -> None:
         """Do `edit`, which no Feature knows of until `tell`."""
-        edit.told = []
+        edit.told = UNTOLD
         edit.do(self.graph)
         self.edits.append(edit)
 
     def tell(self, edit: Edit) -> None:
         """Tell all Features of `edit`; if one raises, those after it are not told."""
-        event = edit.event()
-        if event is not None:
-            name, arguments = event
-            for feature in self.graph.listeners(name):
-                self.graph.call(feature, name, *arguments, edit.reason)
-                if edit.told is not None:
-                    edit.told.append(feature)
+        listeners = self.graph.listeners(edit.callback)
+        if listeners:
+            told: list[Feature] = []
+            edit.told = told
+            arguments = edit.arguments()
+            for feature in listeners:
+                self.graph.call(feature, edit.callback, *arguments, edit.reason)
+                told.append(feature)
         edit.told = None
 
     def mark(self) -> Mark:
@@ -74,18 +78,17 @@ class Journal:
             edit = self.edits.pop()
             edit.undo(self.graph)
             undone.append(edit)
-            event = edit.undo_event()
-            if event is not None:
-                raised += self._tell_undone(edit, event)
+            raised += self._tell_undone(edit)
         return undone, raised
 
-    def _tell_undone(self, edit: Edit, event: Event) -> list[Exception]:
-        name, arguments = event
+    def _tell_undone(self, edit: Edit) -> list[Exception]:
         raised = []
-        for feature in self.graph.listeners(name):
+        for feature in self.graph.listeners(edit.undo_callback):
             if edit.told is None or feature in edit.told:
                 try:
-                    self.graph.call(feature, name, *arguments, revert_reason(edit.reason))
+                    self.graph.call(
+                        feature, edit.undo_callback, *edit.undo_arguments(), revert_reason(edit.reason)
+                    )
                 except Exception as error:
                     raised.append(error)
         return raised
@@ -103,8 +106,8 @@ class Journal:
             self.keepers.append(feature)
 
     def forget_before(self, mark: Mark, feature: Feature) -> Mark:
-        """Forget the edits before `mark` if nobody but `feature` keeps them; the moment `mark` as it is called then."""
-        if self.keepers != [feature]:
+        """Forget the edits before `mark` if nobody but `feature` may want them; the moment `mark` as it is called then."""
+        if self.keepers != [feature] or self.depth > 1:
             return mark
         del self.edits[: mark.position]
         return Mark(0, None)

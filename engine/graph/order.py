@@ -21,11 +21,6 @@ Edge = tuple[Apply, Apply]
 Successors = Callable[[Apply], Iterable[Apply]]
 
 
-def rank_step(low: int, below: int | None, count: int) -> int:
-    """How far apart `count` new nodes are put, above `low` and, if there is room, all below `below`."""
-    return GAP if below is None else max(1, (below - low) // (count + 1))
-
-
 def raise_ranks(ranks: dict[Apply, int], edges: Iterable[Edge], successors: Successors) -> dict[Apply, int]:
     """Raise ranks until all `edges` (node, node that needs it) agree with them; the ranks that those raised had before.
 

@@ -90,21 +90,25 @@ class ReplaceValidate(History, Validator):
         The checkpoint is good until the next such call, unlike those that are asked for. Nodes that
         `replace_all_validate_remove` removed may not come back (InconsistencyError).
         """
-        journal = fgraph.journal
-        with journal.all_or_nothing():
-            mark = journal.mark()
-            fgraph.replace_all(replacements, reason, import_missing)
-            for edit in journal.edits[mark.position :]:
-                if (
-                    isinstance(edit, Import)
-                    and edit.node in self._removed
-                    and edit.node in fgraph.apply_nodes
-                ):
-                    raise InconsistencyError(
-                        f"Replacing ({reason}): {edit.node} was removed and would come back"
-                    )
-            fgraph.validate()
+        with fgraph.journal.all_or_nothing():
+            mark = fgraph.journal.mark()
+            self._replace_and_validate(fgraph, replacements, reason_text(reason), import_missing)
             return self._number_latest(fgraph, mark)
+
+    def _replace_and_validate(
+        self,
+        fgraph: FunctionGraph,
+        replacements: Iterable[tuple[Variable, Variable]],
+        reason: str | None,
+        import_missing: bool,
+    ) -> None:
+        start = len(fgraph.journal.edits)
+        fgraph.replace_all(replacements, reason, import_missing)
+        imported = [edit.node for edit in fgraph.journal.edits[start:] if isinstance(edit, Import)]
+        for node in imported:
+            if node in self._removed and node in fgraph.apply_nodes:
+                raise InconsistencyError(f"Replacing ({reason}): {node} was removed and would come back")
+        fgraph.validate()
 
     def replace_all_validate_remove(
         self,
@@ -120,11 +124,12 @@ class ReplaceValidate(History, Validator):
         With `warn`, a refusal is a RuntimeWarning too: the rewrite is wrong about what it does.
         """
         with fgraph.journal.all_or_nothing():
-            checkpoint = self.replace_all_validate(fgraph, replacements, reason, import_missing)
+            mark = fgraph.journal.mark()
+            self._replace_and_validate(fgraph, replacements, reason_text(reason), import_missing)
             remaining = [part for part in remove if part in fgraph]
             if not remaining:
                 self._removed.update(part for part in remove if isinstance(part, Apply))
-                return checkpoint
+                return self._number_latest(fgraph, mark)
             message = (
                 f"Replacing ({reason_text(reason)}): {remaining[0]} was to be removed, but is still used"
             )

@@ -1,9 +1,13 @@
-"""Mutable graphs: what they import, replace, prune and refuse."""
+"""Mutable graphs: what they import, replace, remove and refuse."""
+
+from time import perf_counter
 
 import pytest
 
 from engine.errors import InconsistencyError, MissingInputError
-from engine.graph import FunctionGraph
+from engine.graph import Feature, FunctionGraph, Output, register_feature_callback
+from engine.graph.features import DestroyHandler, NodeFinder
+from tests.engine.graph.graph_state import Mirror, feature_states, history_of, state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow, split
 
 
@@ -145,17 +149,29 @@ def test_a_clone_does_not_follow_its_original():
     assert memo[x] is copy.inputs[0]
 
 
-def test_a_damaged_graph_is_found():
+def damages():
+    x, y = PLAIN("x"), PLAIN("y")
+    yield "clients", lambda g: g.clients[g.inputs[0]].clear()
+    yield "another client", lambda g: g.clients[g.inputs[0]].append((follow(x).owner, 0))
+    yield "a client twice", lambda g: g.clients[g.inputs[0]].append(g.clients[g.inputs[0]][0])
+    yield "nodes", lambda g: g.apply_nodes.clear()
+    yield "use of an output", lambda g: g.clients[g.outputs[0]].clear()
+    yield "output", lambda g: g.outputs.__setitem__(0, g.inputs[0])
+    yield "number of outputs", lambda g: g.outputs.append(g.inputs[0])
+    yield "rank", lambda g: g.apply_nodes.update(dict.fromkeys(g.apply_nodes, 0))
+    yield "input", lambda g: g.inputs.append(y)
+    yield "variable", lambda g: g.variables.update({y: None})
+    yield "variable with clients", lambda g: (g.variables.update({y: None}), g.clients.update({y: []}))
+    yield "input of a node", lambda g: g.outputs[0].owner.inputs.__setitem__(0, y)
+
+
+@pytest.mark.parametrize("damage", [pytest.param(damage, id=name) for name, damage in damages()])
+def test_a_damaged_graph_is_found(damage):
     x = PLAIN("x")
-    for damage in (
-        lambda g: g.clients[x].clear(),
-        lambda g: g.apply_nodes.clear(),
-        lambda g: g.clients[g.outputs[0]].clear(),
-    ):
-        found = graph(follow(x))
-        damage(found)
-        with pytest.raises(InconsistencyError):
-            found.check_integrity()
+    found = graph(follow(follow(x)))
+    damage(found)
+    with pytest.raises(InconsistencyError, match="Checking a graph"):
+        found.check_integrity()
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -165,3 +181,231 @@ def test_a_deep_graph_is_imported_cloned_and_pruned(depth):
     assert len(found.clone().apply_nodes) == depth
     found.replace(found.outputs[0], found.inputs[0])
     assert not found.apply_nodes
+
+
+@pytest.fixture
+def watched():
+    """A graph of four nodes, two inputs and three outputs, with Features that keep account of it."""
+    x, y = PLAIN("x"), PLAIN("y")
+    middle = follow(x)
+    outputs = [combine(middle, y), follow(middle), y]
+    return FunctionGraph([x, y], outputs, [Mirror(), NodeFinder(), DestroyHandler()], clone=False)
+
+
+def refused(fgraph, error, match, change):
+    """Try `change`: it is refused, and graph and Features are as before."""
+    before = state_of(fgraph), feature_states(fgraph), history_of(fgraph)
+    with pytest.raises(error, match=match):
+        change()
+    assert (state_of(fgraph), feature_states(fgraph), history_of(fgraph)) == before
+    fgraph.check_integrity()
+
+
+def test_a_cycle_is_refused(watched):
+    x = watched.inputs[0]
+    middle = watched.outputs[1].owner.inputs[0]
+    refused(watched, InconsistencyError, "own output", lambda: watched.replace(x, watched.outputs[1]))
+    refused(watched, InconsistencyError, "own output", lambda: watched.replace(x, combine(x, middle)))
+    refused(
+        watched,
+        InconsistencyError,
+        "own output",
+        lambda: watched.change_node_input(middle.owner, 0, follow(watched.outputs[0])),
+    )
+    refused(
+        watched, InconsistencyError, "own output", lambda: watched.change_node_input(middle.owner, 0, middle)
+    )
+
+
+def test_a_cycle_that_only_the_last_of_several_uses_makes_is_refused(watched):
+    y = watched.inputs[1]
+    refused(watched, InconsistencyError, "own output", lambda: watched.replace(y, watched.outputs[0]))
+
+
+def test_of_several_replacements_all_are_made_or_none(watched):
+    x, y = watched.inputs
+    pairs = [(watched.outputs[1], x), (x, combine(y, PLAIN("z")))]
+    refused(watched, MissingInputError, "neither an input", lambda: watched.replace_all(pairs))
+
+
+def test_a_change_of_what_is_not_there_is_refused(watched):
+    x = watched.inputs[0]
+    stranger = follow(x).owner
+    refused(watched, InconsistencyError, "import it first", lambda: watched.change_node_input(stranger, 0, x))
+    use = Output(0).make_node(x)
+    refused(watched, InconsistencyError, "import it first", lambda: watched.change_node_input(use, 0, x))
+    node = watched.outputs[0].owner
+    for index in (2, -1):
+        refused(watched, IndexError, "it has 2 inputs", lambda i=index: watched.change_node_input(node, i, x))
+
+
+def test_a_frozen_node_is_not_changed(watched):
+    x, _y = watched.inputs
+    frozen = FunctionGraph([], [follow(constant(1.0))]).freeze().outputs[0]
+    watched.add_output(frozen)
+    refused(watched, TypeError, "is frozen", lambda: watched.change_node_input(frozen.owner, 0, x))
+
+
+def test_an_output_is_changed_by_the_node_that_stands_for_it(watched):
+    watched.change_node_input(watched.output_uses[1], 0, watched.inputs[0])
+    assert watched.outputs[1] is watched.inputs[0]
+    watched.check_integrity()
+
+
+@pytest.mark.parametrize("callback", ["on_import", "on_change_input", "on_prune"])
+@pytest.mark.parametrize("place", [0, 2])
+def test_what_a_feature_raises_undoes_the_change(watched, callback, place):
+    class Refuses(Feature):
+        def refuse(self, *args):
+            raise RuntimeError("no")
+
+        refuse.__name__ = callback
+        locals()[callback] = register_feature_callback(refuse)
+
+    watched.take_features([*watched.features[:place], Refuses(), *watched.features[place:]])
+    _x, y = watched.inputs
+    refused(watched, RuntimeError, "no", lambda: watched.replace(watched.outputs[0], combine(y, follow(y))))
+
+
+def test_what_features_raise_when_the_change_is_undone_is_noted():
+    class Sore(Feature):
+        @register_feature_callback
+        def on_import(self, fgraph, node, reason):
+            if node.op == combine:
+                raise RuntimeError("first")
+
+        @register_feature_callback
+        def on_prune(self, fgraph, node, reason):
+            raise ValueError("second")
+
+    x = PLAIN("x")
+    fgraph = FunctionGraph([x], [], [Sore()], clone=False)
+    with pytest.raises(RuntimeError, match="first") as caught:
+        fgraph.add_output(combine(follow(x)))
+    assert "second" in caught.value.__notes__[0]
+    assert not fgraph.apply_nodes
+
+
+def test_what_is_imported_stays_until_a_use_of_it_ends():
+    x = PLAIN("x")
+    found = graph(follow(x))
+    extra = follow(combine(x, constant(1.0)))
+    found.import_var(extra)
+    found.import_var(extra)
+    assert extra in found
+    assert found.clients[extra] == []
+    assert [node.op for node in found.toposort()] == [follow, combine, follow]
+    found.check_integrity()
+    found.replace(found.outputs[0], extra)
+    found.replace(extra, x)
+    found.check_integrity()
+    assert not found.apply_nodes
+
+
+def test_a_node_is_imported_with_what_it_needs():
+    x, y = PLAIN("x"), PLAIN("y")
+    found = graph(follow(x))
+    node = combine(follow(x), y).owner
+    refused(found, MissingInputError, "its input y", lambda: found.import_node(node))
+    found.import_node(node, import_missing=True)
+    found.check_integrity()
+    assert found.inputs == [x, y]
+    assert len(found.apply_nodes) == 3
+
+
+def test_removing_a_node_removes_what_depends_on_it_and_what_it_alone_needs(watched):
+    middle = watched.outputs[1].owner.inputs[0]
+    y = watched.inputs[1]
+    watched.remove_node(middle.owner, reason="gone")
+    watched.check_integrity()
+    feature_states(watched)
+    assert watched.outputs == [y]
+    assert not watched.apply_nodes
+    assert watched.output_uses[0].op == Output(0)
+    watched.remove_node(middle.owner)
+
+
+def test_removing_a_node_keeps_what_others_need():
+    x = PLAIN("x")
+    shared, c = follow(x), constant(1.0)
+    found = graph(combine(shared, follow(x), c), follow(shared))
+    found.remove_node(found.outputs[0].owner)
+    found.check_integrity()
+    assert c not in found
+    assert [node.op for node in found.toposort()] == [follow, follow]
+
+
+def test_removing_an_output_moves_the_others_up(watched):
+    kept = watched.outputs[1:]
+    watched.remove_output(0)
+    watched.check_integrity()
+    assert watched.outputs == kept
+    watched.remove_output(-1)
+    watched.check_integrity()
+    assert watched.outputs == kept[:1]
+    with pytest.raises(IndexError):
+        watched.remove_output(1)
+
+
+def test_removing_an_input_removes_what_depends_on_it(watched):
+    x, _y = watched.inputs
+    middle = watched.outputs[1]
+    watched.remove_input(1)
+    watched.check_integrity()
+    assert (watched.inputs, watched.outputs) == ([x], [middle])
+    watched.remove_input(0)
+    assert not watched.inputs
+    assert not watched.outputs
+    assert not watched.variables
+
+
+def test_a_computed_variable_can_be_an_input_if_that_is_wanted():
+    x = PLAIN("x")
+    middle = follow(x)
+    found = FunctionGraph([x], [], clone=False)
+    found.add_input(middle, check=False)
+    found.add_output(follow(middle))
+    found.check_integrity()
+    assert len(found.apply_nodes) == 1
+    found.remove_output(0)
+    assert found.inputs == [x, middle]
+
+
+def test_a_clone_has_features_of_its_own(watched):
+    copy = watched.clone()
+    assert [type(f) for f in copy.features if not isinstance(f, Mirror)] != []
+    copy.replace(copy.outputs[1], copy.inputs[0])
+    feature_states(copy)
+    feature_states(watched)
+    plain = watched.clone_get_equiv(attach_feature=False)[0]
+    assert len(plain.features) == 1
+
+
+def test_times_are_kept_for_each_feature_that_is_called(watched):
+    watched.replace(watched.outputs[1], watched.inputs[0])
+    mirror = watched.features[0]
+    assert watched.execute_callbacks_times[mirror] > 0
+
+
+def test_a_rewrite_costs_what_it_changes_however_many_use_the_same_variable():
+    def seconds(count):
+        x = PLAIN("x")
+        found = FunctionGraph([x], [follow(x) for _ in range(count)], clone=False)
+        start = perf_counter()
+        for node in reversed(found.toposort()):
+            found.replace(node.outputs[0], combine(x), "r")
+        return (perf_counter() - start) / count
+
+    assert min(seconds(20_000) for _ in range(2)) < 8 * min(seconds(1_000) for _ in range(3))
+
+
+def test_a_rewrite_costs_what_it_changes_however_long_the_graph():
+    def seconds(count):
+        x = PLAIN("x")
+        found = FunctionGraph([x], [chain(x, count)], clone=False)
+        start = perf_counter()
+        for node in found.toposort():
+            found.replace_validate(node.outputs[0], follow(combine(node.inputs[0])), "r")
+        return (perf_counter() - start) / count
+
+    assert min(seconds(10_000) for _ in range(2)) < 8 * min(seconds(500) for _ in range(3))
