@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from engine.errors import InconsistencyError, MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.clients import Client, Clients, Output
+from engine.graph.dot import to_svg
 from engine.graph.edits import (
     AddInput,
     AddOutput,
@@ -389,6 +390,9 @@ class FunctionGraph(FeatureHost):
 
     def __contains__(self, item: Variable | Apply) -> bool:
         return item in (self.variables if isinstance(item, Variable) else self.apply_nodes)
+
+    def _repr_svg_(self) -> str | None:
+        return to_svg(self)
 
     def __repr__(self) -> str:
         return f"FunctionGraph({', '.join(str(output) for output in self.outputs)})"

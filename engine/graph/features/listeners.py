@@ -100,7 +100,8 @@ class PreserveVariableAttributes(Feature):
     replacement."""
 
     def __init__(self) -> None:
-        self._named: dict[tuple[Apply, int, Variable], None] = {}
+        # For each replacement that gave a name, how often it was made again since.
+        self._named: dict[tuple[Apply, int, Variable], int] = {}
 
     @register_feature_callback
     def on_change_input(
@@ -108,12 +109,19 @@ class PreserveVariableAttributes(Feature):
     ) -> None:
         """Hand on a name, or take it back."""
         if is_revert(reason):
-            if (node, i, old) in self._named:
-                del self._named[node, i, old]
-                old.name = None
+            self._take_back((node, i, old))
+        elif (node, i, new) in self._named:
+            self._named[node, i, new] += 1
         elif old.owner is not None and old.name is not None and _may_be_named(new):
             new.name = old.name
-            self._named[node, i, new] = None
+            self._named[node, i, new] = 0
+
+    def _take_back(self, replacement: tuple[Apply, int, Variable]) -> None:
+        if self._named.get(replacement, 0) > 0:
+            self._named[replacement] -= 1
+        elif replacement in self._named:
+            del self._named[replacement]
+            replacement[2].name = None
 
     def clone(self) -> PreserveVariableAttributes:
         return type(self)()

@@ -89,6 +89,12 @@ def test_compiled_functions_show_what_they_became(program):
     assert compiled._repr_svg_() == "<svg -Tsvg>\n" + to_dot(compiled.maker.fgraph)
 
 
+def test_a_graph_that_can_be_changed_shows_what_it_is_now(program):
+    x = PLAIN("x")
+    graph = FunctionGraph([x], [follow(x)])
+    assert graph._repr_svg_() == "<svg -Tsvg>\n" + to_dot(graph)
+
+
 def test_without_graphviz_or_where_it_fails_there_is_no_svg(program, monkeypatch):
     x = PLAIN("x")
     graph = FunctionGraph([x], [follow(x)])
