@@ -55,7 +55,7 @@ class DestroyHandler(Bookkeeper):
         self._by_root: dict[Variable, dict[Apply, None]] = {}
         self._after: dict[Apply, dict[Apply, None]] = {}  # the destroyers that must wait for a node
         self._ranks: dict[Apply, int] = {}
-        self._moved: dict[Apply, None] = {}  # nodes whose rank is to be compared with those of what they need
+        self._moved: dict[Apply, None] = {}  # nodes whose ranks are to be compared with their neighbours'
 
     def clone(self) -> DestroyHandler:
         return type(self)()
@@ -77,6 +77,7 @@ class DestroyHandler(Bookkeeper):
         self._ranks[node] = GAP + max(
             [self._ranks[v.owner] for v in node.inputs if v.owner in self._ranks], default=0
         )
+        self._moved[node] = None
         if node.op.destroy_map:
             self._stale[node] = None
         self._touch(node, node.inputs)
@@ -176,11 +177,15 @@ class DestroyHandler(Bookkeeper):
             yield from fgraph.nodes_that_need(node)
             yield from self._after.get(node, ())
 
-        raise_ranks(self._ranks, list(self._moved_edges()), successors)
+        raise_ranks(self._ranks, list(self._moved_edges(fgraph)), successors)
         self._moved.clear()
 
-    def _moved_edges(self) -> Iterator[tuple[Apply, Apply]]:
+    def _moved_edges(self, fgraph: FunctionGraph) -> Iterator[tuple[Apply, Apply]]:
+        """The edges that may not agree with the ranks: those of nodes that came in, came back, or changed."""
         for node in self._moved:
+            for needing in fgraph.nodes_that_need(node):
+                if needing in self._ranks:
+                    yield node, needing
             for variable in node.inputs:
                 if variable.owner in self._ranks:
                     yield variable.owner, node
