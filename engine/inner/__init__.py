@@ -3,6 +3,8 @@
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
 from engine.inner.from_graph import OpFromGraph
+from engine.inner.scan import Scan
+from engine.inner.scan_info import ScanInfo
 from engine.inner.statements import Argument, ScalarBody, Statement, scalar_statements
 
 __all__ = [
@@ -11,6 +13,8 @@ __all__ = [
     "HasInnerGraph",
     "OpFromGraph",
     "ScalarBody",
+    "Scan",
+    "ScanInfo",
     "Statement",
     "scalar_statements",
 ]

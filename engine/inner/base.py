@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from engine.graph.frozen import FrozenFunctionGraph, NominalVariable
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 
 
 class HasInnerGraph:
@@ -44,3 +45,18 @@ class HasInnerGraph:
         new.__setstate__(self.__getstate__())  # type: ignore[attr-defined]
         new.fgraph = fgraph
         return new
+
+
+def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of `fgraph` on the values `inputs`, by the reference of each Op. They may be inputs, or views of them."""
+    values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
+    for node in fgraph.nodes:
+        storage: list[list[Any]] = [[None] for _ in node.outputs]
+        node.op.perform(node, [_value(variable, values) for variable in node.inputs], storage)
+        for output, (value,) in zip(node.outputs, storage, strict=True):
+            values.setdefault(output, output.type.filter(value, strict=True))
+    return [_value(output, values) for output in fgraph.outputs]
+
+
+def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
+    return variable.data if isinstance(variable, Constant) else values[variable]

@@ -21,7 +21,7 @@ from engine.graph.op import Op
 from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
-from engine.inner.base import HasInnerGraph
+from engine.inner.base import HasInnerGraph, computed_outputs
 from engine.scalar.promotion import FLOATS
 
 Pullback = Callable[[list[Any], list[Any], list[Any]], Any]
@@ -113,14 +113,8 @@ class OpFromGraph(Op, HasInnerGraph):
         return Apply(op, variables, [output.type.make_variable() for output in op.inner_outputs])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        values: dict[Variable, Any] = dict(zip(self.inner_inputs, inputs, strict=True))
-        for inner in self.fgraph.nodes:
-            storage: list[list[Any]] = [[None] for _ in inner.outputs]
-            inner.op.perform(inner, [_value(variable, values) for variable in inner.inputs], storage)
-            for output, (value,) in zip(inner.outputs, storage, strict=True):
-                values.setdefault(output, output.type.filter(value, strict=True))
-        for cell, output in zip(output_storage, self.inner_outputs, strict=True):
-            cell[0] = _value(output, values).copy()
+        for cell, result in zip(output_storage, computed_outputs(self.fgraph, inputs), strict=True):
+            cell[0] = result.copy()
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """What the Op was made with, else what follows from its graph."""
@@ -243,10 +237,6 @@ def _for_types(fgraph: FrozenFunctionGraph, variables: Sequence[Variable]) -> Fr
 
 def _broadcast(variable: Variable) -> Any:
     return getattr(variable.type, "broadcastable", None)
-
-
-def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
-    return variable.data if isinstance(variable, Constant) else values[variable]
 
 
 def _zeros_like(output: Any) -> Any:

@@ -1,0 +1,220 @@
+"""`Scan`: a graph computed again and again, each time on the next rows of sequences and on what came out before.
+
+`engine.scan` makes it from a Python function. What its inputs and outputs are is said in `scan_info`. Names and where a
+gradient is cut off make Scans differ, but not what is computed: `for_compilation` is the Scan without both, and
+`key_props` leaves both out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from engine.errors import MissingInputError
+from engine.gradient import connections
+from engine.graph.apply import Apply
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.op import Op
+from engine.graph.traversal import graph_inputs
+from engine.graph.variables import Constant, Variable
+from engine.inner.base import HasInnerGraph
+from engine.inner.scan_info import ScanInfo
+from engine.inner.scan_reference import run_scan
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.type import TensorType, tensor_type
+
+
+class Scan(Op, HasInnerGraph):
+    """Computes `outputs` from `inputs` at each step, which `info` tells apart; see `scan_info`.
+
+    The number of steps is an input. With `truncate_gradient` a gradient goes no further back than so many steps (-1: to
+    the first). Two are equal if their graphs and these properties are.
+
+    Refuses (ValueError) another number of inputs or outputs than `info` says, (TypeError) a state whose taps and new
+    row have not one type, a condition that is no bool of 0 dimensions, and what is no tensor; (MissingInputError) a
+    graph that needs more than `inputs`.
+    """
+
+    __props__ = ("fgraph", "info", "truncate_gradient", "name")
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        info: ScanInfo,
+        truncate_gradient: int = -1,
+        name: str | None = None,
+    ) -> None:
+        _check_roots(inputs, outputs)
+        self._hold(FrozenFunctionGraph.from_io(inputs, outputs), info, truncate_gradient, name)
+
+    @classmethod
+    def from_fgraph(
+        cls, fgraph: FrozenFunctionGraph, info: ScanInfo, truncate_gradient: int = -1, name: str | None = None
+    ) -> Scan:
+        """The Scan of a frozen graph."""
+        new = cls.__new__(cls)
+        new._hold(fgraph, info, truncate_gradient, name)
+        return new
+
+    def _hold(
+        self, fgraph: FrozenFunctionGraph, info: ScanInfo, truncate_gradient: int, name: str | None
+    ) -> None:
+        if truncate_gradient != -1 and truncate_gradient < 1:
+            raise ValueError(
+                f"Making a Scan: truncate_gradient is {truncate_gradient}; it must be a number of steps, or -1 for all"
+            )
+        _check_graph(fgraph, info)
+        self.fgraph = fgraph
+        self.info = info
+        self.truncate_gradient = int(truncate_gradient)
+        self.name = name
+
+    def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Scan:
+        """A Scan of `fgraph` that is like this one in all else; refuses what making one does."""
+        return Scan.from_fgraph(fgraph, self.info, self.truncate_gradient, self.name)
+
+    def for_compilation(self) -> Scan:
+        """The Scan without a name and without what only gradients see."""
+        if self.name is None and self.truncate_gradient == -1:
+            return self
+        return Scan.from_fgraph(self.fgraph, self.info)
+
+    def key_props(self) -> dict[str, Any]:
+        """The graph and what its inputs and outputs are."""
+        return {"fgraph": self.fgraph, "info": self.info}
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The application to `inputs`; refuses (ValueError) another number of them, a number of steps known to be
+        negative and lengths known not to fit, (TypeError) what has another type."""
+        outer = self.info.outer_inputs([as_tensor_variable(value) for value in inputs])
+        inner = self.info.inner_inputs(self.inner_inputs)
+        n_steps = self._as_steps(outer.n_steps)
+        steps = int(n_steps.data) if isinstance(n_steps, Constant) else None
+        for number, (sequence, row) in enumerate(zip(outer.sequences, inner.rows, strict=True)):
+            self._check_rows(f"sequence {number}", sequence.type, row.type)
+            known = sequence.type.shape[0]
+            if steps is not None and known is not None and known < steps:
+                raise ValueError(
+                    f"Applying {self}: sequence {number} has {known} rows, {steps} steps are to be done"
+                )
+        for number, (initial, taps) in enumerate(zip(outer.initials, inner.taps, strict=True)):
+            self._check_rows(f"state {number}", initial.type, taps[0].type)
+            if initial.type.shape[0] not in (None, self.info.n_initial(number)):
+                raise ValueError(
+                    f"Applying {self}: state {number} has taps {self.info.taps[number]}, so "
+                    f"{self.info.n_initial(number)} initial rows are needed, {initial.type.shape[0]} were given"
+                )
+        for number, (given, due) in enumerate(zip(outer.non_sequences, inner.non_sequences, strict=True)):
+            if not due.type.is_super(given.type):
+                raise TypeError(
+                    f"Applying {self}: non-sequence {number} is {given} of type {given.type}, {due.type} is needed"
+                )
+        variables = [n_steps, *outer.sequences, *outer.initials, *outer.non_sequences]
+        return Apply(self, variables, [type.make_variable() for type in self._output_types(steps)])
+
+    def _as_steps(self, n_steps: Any) -> Any:
+        if n_steps.type.ndim != 0 or n_steps.type.dtype not in INTEGERS:
+            raise TypeError(
+                f"Applying {self}: n_steps is {n_steps} of type {n_steps.type}; it must be an integer of 0 dimensions"
+            )
+        if isinstance(n_steps, Constant) and n_steps.data < 0:
+            raise ValueError(f"Applying {self}: n_steps is {n_steps.data}; it must be 0 or more")
+        return cast(n_steps, "int64")
+
+    def _check_rows(self, what: str, given: TensorType, row: TensorType) -> None:
+        if given.ndim == 0 or not row.is_super(given.clone(shape=given.shape[1:])):
+            due = row.clone(shape=(None, *row.shape))
+            raise TypeError(f"Applying {self}: {what} has type {given}, {due} is needed; cast or reshape it")
+
+    def _output_types(self, steps: int | None) -> list[TensorType]:
+        info = self.info
+        done = None if info.is_while else steps
+        types = []
+        for number, taps in enumerate(info.inner_inputs(self.inner_inputs).taps):
+            whole = None if done is None else done + info.n_initial(number)
+            types.append(
+                _trace_type(taps[0].type, whole if info.keeps[number] is None else info.keeps[number])
+            )
+        mapped = info.inner_outputs(self.inner_outputs).mapped
+        return [*types, *(_trace_type(output.type, done) for output in mapped)]
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        for cell, result in zip(output_storage, run_scan(self, inputs), strict=True):
+            cell[0] = result
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """What follows from the graph over any number of steps. The number of steps itself only chooses."""
+        found = self.fgraph.computed("scan_connections", lambda _: {})
+        if self.info not in found:
+            found[self.info] = _connections(self)
+        return [list(row) for row in found[self.info]]
+
+    def __str__(self) -> str:
+        return f"Scan{{{self.name}}}" if self.name else "Scan"
+
+    __repr__ = __str__
+
+
+def _trace_type(row: TensorType, length: int | None) -> TensorType:
+    return tensor_type(row.dtype, (length, *row.shape))
+
+
+def _connections(op: Scan) -> list[list[bool]]:
+    """For each outer input and output, whether the output depends on the values of the input."""
+    info = op.info
+    inner = info.inner_inputs(connections(op.inner_inputs, op.inner_outputs))
+    rows = [row[: info.n_states + info.n_mapped] for row in inner.rows]
+    constants = [row[: info.n_states + info.n_mapped] for row in inner.non_sequences]
+    states = []
+    for number, taps in enumerate(inner.taps):
+        of_taps = [any(column) for column in zip(*taps, strict=True)][: info.n_states + info.n_mapped]
+        of_taps[number] = True  # the initial rows are among the results
+        states.append(of_taps)
+    for _ in range(info.n_states):  # through so many other states at most
+        states = [_through(row, states) for row in states]
+    found = [[False] * (info.n_states + info.n_mapped), *(_through(row, states) for row in rows), *states]
+    return [*found, *(_through(row, states) for row in constants)]
+
+
+def _through(row: Sequence[bool], states: Sequence[Sequence[bool]]) -> list[bool]:
+    """`row`, and what the states in it lead to."""
+    reached = [states[number] for number in range(len(states)) if row[number]]
+    return [any(column) for column in zip(row, *reached, strict=True)]
+
+
+def _check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+    for variable in graph_inputs(outputs, inputs):
+        if not isinstance(variable, Constant) and variable not in inputs:
+            raise MissingInputError(
+                f"Making a Scan: its graph uses {variable} of type {variable.type}, which is not among its inputs; make "
+                "it a non-sequence",
+                variable,
+            )
+
+
+def _check_graph(fgraph: FrozenFunctionGraph, info: ScanInfo) -> None:
+    for kind, variables, due in (
+        ("inputs", fgraph.inputs, info.n_inner_inputs),
+        ("outputs", fgraph.outputs, info.n_inner_outputs),
+    ):
+        if len(variables) != due:
+            raise ValueError(
+                f"Making a Scan: its graph has {len(variables)} {kind}, {due} are needed for {info}"
+            )
+    for variable in (*fgraph.inputs, *fgraph.outputs):
+        if not isinstance(variable.type, TensorType):
+            raise TypeError(f"Making a Scan: {variable} of type {variable.type} is no tensor")
+    inputs, outputs = info.inner_inputs(fgraph.inputs), info.inner_outputs(fgraph.outputs)
+    for number, (taps, new) in enumerate(zip(inputs.taps, outputs.states, strict=True)):
+        if any(tap.type != taps[0].type for tap in taps) or not taps[0].type.is_super(new.type):
+            found = ", ".join(str(tap.type) for tap in taps)
+            raise TypeError(
+                f"Making a Scan: state {number} is read as {found} and computed as {new.type}; give both one type"
+            )
+    if outputs.stop is not None and (outputs.stop.type.ndim, outputs.stop.type.dtype) != (0, "bool"):
+        raise TypeError(
+            f"Making a Scan: the condition has type {outputs.stop.type}; it must be a bool of 0 dimensions"
+        )
