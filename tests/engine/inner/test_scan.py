@@ -211,11 +211,11 @@ def test_applications_that_do_not_fit_are_refused():
     x, start, a = pt.dvector("x"), pt.dvector("start"), pt.dscalar("a")
     with pytest.raises(ValueError, match="it has 4, 2 were given"):
         op(3, x)
-    with pytest.raises(TypeError, match="n_steps is .*float64"):
+    with pytest.raises(TypeError, match=r"n_steps is .*float64"):
         op(3.0, x, start, a)
     with pytest.raises(ValueError, match="n_steps is -1"):
         op(-1, x, start, a)
-    with pytest.raises(TypeError, match="sequence 0 has type .*int64"):
+    with pytest.raises(TypeError, match=r"sequence 0 has type .*int64"):
         op(3, pt.lvector(), start, a)
     with pytest.raises(TypeError, match="state 0 has type"):
         op(3, x, a, a)
