@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
@@ -13,6 +14,7 @@ from cachegraph.counters import PROCESS
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings
+from cachegraph.single_flight import SingleFlight
 from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import store_failure_reason
@@ -55,9 +57,11 @@ class Cache:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._store = _open(settings)
+        self._flights = SingleFlight(self._store.claims, self._store.recorded_cost)
         self._activity = Activity()
         self._flush_at_exit: object = None
         self._warned = False
+        self._unloadable: set[bytes] = set()
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key` or the reason there is none; never raises."""
@@ -97,19 +101,13 @@ class Cache:
     ) -> dict[CacheKey, Found[T]]:
         """Return the loaded entries of `keys`. Those that there are none for are built together, an artifact a key.
 
-        Raises as get_or_build does.
+        What another thread or process is building is waited for (single_flight.py); where that brings no entry it is
+        built afterwards, by a call of its own. Raises as get_or_build does.
         """
-        found: dict[CacheKey, Found[T]] = {}
-        missing: dict[CacheKey, Miss] = {}
-        for key in dict.fromkeys(keys):
-            loaded = self._find_and_load(key, load)
-            if isinstance(loaded, Found):
-                found[key] = loaded
-            else:
-                missing[key] = loaded
+        found, missing = self._find_all(keys, load)
         if missing:
             self._refuse_if_asked(missing)
-            found.update(self._build_and_keep(missing, build, load))
+            found.update(self._build_in_turn(missing, build, load))
         return found
 
     def explain(self, key: CacheKey) -> Explanation:
@@ -141,6 +139,19 @@ class Cache:
             return Miss("disabled", "CACHEGRAPH_MODE is off")
         return self._store.get(key)
 
+    def _find_all(
+        self, keys: Iterable[CacheKey], load: Callable[[CacheKey, bytes], T]
+    ) -> tuple[dict[CacheKey, Found[T]], dict[CacheKey, Miss]]:
+        found: dict[CacheKey, Found[T]] = {}
+        missing: dict[CacheKey, Miss] = {}
+        for key in dict.fromkeys(keys):
+            loaded = self._find_and_load(key, load)
+            if isinstance(loaded, Found):
+                found[key] = loaded
+            else:
+                missing[key] = loaded
+        return found, missing
+
     def _find_and_load(self, key: CacheKey, load: Callable[[CacheKey, bytes], T]) -> Found[T] | Miss:
         hit = self._find(key)
         if isinstance(hit, Miss):
@@ -149,9 +160,7 @@ class Cache:
         try:
             value = load(key, hit.payload)
         except Exception as error:
-            _log().warning(
-                "loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True
-            )
+            self._note_load_failure(key)
             return Miss("unreadable", f"loading it raised {type(error).__name__}: {error}")
         load_seconds = perf_counter() - begin
         self._note_hit(key, hit, load_seconds)
@@ -165,6 +174,24 @@ class Cache:
             self._note_miss(key, miss, 0.0)
         key, miss = next(iter(missing.items()))
         raise CacheMissError(key.level, key.hex, miss.reason)
+
+    def _build_in_turn(
+        self,
+        missing: Mapping[CacheKey, Miss],
+        build: Callable[[Sequence[CacheKey]], Sequence[Artifact]],
+        load: Callable[[CacheKey, bytes], T],
+    ) -> dict[CacheKey, Found[T]]:
+        """Build what is missing when it is its turn, unless somebody else has built it by then."""
+        if self.settings.mode != "readwrite":  # what is built is for this process alone
+            return dict(self._build_and_keep(missing, build, load))
+        built: dict[CacheKey, Found[T]] = {}
+        with closing(self._flights.turns(missing)) as turns:
+            for turn in turns:
+                found, still = self._find_all(turn, load)
+                built.update(found)
+                if still:
+                    built.update(self._build_and_keep({key: missing[key] for key in still}, build, load))
+        return built
 
     def _build_and_keep(
         self,
@@ -206,6 +233,11 @@ class Cache:
         PROCESS.miss(key.level, miss.reason, seconds_spent)
         self._begin_counting()
         self._activity.miss(key, miss, seconds_spent)
+
+    def _note_load_failure(self, key: CacheKey) -> None:
+        log = _log().debug if key.digest in self._unloadable else _log().warning
+        self._unloadable.add(key.digest)
+        log("loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True)
 
     def _note_store_failure(self, key: CacheKey, error: Exception) -> None:
         reason = store_failure_reason(error)

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from contextlib import closing
 
+from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch, Missed
 from cachegraph.store.connections import open_for_update
 from cachegraph.store.database import Database
@@ -36,6 +37,8 @@ _KEEP_MISS = """
 _FORGET_MISSES = (
     "DELETE FROM miss WHERE missed <= (SELECT missed FROM miss ORDER BY missed DESC LIMIT 1 OFFSET ?)"
 )
+_COST_OF_ENTRY = "SELECT build_seconds FROM entry WHERE digest = ?"
+_COST_OF_LEVEL = "SELECT max(build_seconds) FROM (SELECT build_seconds FROM entry WHERE level = ? ORDER BY id DESC LIMIT 100)"
 _HAS_ENTRY = "SELECT 1 FROM entry WHERE digest = ?"
 
 
@@ -46,6 +49,17 @@ def select_record(database: Database, digest: bytes) -> object:
     """
     row = database.select_one(_SELECT_RECORD, (digest,))
     return None if row is None else row[0]
+
+
+def recorded_cost(database: Database, key: CacheKey) -> float | None:
+    """Return the seconds that building `key` took or, where that is not known, the longest of late at its level.
+
+    None where nothing of that level was built yet. Raises sqlite3.Error and OSError.
+    """
+    row = database.select_one(_COST_OF_ENTRY, (key.digest,)) or database.select_one(
+        _COST_OF_LEVEL, (key.level,)
+    )
+    return None if row is None or row[0] is None else float(row[0])
 
 
 def add_counts(database: Database, batch: Batch) -> bool:

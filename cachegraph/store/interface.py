@@ -1,14 +1,12 @@
-"""The verbs every store has.
-
-A store that lets one of several builders go first will have `claim` too, which nothing relies on to be right.
-"""
+"""The verbs every store has, and the claims by which one of several builders goes first, which nothing relies on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from cachegraph.key import CacheKey
+from cachegraph.store.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 
 
@@ -29,3 +27,6 @@ class Store(Protocol):
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; `why` is for a later miss to say."""
+
+    def claims(self, key: CacheKey) -> Sequence[Claim]:
+        """Return what to acquire, in this order, before building what `key` describes; empty where nothing is to be had."""

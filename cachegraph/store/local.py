@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
+from cachegraph.store.claims import Claim
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.failures import miss_reason
-from cachegraph.store.index import add_counts, select_record
+from cachegraph.store.index import add_counts, recorded_cost, select_record
 from cachegraph.store.paths import Layout
 from cachegraph.store.reasons import refine
 from cachegraph.store.record import Record, decode
@@ -75,6 +76,19 @@ class LocalStore:
     def add_counts(self, batch: Batch) -> bool:
         """Add counts to the index if there is one; raises sqlite3.Error and OSError."""
         return add_counts(self.database, batch)
+
+    def claims(self, key: CacheKey) -> tuple[Claim, ...]:
+        """Return the lock by which the processes of this node let one of them build."""
+        from cachegraph.store.node_lock import NodeLock  # only what builds needs it
+
+        return (NodeLock(self.layout.lock(key.hex)),)
+
+    def recorded_cost(self, key: CacheKey) -> float | None:
+        """Return about how many seconds building `key` takes, None where nothing is known; never raises."""
+        try:
+            return recorded_cost(self.database, key)
+        except Exception:  # whatever a damaged index makes SQLite raise
+            return None
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.key import CacheKey
+from cachegraph.store.claims import Claim
 from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, Reference
 from cachegraph.store.publishing import describe
 
@@ -69,6 +70,10 @@ class MemoryStore:
             there = [digest for digest in set(digests) if self._kept.pop(digest, None) is not None]
             self._evicted.update(dict.fromkeys(there, why))
             return len(there)
+
+    def claims(self, key: CacheKey) -> tuple[Claim, ...]:
+        """Return nothing: no other process sees what is kept here."""
+        return ()
 
     def close(self) -> None:
         """Do nothing: there is nothing open, and what is kept stays."""

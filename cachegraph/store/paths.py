@@ -4,6 +4,7 @@
     <directory>/v1/index.sqlite.damaged-*  an index that was set aside
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
+    <directory>/v1/locks/<key>.lock        who builds an entry (node_lock.py)
     <directory>/.clearing-*                a store being removed
 
 and in one that is shared, or lies on a network file system:
@@ -11,6 +12,7 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/e/kk/<key>              an entry (entry_file.py), kk being the first two digits of its key
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             either being written
+    <directory>/v1/l/kk/<key>.<number>     who builds an entry (lease.py)
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """
@@ -38,12 +40,15 @@ class Layout:
         self.root = directory / STORE_VERSION
         self.index = self.root / "index.sqlite"
         self.blobs = self.root / "blobs"
+        self.locks = self.root / "locks"
+
+    def lock(self, key_hex: str) -> Path:
+        """Return the path of the lock of a key; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        return self.locks / f"{_checked(key_hex)}.lock"
 
     def blob(self, digest_hex: str) -> Path:
         """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        if not is_digest(digest_hex):
-            raise ValueError(f"naming a blob file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
-        return self.blobs / digest_hex[:2] / digest_hex
+        return self.blobs / digest_hex[:2] / _checked(digest_hex)
 
 
 class SharedLayout:
@@ -54,18 +59,25 @@ class SharedLayout:
         self.root = directory / STORE_VERSION
         self.entries = self.root / "e"
         self.blobs = self.root / "b"
+        self.leases = self.root / "l"
 
     def entry(self, key_hex: str) -> Path:
         """Return the path of an entry; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        if not is_digest(key_hex):
-            raise ValueError(f"naming an entry file: a key has 32 hexadecimal digits, got {key_hex!r}")
-        return self.entries / key_hex[:2] / key_hex
+        return self.entries / key_hex[:2] / _checked(key_hex)
+
+    def lease(self, key_hex: str) -> Path:
+        """Return what the leases of a key are named by; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        return self.leases / key_hex[:2] / _checked(key_hex)
 
     def blob(self, digest_hex: str) -> Path:
         """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        if not is_digest(digest_hex):
-            raise ValueError(f"naming a blob file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
-        return self.blobs / digest_hex[:2] / digest_hex
+        return self.blobs / digest_hex[:2] / _checked(digest_hex)
+
+
+def _checked(digest_hex: str) -> str:
+    if not is_digest(digest_hex):
+        raise ValueError(f"naming a file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
+    return digest_hex
 
 
 def is_digest(name: str) -> bool:

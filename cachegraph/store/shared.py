@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
+from cachegraph.store.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.entry_file import read_description, read_record, write_entry
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
@@ -63,6 +64,12 @@ class SharedStore:
         Their blobs stay: another host may be about to refer to them. Raises OSError.
         """
         return sum(remove_file(self.layout.entry(digest.hex())) for digest in digests)
+
+    def claims(self, key: CacheKey) -> tuple[Claim, ...]:
+        """Return the lease by which hosts that share the directory let one of them build."""
+        from cachegraph.store.lease import Lease  # only what builds needs it
+
+        return (Lease(self.layout.lease(key.hex)),)
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
+from cachegraph.store.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.filesystem import FileSystem, file_system
 from cachegraph.store.local import LocalStore
@@ -87,6 +88,14 @@ class TieredStore:
             if not isinstance(self.local.get(key), Hit):  # else another process of this node was first
                 self._copy(key, hit)
         return self.local.add_counts(batch)
+
+    def claims(self, key: CacheKey) -> tuple[Claim, ...]:
+        """Return what to acquire in every tier, the nearest first: one process of a node asks farther away."""
+        return tuple(claim for store in self._all for claim in store.claims(key))
+
+    def recorded_cost(self, key: CacheKey) -> float | None:
+        """Return about how many seconds building `key` takes, None where nothing is known; never raises."""
+        return self.local.recorded_cost(key)
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""

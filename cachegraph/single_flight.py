@@ -1,0 +1,205 @@
+"""Single flight: of all who miss the same key at once, one builds, and the others wait for what it stores.
+
+A key is claimed in up to three layers, the nearest first, so that of a layer only one goes on to the next:
+
+    the threads of this process     a table in memory
+    the processes of this node      a lock on a file of this node      store/node_lock.py
+    hosts that share a directory    a lease there                      store/lease.py
+
+It saves work and is never needed for a right result. A layer that fails is left out; who has waited long enough builds
+for itself; and whoever gets a claim, at once or after waiting, looks the key up again before building. A hit claims
+nothing. A builder that raises gives its claims back; one that is killed loses them, to the kernel or for want of beats.
+
+Nobody waits for ever, and nobody for each other:
+
+- Of the keys of one call, those that are free are claimed in the order of their digests and built together. Only when
+  they are given back are the others waited for, one at a time: no call waits for a key while it holds another.
+- What a build asks for itself, it asks while the key it builds is held. Such a wait leads from a function to its Ops
+  and kernels, from an Op to Ops within its graph, and from a kernel to nothing. Ops and graphs contain each other in no
+  circle, so neither do these waits. A thread that asks for a key that it is building is not made to wait for itself.
+- What is left (a build that waits for another process which wants the same key, a directory listed as a nearer tier here
+  and as a farther one there) ends with the longest wait. That is PATIENCE times what building took when it was last
+  recorded, of this key or else of the costliest of late at its level: a holder may have to share its processor with all
+  the others. Where nothing is recorded yet, it is UNKNOWN_WAIT. All waits of a call are counted from its beginning.
+
+A child that is forked meanwhile has none of the claims, and gives none back.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from cachegraph.key import CacheKey
+from cachegraph.store.claims import Claim, Holder
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+PATIENCE = 10.0
+LEAST_WAIT = 30.0  # seconds, as the others are
+MOST_WAIT = 1800.0
+UNKNOWN_WAIT = 120.0
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.25
+
+
+def longest_wait(cost: float | None) -> float:
+    """Return how many seconds to wait for a build that took `cost` seconds before, None if that is not known."""
+    return UNKNOWN_WAIT if cost is None else min(max(PATIENCE * cost, LEAST_WAIT), MOST_WAIT)
+
+
+class SingleFlight:
+    """Who builds what, among the threads of this process and all who see the same `claims` (key -> layers).
+
+    `cost` says what building a key took before. May be used by any number of threads.
+    """
+
+    def __init__(
+        self, claims: Callable[[CacheKey], Sequence[Claim]], cost: Callable[[CacheKey], float | None]
+    ) -> None:
+        self._claims = claims
+        self._cost = cost
+        self._table = _Table()
+
+    def turns(self, keys: Iterable[CacheKey]) -> Generator[list[CacheKey], None, None]:
+        """Yield all of `keys`, in portions: look each up again, and build what there is still no entry of.
+
+        A portion is claimed until the next is asked for. Close the iterator to give back what is claimed.
+        """
+        begin = time.monotonic()
+        free: list[_Flight] = []
+        busy: list[tuple[_Flight, Holder]] = []
+        try:
+            for key in sorted(keys, key=lambda key: key.digest):
+                flight = self._flight(key)
+                holder = flight.acquire()
+                if holder is None:
+                    free.append(flight)
+                else:
+                    flight.release()
+                    busy.append((flight, holder))
+            if free:
+                yield [flight.key for flight in free]
+        finally:
+            for flight in free:
+                flight.release()
+        for flight, holder in busy:
+            yield from self._wait(flight, holder, begin)
+
+    def _wait(self, flight: _Flight, holder: Holder, begin: float) -> Iterator[list[CacheKey]]:
+        """Yield the key of `flight` when it is claimed, or when that has taken too long."""
+        key = flight.key
+        most = longest_wait(self._cost(key))
+        _log().info(
+            "%s %s is being built by %s: waiting for %.0f s at most", key.level, key.hex, holder, most
+        )
+        try:
+            if not flight.acquire_within(begin + most - time.monotonic()):
+                _log().info("waited for %.0f s for %s %s: building it here", most, key.level, key.hex)
+            yield [key]
+        finally:
+            flight.release()
+
+    def _flight(self, key: CacheKey) -> _Flight:
+        mine = _Seat(self._table, key.digest)
+        return _Flight(key, () if mine.is_taken_here() else (mine, *self._claims(key)))
+
+
+class _Flight:
+    """The claims on one key, acquired one after the other."""
+
+    def __init__(self, key: CacheKey, claims: Sequence[Claim]) -> None:
+        self.key = key
+        self._claims = claims
+        self._passed = 0
+
+    def acquire(self) -> Holder | None:
+        """Acquire what is not yet acquired; returns who has the next, None when there is no next."""
+        while self._passed < len(self._claims):
+            holder = self._ask(self._claims[self._passed])
+            if holder is not None:
+                return holder
+            self._passed += 1
+        return None
+
+    def acquire_within(self, seconds: float) -> bool:
+        """Ask again and again for so long; returns whether all is acquired."""
+        end = time.monotonic() + seconds
+        pause = _FIRST_PAUSE
+        while self.acquire() is not None:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(pause * random.uniform(0.5, 1.0))  # so that those who wait do not ask in step
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        return True
+
+    def release(self) -> None:
+        """Give back what is acquired, the farthest first."""
+        while self._passed:
+            self._passed -= 1
+            self._claims[self._passed].release()
+
+    def _ask(self, claim: Claim) -> Holder | None:
+        try:
+            return claim.acquire()
+        except Exception as error:  # whatever keeps it from being claimed, there are other layers, or none
+            _log().debug("%s %s cannot be claimed: %s", self.key.level, self.key.hex, error)
+            return None
+
+
+class _Table:
+    """Digests of the keys that threads of this process build: who, and since when. Empty again in a forked child."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def holders(self) -> tuple[threading.Lock, dict[bytes, tuple[int, float]]]:
+        """Return the digests with (thread, seconds since 1970), and the lock to hold while they are looked at."""
+        if self._pid != os.getpid():
+            self._begin()
+        return self._lock, self._held
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._held: dict[bytes, tuple[int, float]] = {}
+
+
+class _Seat:
+    """The claim on one key among the threads of this process."""
+
+    def __init__(self, table: _Table, digest: bytes) -> None:
+        self._table = table
+        self._digest = digest
+
+    def is_taken_here(self) -> bool:
+        """Return whether this thread is building the key already."""
+        lock, held = self._table.holders()
+        with lock:
+            return held.get(self._digest, (None,))[0] == threading.get_ident()
+
+    def acquire(self) -> Holder | None:
+        """Take the seat, or return who has it."""
+        lock, held = self._table.holders()
+        with lock:
+            if self._digest not in held:
+                held[self._digest] = threading.get_ident(), time.time()
+                return None
+            return Holder("", os.getpid(), held[self._digest][1])
+
+    def release(self) -> None:
+        """Give the seat back; a forked child has none."""
+        lock, held = self._table.holders()
+        with lock:
+            held.pop(self._digest, None)
+
+
+def _log() -> Logger:
+    import logging  # only those who wait need it
+
+    return logging.getLogger("cachegraph")

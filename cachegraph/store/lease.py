@@ -1,0 +1,209 @@
+"""The claim among hosts that share a directory and nothing else: neither locks that work, nor clocks that agree.
+
+    <directory>/v1/l/kk/<key>.<generation>     kk: the first two digits of the key; generation: decimal, 1 first
+    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of one length while its holder lives
+
+The file of the highest generation is the lease. It is made with O_EXCL, which has one winner also where locks have two,
+and its holder counts `beat` up in it. Whoever waits judges it by its own monotonic clock: a lease in which nothing
+changed for `ttl` seconds is dead, as is one of a process of this machine that is gone; times of files and of other
+hosts are never compared. The dead are succeeded, not removed: who makes the next generation has the lease, so no two
+can both believe to have removed the same one. What is left behind blocks nobody for longer than `ttl`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cachegraph.store.claims import Holder
+from cachegraph.store.files import read_file
+from cachegraph.store.paths import FILE_MODE, make_directory
+from cachegraph.store.processes import host_name, is_gone, machine, start_of
+
+TTL = 10.0
+_BEATS_PER_TTL = 5
+_BEAT_DIGITS = 9
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_UPDATE = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+
+
+class Host(NamedTuple):
+    """How a process is named in a lease: the `name` of its host, and the `machine` on which its number means it."""
+
+    name: str
+    machine: str
+
+    @classmethod
+    def here(cls) -> Host:
+        """Return this host."""
+        return cls(host_name(), machine())
+
+
+class Lease:
+    """The claim whose generations are `path` with a number behind. Making one touches nothing.
+
+    `clock` gives seconds that only go forward; `host` is where this process runs.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        ttl: float = TTL,
+        clock: Callable[[], float] = time.monotonic,
+        host: Host | None = None,
+    ) -> None:
+        self._path = path
+        self._ttl = ttl
+        self._clock = clock
+        self._host = host or Host.here()
+        self._seen: tuple[int, bytes, float] | None = None  # generation, content, when that was first seen
+        self._own = 0
+        self._content: dict[str, Any] = {}
+        self._beat = 0
+        self._pid = 0
+        self._pulse: _Pulse | None = None
+
+    def acquire(self) -> Holder | None:
+        """Take the lease if it is free or its holder dead, else return who has it; raises OSError."""
+        latest = self._latest()
+        holder = self._living(latest) if latest else None
+        return self._begin(latest + 1) if holder is None else holder
+
+    def release(self) -> None:
+        """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing."""
+        if not self._own or self._pid != os.getpid():
+            return
+        if self._pulse is not None:
+            self._pulse.remove(self)
+        for generation in range(self._own, 0, -1):
+            try:
+                os.unlink(self._file(generation))
+            except OSError:
+                break
+        self._own = 0
+
+    def beat(self) -> None:
+        """Show that the holder lives. A lease that was cleared away meanwhile is let go of."""
+        self._beat += 1
+        with suppress(OSError):
+            _write(os.open(self._file(self._own), _UPDATE), self._encoded())
+
+    @property
+    def seconds_between_beats(self) -> float:
+        """How often a holder shows that it lives."""
+        return self._ttl / _BEATS_PER_TTL
+
+    def _latest(self) -> int:
+        """The highest generation there is, 0 if there is none. Listing makes a network's client ask the server."""
+        prefix = f"{self._path.name}."
+        try:
+            names = os.listdir(self._path.parent)
+        except FileNotFoundError:
+            return 0
+        numbers = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+    def _living(self, generation: int) -> Holder | None:
+        """The holder of that generation; None if it is dead."""
+        try:
+            content = read_file(self._file(generation))
+        except FileNotFoundError:  # given back just now: whoever asks again finds it free
+            return Holder()
+        now = self._clock()
+        if self._seen is None or self._seen[:2] != (generation, content):
+            self._seen = generation, content, now
+        if now - self._seen[2] > self._ttl:
+            return None
+        try:
+            said = json.loads(content)
+            gone = said["machine"] == self._host.machine and is_gone(said["pid"], said["start"])
+            return None if gone else Holder.from_document(said)
+        except (KeyError, TypeError, ValueError):  # half written: time will tell
+            return Holder()
+
+    def _begin(self, generation: int) -> Holder | None:
+        pid = os.getpid()
+        name, where = self._host
+        self._content = {
+            "host": name,
+            "machine": where,
+            "pid": pid,
+            "start": start_of(pid),
+            "since": time.time(),
+        }
+        path = self._file(generation)
+        make_directory(path.parent)
+        try:
+            descriptor = os.open(path, _CREATE, FILE_MODE)
+        except FileExistsError:
+            return Holder()
+        try:
+            _write(descriptor, self._encoded())
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        self._own, self._pid, self._pulse = generation, pid, _pulse()
+        self._pulse.add(self)
+        return None
+
+    def _encoded(self) -> bytes:
+        return json.dumps({**self._content, "beat": f"{self._beat:0{_BEAT_DIGITS}}"}).encode()
+
+    def _file(self, generation: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{generation}")
+
+
+class _Pulse:
+    """One thread that beats for every lease of this process, while there are any."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._changed = threading.Condition()
+        self._leases: list[Lease] = []
+        self._running = False
+
+    def add(self, lease: Lease) -> None:
+        with self._changed:
+            self._leases.append(lease)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._run, name="cachegraph-leases", daemon=True).start()
+
+    def remove(self, lease: Lease) -> None:
+        with self._changed:
+            self._leases.remove(lease)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while self._leases:
+                pause = min(lease.seconds_between_beats for lease in self._leases)
+                self._changed.wait_for(lambda: not self._leases, pause)
+                for lease in self._leases:
+                    lease.beat()
+            self._running = False
+
+
+_current: _Pulse | None = None
+
+
+def _pulse() -> _Pulse:
+    """This process's; a forked child has none of its parent's threads, nor its leases."""
+    global _current
+    if _current is None or _current.pid != os.getpid():
+        _current = _Pulse()  # two threads may make two, and each lease stays with its own
+    return _current
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    try:
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
