@@ -1,5 +1,6 @@
 """A graph compiler with PyTensor's public names, on top of a persistent cache of what it compiles."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from engine.function import Function, function
@@ -11,13 +12,32 @@ from engine.shared import shared
 
 if TYPE_CHECKING:
     from engine.inner import OpFromGraph
+    from engine.scanning import foldl, foldr, map, reduce, scan, until
 
-__all__ = ["Function", "Mode", "OpFromGraph", "dprint", "function", "grad", "shared", "verify_grad"]
+__all__ = [
+    "Function",
+    "Mode",
+    "OpFromGraph",
+    "dprint",
+    "foldl",
+    "foldr",
+    "function",
+    "grad",
+    "map",
+    "reduce",
+    "scan",
+    "shared",
+    "until",
+    "verify_grad",
+]
+
+_LATER = {"OpFromGraph": "engine.inner"} | dict.fromkeys(
+    ["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning"
+)
+"""Public names by the module that has them, which a model that uses none of them does not import."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "OpFromGraph":  # which a model that has none does not import
-        from engine.inner import OpFromGraph
-
-        return OpFromGraph
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

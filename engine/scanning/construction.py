@@ -1,0 +1,145 @@
+"""`scan`: a loop in a graph, described by a Python function of one step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import engine.tensor as pt
+from engine.errors import MissingInputError
+from engine.graph.traversal import graph_inputs
+from engine.graph.variables import Constant
+from engine.inner.scan import Scan
+from engine.inner.scan_building import Loop, State
+from engine.scanning.arguments import Recurrence, as_list, cut_sequences, recurrences, steps_of
+from engine.scanning.step import Step, parse_step
+from engine.tensor.conversion import as_tensor_variable
+
+
+def scan(
+    fn: Callable[..., Any],
+    sequences: Any = None,
+    outputs_info: Any = None,
+    non_sequences: Any = None,
+    n_steps: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    strict: bool = False,
+    return_list: bool = False,
+    return_updates: bool = True,
+) -> Any:
+    """`fn` applied again and again: the rows of its outputs at all steps, and the updates of shared variables.
+
+    `fn` is called once, with variables: for each tap of each sequence its row, for each tap of each state the row
+    there, and the `non_sequences`. It returns the new rows of the outputs, updates of shared variables and
+    `until(condition)`, or some of these, in this order.
+
+    `sequences`: tensors, gone through along their first axis, or dict(input=, taps=): a tap k is row t + k at step t.
+    `outputs_info`, one for each output: None, if later steps do not use it; the row before the first step; or
+    dict(initial=, taps=) with negative taps: -1 is the row before. For taps other than [-1], `initial` has as many rows
+    as the smallest tap reaches back. `n_steps`: a number or an integer variable; by default the length of the
+    shortest sequence. With `go_backwards` sequences are gone through from their ends. With `truncate_gradient`
+    gradients go back so many steps at most (-1: all). What `fn` uses and is not given becomes a non-sequence;
+    with `strict`, a shared variable does not.
+
+    Returns (outputs, updates): a list of outputs, or the output if there is one and not `return_list`; None if there
+    is none. `updates` is for `function(updates=...)`. Without `return_updates`, the outputs alone.
+
+    Refuses (ValueError) a number of outputs other than `outputs_info` has, updates where none are returned, and no
+    or a negative number of steps; (TypeError) outputs whose initial rows have another dtype or shape, updates of
+    other types; (MissingInputError) with `strict`, a shared variable that is not given.
+    """
+    if mode is not None:
+        warnings.warn(
+            "scan: mode is not used; the graph of a step is compiled as the function around it",
+            FutureWarning,
+            stacklevel=2,
+        )
+    rows = cut_sequences(sequences, go_backwards)
+    states = recurrences(outputs_info)
+    constants = [as_tensor_variable(value) for value in as_list(non_sequences)]
+    taps = [row for state in states if state is not None for row in state.rows]
+    step = parse_step(fn(*(row for _, row in rows), *taps, *constants))
+    states = _checked_states(states, step)
+    updated = _shared_states(step.updates)
+    _check_strict(strict, step, [*constants, *updated, *(v for v, _ in rows)])
+    loop = Loop(
+        n_steps=steps_of(n_steps, rows),
+        sequences=rows,
+        states=[*_states(states, step), *updated.values()],
+        mapped=[new for state, new in zip(states, step.outputs, strict=True) if state is None],
+        non_sequences=[
+            (v, v) for v in dict.fromkeys(constants) if not isinstance(v, Constant) and v not in updated
+        ],
+        stop=step.stop,
+    )
+    loop.add_non_sequences()
+    found = loop.apply(Scan, truncate_gradient, name)
+    outputs = _ordered(states, found.buffers, found.mapped)
+    last = zip(updated, found.buffers[len(found.buffers) - len(updated) :], strict=True)
+    updates = {shared: buffer[-1] for shared, buffer in last}
+    return _returned(outputs, updates, return_list, return_updates)
+
+
+def _checked_states(states: list[Recurrence | None], step: Step) -> list[Recurrence | None]:
+    """A state, or None, for each output of `step`."""
+    if not states:
+        return [None] * len(step.outputs)
+    if len(states) != len(step.outputs):
+        raise ValueError(
+            f"Describing a loop: a step returns {len(step.outputs)} outputs, outputs_info has {len(states)} items; give "
+            "None for each output that later steps do not use"
+        )
+    return states
+
+
+def _states(states: Sequence[Recurrence | None], step: Step) -> list[State]:
+    return [
+        State(state.initial, tuple(sorted(state.taps)), state.sorted_rows(), new)
+        for state, new in zip(states, step.outputs, strict=True)
+        if state is not None
+    ]
+
+
+def _shared_states(updates: dict[Any, Any]) -> dict[Any, State]:
+    """The shared variables that a step updates, as states; inside each stands for its own row."""
+    found = {}
+    for shared, value in updates.items():
+        if not hasattr(shared, "container"):
+            raise ValueError(f"Describing a loop: {shared} is updated; only a shared variable can be")
+        found[shared] = State(pt.expand_dims(shared, 0), (-1,), [shared], value)
+    return found
+
+
+def _check_strict(strict: bool, step: Step, given: Collection[Any]) -> None:
+    every = [*step.outputs, *step.updates.values(), *([] if step.stop is None else [step.stop])]
+    for variable in graph_inputs(every, given) if strict else ():
+        if hasattr(variable, "container") and variable not in given:
+            raise MissingInputError(
+                f"Describing a loop: a step uses the shared variable {variable} of type {variable.type}, which strict=True "
+                "forbids; add it to non_sequences",
+                variable,
+            )
+
+
+def _ordered(states: Sequence[Recurrence | None], buffers: Sequence[Any], mapped: Sequence[Any]) -> list[Any]:
+    """The rows of all steps of each output."""
+    of_states, of_others = iter(buffers), iter(mapped)
+    return [next(of_others) if state is None else next(of_states)[-min(state.taps) :] for state in states]
+
+
+def _returned(outputs: list[Any], updates: dict[Any, Any], return_list: bool, return_updates: bool) -> Any:
+    found: Any = outputs if outputs else None
+    if len(outputs) == 1 and not return_list:
+        found = outputs[0]
+    if return_updates:
+        return found, updates
+    if updates:
+        raise ValueError(
+            f"Describing a loop: a step updates {', '.join(map(str, updates))}, but return_updates=False; make them "
+            "outputs with an initial value, or take the updates"
+        )
+    return found
