@@ -14,6 +14,7 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest
 
 _SHOWN = 60
+_ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}
 _SEQUENCES = {b"(": ("(", ")"), b"[": ("[", "]"), b"<": ("{", "}"), b"=": ("frozenset({", "})")}
 
 
@@ -130,6 +131,18 @@ def _class(reader: Reader) -> Decoded:
     return Decoded(f"{reader.text()}.{reader.text()}")
 
 
+def _module(reader: Reader) -> Decoded:
+    return Decoded(f"module {reader.text()} of {_origin(reader)}")
+
+
+def _origin(reader: Reader) -> str:
+    tag = reader.take(1)
+    if tag not in _ORIGINS:
+        raise reader.error("the origin of a module", repr(tag))
+    kind, texts = _ORIGINS[tag]
+    return " ".join((kind, *[reader.text() for _ in range(texts)])).strip()
+
+
 def _enum(reader: Reader) -> Decoded:
     cls, name, value = _class(reader), decode_value(reader), decode_value(reader)
     return Decoded(
@@ -168,6 +181,7 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"T": lambda reader: Decoded("True"),
     b"F": lambda reader: Decoded("False"),
     b".": lambda reader: Decoded("..."),
+    b"!": lambda reader: Decoded("NotImplemented"),
     b"i": _int,
     b"f": _float,
     b"c": _complex,
@@ -179,6 +193,8 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"C": _class,
     b"E": _enum,
     b"D": _dataclass,
+    b"L": lambda reader: Decoded(f"code {_content(reader.bytes())}"),
+    b"M": _module,
     b"P": _named_tuple,
     b"R": _registered,
     b"d": lambda reader: Decoded(f"dtype {reader.text()}"),

@@ -8,7 +8,8 @@ differ. It is injective because every piece is either of fixed size or preceded 
               | 0xF7+k (1 byte), n in k bytes little-endian  otherwise, k the fewest that hold it (1 to 8)
     bytes    := uint(length) the bytes
     text     := bytes(UTF-8, lone surrogates encoded as if they were characters)
-    value    := one tag byte, then what the tag's encoder writes: see values.py, arrays.py, registry.py
+    value    := one tag byte, then what the tag's encoder writes: see values.py, arrays.py, registry.py, callables.py and
+                classes.py
 
 Version history
     1  first
@@ -17,12 +18,14 @@ Version history
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import xxhash
 
 from cachegraph.errors import InvalidEncoding, Unfingerprintable
-from cachegraph.fingerprint.registry import ENCODERS, find_encoder
+from cachegraph.fingerprint.registry import ENCODERS, find_encoder, is_registered
 
 try:
     # The same function as hashlib.blake2b, without the 4 ms that hashlib takes to load OpenSSL.
@@ -36,9 +39,12 @@ MAX_DEPTH = 100
 _ONE_BYTE = tuple(bytes((n,)) for n in range(0xF8))
 
 
-def encode(value: object) -> bytes:
-    """Return the canonical encoding of `value`; raises Unfingerprintable if it, or anything in it, has none."""
-    encoder = Encoder()
+def encode(value: object, described: Collection[str] = ()) -> bytes:
+    """Return the canonical encoding of `value`; raises Unfingerprintable if it, or anything in it, has none.
+
+    `described` names the packages whose source another part of the key describes: their code is not followed.
+    """
+    encoder = Encoder(described)
     encoder.value(value)
     return encoder.encoding
 
@@ -77,11 +83,14 @@ class Encoder:
     value. An Encoder that has raised holds half an encoding: throw it away.
     """
 
-    __slots__ = ("_buffer", "_open")
+    __slots__ = ("_buffer", "_definition", "_open", "described")
 
-    def __init__(self) -> None:
+    def __init__(self, described: Collection[str] = ()) -> None:
+        """`described` names the packages whose source another part of the key describes: their code is not followed."""
         self._buffer = bytearray((HASH_VERSION,))
         self._open: list[object] = []
+        self._definition: _Definition | None = None
+        self.described = described
 
     @property
     def encoding(self) -> builtins.bytes:
@@ -114,11 +123,57 @@ class Encoder:
         """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
         cls = type(value)
         try:
-            (ENCODERS.get(cls) or find_encoder(cls))(self, value)
+            if self._definition is not None and not is_registered(cls):
+                self._value_reached_by_code(cls, value)
+            else:
+                (ENCODERS.get(cls) or find_encoder(cls))(self, value)
         except RecursionError:
             raise Unfingerprintable(
                 _name(cls), "the Python stack ran out; nest the value less deeply"
             ) from None
+
+    def _value_reached_by_code(self, cls: type, value: Any) -> None:
+        from cachegraph.fingerprint.classes import encode_instance, has_own_code
+
+        own = has_own_code(cls, self.described)
+        encoder = encode_instance if own else ENCODERS.get(cls) or find_encoder(cls)
+        encoder(self, value)
+
+    @property
+    def follows(self) -> bool:
+        """Whether what is written now was reached by code, and so is to be described by its own."""
+        return self._definition is not None
+
+    def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
+        """Write `value`, whose body `write` writes, and what that refers to by definitions, cycles included.
+
+        Within another definition it is a reference, and its body comes once, after the one that is being written.
+        """
+        if self._definition is not None:
+            self.tag(b"@")
+            self.uint(self._definition.number(value, write))
+            return
+        self._definition = _Definition()
+        self._definition.number(value, write)
+        self.tag(b"L")
+        start = self.mark()
+        try:
+            for item, write_body in self._definition.bodies():
+                mark = self.mark()
+                write_body(self, item)
+                self.bytes(self.cut(mark))
+        finally:
+            self._definition = None
+        self.bytes(self.cut(start))
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is written inside has no references to what is outside: its place among others may not matter."""
+        definition, self._definition = self._definition, None
+        try:
+            yield
+        finally:
+            self._definition = definition
 
     def enter(self, container: object) -> None:
         """Begin a value that holds others; raises Unfingerprintable inside itself or more than MAX_DEPTH deep."""
@@ -141,6 +196,28 @@ class Encoder:
         content = bytes(self._buffer[mark:])
         del self._buffer[mark:]
         return content
+
+
+class _Definition:
+    """The callables and classes that one definition holds, numbered as they are first referred to."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+        # Bound methods and the like are made anew whenever they are asked for: an id must not be used twice.
+        self._items: list[tuple[Any, Callable[[Encoder, Any], None]]] = []
+
+    def number(self, value: Any, write: Callable[[Encoder, Any], None]) -> int:
+        found = self._numbers.get(id(value))
+        if found is None:
+            found = self._numbers[id(value)] = len(self._items)
+            self._items.append((value, write))
+        return found
+
+    def bodies(self) -> Iterator[tuple[Any, Callable[[Encoder, Any], None]]]:
+        position = 0
+        while position < len(self._items):
+            yield self._items[position]
+            position += 1
 
 
 class Reader:

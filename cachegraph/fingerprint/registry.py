@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import values
+from cachegraph.fingerprint.names import importable_name
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 EncodeFunction = Callable[["Encoder", Any], None]
 
 ENCODERS: dict[type, EncodeFunction] = dict(values.ENCODERS)
+
+_REGISTERED: set[type] = set()
+
+
+def is_registered(cls: type) -> bool:
+    """Whether somebody registered an encoder for `cls`."""
+    return cls in _REGISTERED
 
 
 def register_encoder(cls: type, encoder: EncodeFunction) -> None:
@@ -37,7 +45,7 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
         )
 
     def encode_registered(target: Encoder, value: Any) -> None:
-        module, qualname = values.importable_name(cls)
+        module, qualname = importable_name(cls)
         target.enter(value)
         target.tag(b"R")
         target.text(module)
@@ -48,11 +56,12 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
         target.leave()
 
     ENCODERS[cls] = encode_registered
+    _REGISTERED.add(cls)
 
 
 def find_encoder(cls: type) -> EncodeFunction:
     """Return the encoder for values of exactly `cls`, remembering it; raises Unfingerprintable if there is none."""
-    encoder = ENCODERS.get(cls) or values.encoder_for_kind(cls) or _array_encoder(cls)
+    encoder = ENCODERS.get(cls) or _encoder_for_kind(cls)
     if encoder is None:
         raise Unfingerprintable(
             f"{cls.__module__}.{cls.__qualname__}",
@@ -60,6 +69,16 @@ def find_encoder(cls: type) -> EncodeFunction:
         )
     ENCODERS[cls] = encoder
     return encoder
+
+
+def _encoder_for_kind(cls: type) -> EncodeFunction | None:
+    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls)
+
+
+def _code_encoder(cls: type) -> EncodeFunction | None:
+    from cachegraph.fingerprint import callables, classes  # most keys hold no code
+
+    return classes.encode_class if issubclass(cls, type) else callables.encoder_for(cls)
 
 
 def _array_encoder(cls: type) -> EncodeFunction | None:

@@ -9,28 +9,29 @@
     dict               := '{' uint(n) (value value)*n                     items sorted by their encodings
     slice, range       := ':' value value value | 'r' value value value   start, stop, step
     ellipsis           := '.'
-    class              := 'C' text(module) text(qualname)
+    NotImplemented     := '!'
     enum member        := 'E' text(module) text(qualname) value(name, None for a flag) value(its value)
     dataclass          := 'D' text(module) text(qualname) uint(n) (text(field) value)*n   in the order of definition
     named tuple        := 'P' text(module) text(qualname) uint(n) value*n
 
-Equal containers built in another order, and objects shared or not, have one encoding. A class is its importable name;
-one that cannot be imported by its name (defined in a function or in `__main__`, or replaced since) is refused, as is a
-dataclass instance with state outside its fields.
+Equal containers built in another order, and objects shared or not, have one encoding. An instance of an enum, a dataclass
+or a named tuple names its class; one that cannot be imported by its name (defined in a function or in `__main__`, or
+replaced since) is refused, as is a dataclass instance with state outside its fields.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import struct
-import sys
 from collections.abc import Callable, Iterable
 from enum import Enum, Flag
 from functools import cached_property
-from types import EllipsisType
+from operator import itemgetter
+from types import EllipsisType, NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.names import importable_name
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
@@ -50,6 +51,10 @@ def _encode_none(encoder: Encoder, value: None) -> None:
 
 def _encode_ellipsis(encoder: Encoder, value: EllipsisType) -> None:
     encoder.tag(b".")
+
+
+def _encode_not_implemented(encoder: Encoder, value: NotImplementedType) -> None:
+    encoder.tag(b"!")
 
 
 def _encode_bool(encoder: Encoder, value: bool) -> None:
@@ -126,18 +131,36 @@ def _encode_elements(encoder: Encoder, value: set[object] | frozenset[object]) -
 def _encode_dict(encoder: Encoder, value: dict[object, object]) -> None:
     encoder.tag(b"{")
     encoder.enter(value)
-    _write_sorted(encoder, [_encoded_item(encoder, key, item) for key, item in value.items()])
+    keys = [_encoded_key(encoder, key) for key in value]
+    if len(set(keys)) == len(keys):
+        encoder.uint(len(keys))
+        for encoded, item in sorted(zip(keys, value.items(), strict=True), key=itemgetter(0)):
+            encoder.tag(encoded)
+            _encode_item(encoder, *item)
+    else:  # NaNs of the same bits, say
+        items = zip(keys, value.items(), strict=True)
+        _write_sorted(encoder, [_encoded_item(encoder, encoded, *item) for encoded, item in items])
     encoder.leave()
 
 
-def _encoded_item(encoder: Encoder, key: object, item: object) -> bytes:
+def _encoded_key(encoder: Encoder, key: object) -> bytes:
     try:
-        encoded_key = _encoded_apart(encoder, key)
+        return _encoded_apart(encoder, key)
     except Unfingerprintable as error:
         error.inside("a key of the dict")
         raise
+
+
+def _encoded_item(encoder: Encoder, encoded_key: bytes, key: object, item: object) -> bytes:
+    mark = encoder.mark()
+    with encoder.apart():
+        _encode_item(encoder, key, item)
+    return encoded_key + encoder.cut(mark)
+
+
+def _encode_item(encoder: Encoder, key: object, item: object) -> None:
     try:
-        return encoded_key + _encoded_apart(encoder, item)
+        encoder.value(item)
     except Unfingerprintable as error:
         error.inside(f"[{key!r}]" if type(key) is str else "a value of the dict")
         raise
@@ -145,7 +168,8 @@ def _encoded_item(encoder: Encoder, key: object, item: object) -> bytes:
 
 def _encoded_apart(encoder: Encoder, value: object) -> bytes:
     mark = encoder.mark()
-    encoder.value(value)
+    with encoder.apart():
+        encoder.value(value)
     return encoder.cut(mark)
 
 
@@ -179,42 +203,11 @@ def _encode_attributes(encoder: Encoder, value: object, names: Iterable[str]) ->
         raise
 
 
-def _encode_class(encoder: Encoder, value: type) -> None:
-    module, qualname = importable_name(value)
-    encoder.tag(b"C")
-    encoder.text(module)
-    encoder.text(qualname)
-
-
-def importable_name(cls: type) -> tuple[str, str]:
-    """Return the module and qualified name that import `cls`; raises Unfingerprintable if they would not give it."""
-    module, qualname = cls.__module__, cls.__qualname__
-    if module in ("__main__", "__mp_main__"):
-        raise Unfingerprintable(
-            f"class {module}.{qualname}", "another script's __main__ differs; move it to a module"
-        )
-    if _imported(module, qualname) is not cls:
-        raise Unfingerprintable(
-            f"class {module}.{qualname}",
-            "that name does not import it; define it at the top level of a module",
-        )
-    return module, qualname
-
-
-def _imported(module: object, qualname: str) -> object:
-    found: object = sys.modules.get(module) if isinstance(module, str) else None
-    for name in qualname.split("."):
-        found = getattr(found, name, None)
-    return found
-
-
 def encoder_for_kind(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` if it is a metaclass, an enum, a dataclass or a named tuple.
+    """Return the encoder for instances of `cls` if it is an enum, a dataclass or a named tuple.
 
-    Raises Unfingerprintable if it is one of the last three and cannot be imported by its name.
+    Raises Unfingerprintable if it is one and cannot be imported by its name.
     """
-    if issubclass(cls, type):
-        return _encode_class
     if issubclass(cls, Enum):
         return _enum_encoder(cls)
     if "__dataclass_params__" in vars(cls):
@@ -299,6 +292,7 @@ def _named_tuple_encoder(cls: type) -> Callable[[Encoder, Any], None]:
 ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     type(None): _encode_none,
     EllipsisType: _encode_ellipsis,
+    NotImplementedType: _encode_not_implemented,
     bool: _encode_bool,
     int: _encode_int,
     float: _encode_float,
@@ -312,5 +306,4 @@ ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     dict: _encode_dict,
     slice: _encode_slice,
     range: _encode_range,
-    type: _encode_class,
 }

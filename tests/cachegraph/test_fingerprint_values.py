@@ -348,19 +348,12 @@ def _with_extra_attribute() -> object:
 
 
 REFUSED = {
-    "a function": len,
-    "a lambda": lambda: 0,
     "an object": object(),
-    "a module": math,
     "an int subclass": type("MyInt", (int,), {})(1),
     "a dict subclass": collections.OrderedDict(a=1),
     "a defaultdict": collections.defaultdict(list),
     "a mapping proxy": types.MappingProxyType({}),
-    "a class in a function": _local_class(),
     "an object of a class in a function": _local_class()(),
-    "a class that its name does not import": type("Point", (), {"__module__": __name__}),
-    "a class of a module that is not there": type("Point", (), {"__module__": "not.there"}),
-    "a class without a module": type("Point", (), {"__module__": None}),
     "a generic alias": list[int],
     "a plain subclass of a dataclass": PlainSubclassOfPoint(1),
     "a dataclass that is a list": Listing("title"),
@@ -379,13 +372,6 @@ def test_refused(name: str) -> None:
     assert caught.value.path == ()
     assert caught.value.found.split()[-1] in str(caught.value)
     assert caught.value.advice in str(caught.value)
-
-
-def test_a_class_of_the_script_that_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    cls = type("Script", (), {"__module__": "__main__"})
-    monkeypatch.setattr(sys.modules["__main__"], "Script", cls, raising=False)
-    with pytest.raises(Unfingerprintable, match="move it to a module"):
-        encode(cls)
 
 
 def test_a_local_dataclass_is_refused_each_time_it_is_met() -> None:
@@ -409,23 +395,26 @@ def test_what_a_dataclass_has_computed_and_kept_is_not_identity() -> None:
     assert encode(used) == encode(fresh)
 
 
+_THING = object()
+
+
 def test_the_message_leads_to_the_offending_object() -> None:
     with pytest.raises(Unfingerprintable) as caught:
-        encode((0, {"fn": Point([0, slice(None, Pair(1, {len}))])}))
+        encode((0, {"fn": Point([0, slice(None, Pair(1, {_THING}))])}))
     error = caught.value
     assert error.path == ("[1]", "['fn']", ".x", "[1]", ".stop", "[1]", "an element of the set")
-    assert error.found == "builtins.builtin_function_or_method"
+    assert error.found == "builtins.object"
     error.inside("op Elemwise")
     error.inside("function")
     assert str(error).startswith(
         "cannot fingerprint function -> op Elemwise -> [1] -> ['fn'] -> .x -> [1] -> .stop -> [1] -> an element of the "
-        "set: found builtins.builtin_function_or_method; "
+        "set: found builtins.object; "
     )
 
 
 def test_the_path_leads_through_keys_of_dicts_registered_types_and_enums() -> None:
     with pytest.raises(Unfingerprintable) as caught:
-        encode([Holder({(1, len): 0})])
+        encode([Holder({(1, _THING): 0})])
     assert caught.value.path == ("[0]", "a key of the dict", "[1]")
     with pytest.raises(Unfingerprintable) as caught:
         encode([Holder({5: object()})])
@@ -434,7 +423,7 @@ def test_the_path_leads_through_keys_of_dicts_registered_types_and_enums() -> No
 
 def test_the_error_survives_pickling_with_its_path() -> None:
     with pytest.raises(Unfingerprintable) as caught:
-        encode([len])
+        encode([_THING])
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.path == ("[0]",)

@@ -12,7 +12,8 @@ import pytest
 
 import cachegraph.toolchain
 from cachegraph.errors import SourceError
-from cachegraph.toolchain import COMPILERS, check_unchanged, package_version, source_digest, toolchain
+from cachegraph.releases import package_version
+from cachegraph.toolchain import COMPILERS, check_unchanged, source_digest, toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 _fresh = itertools.count()

@@ -1,0 +1,186 @@
+"""A code object in a form that says what it does, and nothing of where it was written.
+
+    code        := text(magic of the bytecode) shape instructions handlers
+    shape       := uint(flags) uint(positional) uint(positional only) uint(keyword only) names names names
+    names       := uint(n) text*n                               arguments; cell variables; free variables
+    instruction := text(opcode) (argument)
+    argument    := '-'                                          none
+                 | 'i' uint                                     a number: a slot, a count, an operator
+                 | 'j' uint                                     a jump: the number of the instruction it goes to
+                 | 'n' text uint                                a name, and the bits that come with it
+                 | 'k' value | 'k' 'o' code                     a constant, itself a code object perhaps
+    handler     := uint(first) uint(end) uint(target) uint(depth) uint(restores)     the try blocks, in instructions
+
+Line numbers, file names, the function's own name and its docstring, which no instruction loads, are not in it, and
+neither are NOPs, which the compiler leaves behind for lines. Bytecode means something to one release of Python: its
+magic number is a part.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator
+from importlib.util import MAGIC_NUMBER
+from types import CodeType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+_SKIPPED = frozenset(("NOP", "CACHE", "EXTENDED_ARG"))
+_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_CONSTANTS = frozenset(dis.hasconst)
+_NAMES = frozenset(dis.hasname)
+# How many low bits of the argument are not the name's number.
+_NAME_BITS = {
+    "LOAD_GLOBAL": 1,
+    "LOAD_SUPER_ATTR": 2,
+    **({"LOAD_ATTR": 1} if sys.version_info >= (3, 12) else {}),
+}
+_GLOBAL_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
+_ATTRIBUTE_LOADS = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
+# Names of functions, classes and files serve readers; so do annotations' and docstrings' flags.
+_IDENTITY_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200 | 0xFFFF_0000 & ~0x0400_0000
+
+
+class Read(NamedTuple):
+    """A global that code reads: its name, and the attributes that it at once takes from it."""
+
+    name: str
+    attributes: tuple[str, ...]
+
+
+class Import(NamedTuple):
+    """An import inside of code: the module, how many packages up it is looked for, the names taken from it."""
+
+    module: str
+    level: int
+    names: tuple[str, ...]
+
+
+def encode_code(encoder: Encoder, code: CodeType) -> None:
+    """Write `code`; raises Unfingerprintable for a constant that has no encoding."""
+    instructions = _instructions(code)
+    numbers = _numbers(code, instructions)
+    encoder.bytes(MAGIC_NUMBER)
+    for number in (
+        code.co_flags & _IDENTITY_FLAGS,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+    ):
+        encoder.uint(number)
+    for names in (_arguments(code), code.co_cellvars, code.co_freevars):
+        _write_names(encoder, names)
+    encoder.uint(len(instructions))
+    for instruction in instructions:
+        encoder.text(instruction.opname)
+        _write_argument(encoder, instruction, numbers)
+    _write_handlers(encoder, code, numbers)
+
+
+def reads(code: CodeType) -> list[Read]:
+    """What `code`, and the code inside of it, may read of its globals and builtins, sorted."""
+    return sorted({read for inner in _with_inner(code) for read in _reads(_instructions(inner))})
+
+
+def imports(code: CodeType) -> list[Import]:
+    """What `code`, and the code inside of it, imports, sorted."""
+    return sorted({found for inner in _with_inner(code) for found in _imports(_instructions(inner))})
+
+
+def _with_inner(code: CodeType) -> Iterator[CodeType]:
+    waiting = [code]
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+def _instructions(code: CodeType) -> list[dis.Instruction]:
+    return [instruction for instruction in dis.get_instructions(code) if instruction.opname not in _SKIPPED]
+
+
+def _numbers(code: CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:
+    """Offset of every word of the bytecode -> the number of the instruction that is there, or comes next."""
+    numbers: dict[int, int] = {}
+    number = len(instructions)
+    starts = {instruction.offset: position for position, instruction in enumerate(instructions)}
+    for offset in range(len(code.co_code), -1, -2):
+        number = starts.get(offset, number)
+        numbers[offset] = number
+    return numbers
+
+
+def _arguments(code: CodeType) -> tuple[str, ...]:
+    stars = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + stars]
+
+
+def _write_names(encoder: Encoder, names: tuple[str, ...]) -> None:
+    encoder.uint(len(names))
+    for name in names:
+        encoder.text(name)
+
+
+def _write_argument(encoder: Encoder, instruction: dis.Instruction, numbers: dict[int, int]) -> None:
+    argument = instruction.arg
+    if argument is None:
+        encoder.tag(b"-")
+    elif instruction.opcode in _JUMPS:
+        encoder.tag(b"j")
+        encoder.uint(numbers[instruction.argval])
+    elif instruction.opcode in _CONSTANTS:
+        _write_constant(encoder, instruction.argval)
+    elif instruction.opcode in _NAMES:
+        encoder.tag(b"n")
+        encoder.text(_name(instruction))
+        encoder.uint(argument & (1 << _NAME_BITS.get(instruction.opname, 0)) - 1)
+    else:
+        encoder.tag(b"i")
+        encoder.uint(argument)
+
+
+def _write_constant(encoder: Encoder, constant: object) -> None:
+    encoder.tag(b"k")
+    if isinstance(constant, CodeType):
+        encoder.tag(b"o")
+        encode_code(encoder, constant)
+    else:
+        encoder.value(constant)
+
+
+def _write_handlers(encoder: Encoder, code: CodeType, numbers: dict[int, int]) -> None:
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    encoder.uint(len(entries))
+    for entry in entries:
+        for offset in (entry.start, entry.end, entry.target):
+            encoder.uint(numbers[offset])
+        encoder.uint(entry.depth)
+        encoder.uint(int(entry.lasti))
+
+
+def _name(instruction: dis.Instruction) -> str:
+    """The bare name: `dis` adds what the low bits of the argument mean in some releases."""
+    return str(instruction.argval)
+
+
+def _reads(instructions: list[dis.Instruction]) -> Iterator[Read]:
+    for position, instruction in enumerate(instructions):
+        if instruction.opname in _GLOBAL_LOADS:
+            yield Read(_name(instruction), tuple(_attributes_from(instructions, position + 1)))
+
+
+def _attributes_from(instructions: list[dis.Instruction], position: int) -> Iterator[str]:
+    while position < len(instructions) and instructions[position].opname in _ATTRIBUTE_LOADS:
+        yield _name(instructions[position])
+        position += 1
+
+
+def _imports(instructions: list[dis.Instruction]) -> Iterator[Import]:
+    for position, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":
+            level = instructions[position - 2].argval
+            names = instructions[position - 1].argval or ()
+            yield Import(_name(instruction), level, tuple(names))

@@ -1,0 +1,57 @@
+"""Which release of a distribution is installed.
+
+Nothing here imports the package it is asked about, and the usual case does not import importlib.metadata (10 ms) either.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from importlib.machinery import PathFinder
+
+
+@lru_cache(maxsize=64)
+def package_version(name: str) -> str:
+    """Return the installed version of the distribution `name`, whose import package has the same name.
+
+    Where one environment holds several (an upgrade that left the old metadata behind) all are returned, joined by
+    " or ": which of them is true cannot be told, and the answer must change whenever one of them does. Raises
+    importlib.metadata.PackageNotFoundError, an ImportError, if it is not installed.
+    """
+    versions = _versions_beside_package(_normal(name))
+    if versions:
+        return " or ".join(versions)
+    from importlib import metadata
+
+    return metadata.version(name)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def _versions_beside_package(name: str) -> list[str]:
+    spec = PathFinder.find_spec(name)
+    if spec is None or not spec.origin:
+        return []
+    place = os.path.dirname(spec.origin)
+    site = os.path.dirname(place) if spec.submodule_search_locations else place
+    return sorted(version for found, version in _installed_in(site) if found == name)
+
+
+@lru_cache(maxsize=16)
+def _installed_in(site: str) -> tuple[tuple[str, str], ...]:
+    """Return (normal name, version) of every distribution with metadata in the directory `site`."""
+    try:
+        entries = os.listdir(site)
+    except OSError:
+        return ()
+    directories = (entry for entry in entries if entry.endswith(".dist-info"))
+    named = ((entry, *entry.removesuffix(".dist-info").rpartition("-")) for entry in directories)
+    return tuple(
+        (_normal(name), version)
+        for entry, name, _, version in named
+        # A failed uninstall leaves the directory without the file that makes it count.
+        if os.path.exists(os.path.join(site, entry, "METADATA"))
+    )
