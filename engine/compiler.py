@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, Hit, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import compile_program, load_program
-from engine.backend.execution import Convert
+from engine.backend.execution import Convert, Execution
 from engine.backend.linking import KernelTally
+from engine.carried import OPTIMIZED, CarriedGraph, CarriedProgram, carry, stored_graph
+from engine.compiled import CacheInfo, Compiled, Interpreted
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.keys import data_constants, function_key, inner_constants, op_key
@@ -28,37 +30,6 @@ if TYPE_CHECKING:
     from engine.rewriting.query import RewriteDatabaseQuery
     from engine.rewriting.report import RewriteReport
 
-OPTIMIZED = "optimized-graph"
-
-
-class Runner(Protocol):
-    """What runs a function: `run` gives its results, of which `outputs` are returned and `updates` replace inputs."""
-
-    outputs: tuple[int, ...]
-    updates: tuple[tuple[int, int], ...]
-
-    def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """The results for one value an input."""
-
-
-@dataclass
-class CacheInfo:
-    """How a function came about.
-
-    `outcome` is "hit", "miss" or "bypass" and `reason` says why it is not a hit. `key` is the function's, in
-    hexadecimal. `found` has [hits, misses] for each level, `seconds` what each step took, `seconds_saved` what the
-    hits would have cost, less what loading them took. `rewrites` and `compilations` count what this process did.
-    """
-
-    outcome: str = "miss"
-    reason: str = ""
-    key: str | None = None
-    found: dict[str, list[int]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    seconds_saved: float = 0.0
-    rewrites: int = 0
-    compilations: int = 0
-
 
 @dataclass
 class Specification:
@@ -71,15 +42,6 @@ class Specification:
     mode: Mode
     name: str
     convert: Convert
-
-
-@dataclass
-class Compiled:
-    """A function ready to run, how it came about, and its optimized graph when somebody asks for it."""
-
-    runner: Runner
-    info: CacheInfo
-    optimized: Callable[[], FunctionGraph]
 
 
 def compile_function(wanted: Specification) -> Compiled:
@@ -148,7 +110,7 @@ class _Work:
         info.seconds["load"] = found.load_seconds
         info.seconds["total"] = perf_counter() - begin + info.seconds.get("key", 0.0)
         self._count(found)
-        return Compiled(found.value, info, self._optimized(found.blobs))
+        return self._compiled(found.value, key, found.blobs)
 
     def bypass(self, reason: str, kind: str) -> Compiled:
         """The function, built without an entry of its own; `kind` is what `reason` is counted under."""
@@ -161,7 +123,7 @@ class _Work:
         self.info.seconds["total"] = perf_counter() - begin
         self.info.found = {**self.ops.found, "kernel": [self.kernels.hits, self.kernels.misses]}
         self._count_parts()
-        return Compiled(runner, self.info, self._optimized({}))
+        return self._compiled(runner, None, {})
 
     def build(self) -> Artifact:
         """Rewrite the graph, lower it and link its kernels."""
@@ -184,12 +146,12 @@ class _Work:
         self.info.rewrites = report.total
         self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
         own = {"rewrite": rewritten - begin, "lower": lowering}
-        return Artifact(payload, self._blobs(), own, self._summary(fgraph))
+        return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph))
 
-    def _blobs(self) -> dict[str, bytes]:
+    def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
         """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""
         try:
-            return {OPTIMIZED: pickling.dumps(self.built, self._arrays())}
+            return {OPTIMIZED: pickling.dumps(optimized, self._arrays())}
         except Exception as error:  # whoever looks at the graph after a hit gets it by rewriting
             _log().info("the optimized graph of %s is not kept: %s", self.wanted.name, error)
             return {}
@@ -197,7 +159,7 @@ class _Work:
     def _arrays(self) -> list[Any]:
         return [constant.data for constant in self.data]
 
-    def load(self, payload: bytes) -> Runner:
+    def load(self, payload: bytes) -> Execution:
         """Link the program in `payload` and bind this function's data to it."""
         tally = self.kernels if self.built is None else None
         wanted = self.wanted
@@ -217,7 +179,7 @@ class _Work:
         nodes = f"{len(self.wanted.graph.nodes)} nodes, {len(fgraph.apply_nodes)} after rewriting"
         return f"{self.wanted.name}: {nodes}"
 
-    def _count(self, found: Found[Runner]) -> None:
+    def _count(self, found: Found[Execution]) -> None:
         is_hit = found.outcome == "hit"
         self.info.found = {
             "function": [int(is_hit), int(not is_hit)],
@@ -232,10 +194,29 @@ class _Work:
         self.info.seconds_saved += self.kernels.seconds_saved + self.ops.seconds_saved
         self.info.compilations = self.kernels.compiled
 
+    def _compiled(self, runner: Execution, key: CacheKey | None, blobs: Mapping[str, str]) -> Compiled:
+        return Compiled(runner, self.info, self._optimized(blobs), lambda: self._carried(runner, key, blobs))
+
+    def _carried(self, runner: Execution, key: CacheKey | None, blobs: Mapping[str, str]) -> CarriedProgram:
+        """What a pickle of the function carries; its optimized graph as it was kept, else made again."""
+        wanted = self.wanted
+        kept = self.cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
+        return carry(
+            wanted.name,
+            key,
+            self.info.reason if key is None else "",
+            runner,
+            [variable.type for variable in wanted.graph.inputs],
+            (wanted.n_outputs, wanted.updated),
+            self._arrays(),
+            wanted.convert,
+            {OPTIMIZED: kept} if kept else self._blobs(self.built or _rewritten(wanted)[0].freeze()),
+        )
+
     def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
         if self.built is not None:
             return self.built.unfreeze
-        return lambda: _stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
+        return lambda: stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
 
 
 class _Ops:
@@ -311,42 +292,13 @@ def _rewritten(wanted: Specification, ops: _Ops | None = None) -> tuple[Function
     return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer, ops)
 
 
-def _stored_graph(cache: Cache, blobs: Mapping[str, str], arrays: Sequence[Any]) -> FunctionGraph | None:
-    """The optimized graph kept with an entry that has these blobs, on the data `arrays`; None if it cannot be had."""
-    content = cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
-    if content is None:
-        return None
-    try:
-        graph: FrozenFunctionGraph = pickling.loads(content, ("engine",), arrays)
-        return graph.unfreeze()
-    except Exception:  # whatever a stored graph holds, rewriting gives it anew
-        _log().warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
-        return None
-
-
-class _Interpreted:
-    """Runs a graph by each Op's reference implementation."""
-
-    def __init__(self, fgraph: FunctionGraph, wanted: Specification) -> None:
-        self.fgraph = fgraph
-        self.convert = wanted.convert
-        self.outputs = tuple(range(wanted.n_outputs))
-        self.updates = tuple((p, wanted.n_outputs + n) for n, p in enumerate(wanted.updated))
-
-    def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """The results, each an array of its own."""
-        from engine.backend.reference import evaluate
-
-        values = [self.convert(position, value) for position, value in enumerate(items)]
-        results: Sequence[Any] = evaluate(self.fgraph.inputs, self.fgraph.outputs, values)
-        return [result.copy() for result in results]
-
-
 def _interpreted(wanted: Specification) -> Compiled:
     fgraph, report = _rewritten(wanted)
     reason = "the numpy backend compiles nothing"
     info = CacheInfo(outcome="bypass", reason=reason, rewrites=report.total)
-    return Compiled(_Interpreted(fgraph, wanted), info, fgraph.clone)
+    interface = (wanted.n_outputs, wanted.updated, wanted.convert)
+    runner = Interpreted(fgraph, *interface)
+    return Compiled(runner, info, fgraph.clone, lambda: CarriedGraph(fgraph.freeze(), *interface, reason))
 
 
 def _log() -> Logger:

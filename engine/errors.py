@@ -84,6 +84,22 @@ class ArgumentError(EngineError, TypeError):
         self.found = found
 
 
+class FunctionLoadError(EngineError):
+    """A function that came in a pickle cannot run in this process. Nothing is compiled instead.
+
+    Fields: `function` (its name), `found` (what does not fit, and why), `advice`.
+    """
+
+    def __init__(self, function: str, found: str, advice: str) -> None:
+        super().__init__(function, found, advice)
+        self.function = function
+        self.found = found
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"Loading the pickled function {self.function}: {self.found}; {self.advice}"
+
+
 class LoweringError(EngineError, NotImplementedError):
     """The backend has no kernel for a node. `op` is the node's Op, `backend` the backend's name."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
 import numpy as np
 
-from engine.compiler import CacheInfo, Compiled, Specification, compile_function
+from engine.compiled import CacheInfo, Carried, Compiled
+from engine.compiler import Specification, compile_function
 from engine.errors import ArgumentError, UnusedInputError
 from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
@@ -22,12 +24,18 @@ from engine.tensor.conversion import as_tensor_variable
 Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
 
+class Holder(Protocol):
+    """Where a value is kept: `storage` is a list of one."""
+
+    storage: list[Any]
+
+
 class Shared(Protocol):
-    """A variable that holds a value of its own, in a container whose `storage` is a list of one."""
+    """A variable that holds a value of its own, in a container."""
 
     type: Any
     name: str | None
-    container: Any
+    container: Holder
 
 
 def function(
@@ -73,7 +81,9 @@ def function(
 class Function:
     """A compiled function. Call it with one value an input, by position or by name.
 
-    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting.
+    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting. It can be pickled, with the values
+    of its shared variables: where it is loaded it runs without being rewritten or compiled. It is linked there when it is
+    first used; FunctionLoadError says why it cannot be. Functions and shared variables pickled together still share.
     """
 
     def __init__(
@@ -84,17 +94,47 @@ class Function:
         name: str,
         returns_list: bool,
     ) -> None:
-        runner = compiled.runner
         self.name = name
-        self.cache_info: CacheInfo = compiled.info
-        self.maker = _Maker(compiled, [*(v.name for v in inputs), *(v.name for v in shared)])
         self.input_names = tuple(variable.name for variable in inputs)
-        self._run = runner.run
-        self._n_inputs = len(inputs)
-        self._storages = [variable.container.storage for variable in shared]
-        self._updates = [(self._storages[p - len(inputs)], number) for p, number in runner.updates]
-        self._outputs = runner.outputs
+        self._shared_names = tuple(variable.name for variable in shared)
+        self._containers = tuple(variable.container for variable in shared)
         self._returns_list = returns_list
+        self._has_updates = True
+        self._carried: Carried | None = None
+        self._attach(compiled)
+
+    def _attach(self, compiled: Compiled) -> None:
+        """Run by `compiled` from now on."""
+        runner = compiled.runner
+        self._maker: _Maker | None = None
+        self._n_inputs = len(self.input_names)
+        self._storages = [container.storage for container in self._containers]
+        updates = runner.updates if self._has_updates else ()
+        self._updates = [(self._storages[p - self._n_inputs], number) for p, number in updates]
+        self._outputs = runner.outputs
+        self._compiled: Compiled | None = compiled
+        self._run = runner.run  # the last: another thread that sees it sees the others
+
+    def _loaded(self) -> Compiled:
+        """What runs the function, linked first if it came in a pickle and was not used yet."""
+        if self._compiled is None:
+            self._attach(cast(Carried, self._carried).load())
+        return cast(Compiled, self._compiled)
+
+    def _load_and_run(self, items: tuple[Any, ...]) -> list[Any]:
+        return self._loaded().runner.run(items)
+
+    @property
+    def cache_info(self) -> CacheInfo:
+        """How the function came about."""
+        return self._loaded().info
+
+    @property
+    def maker(self) -> _Maker:
+        """What made the function: `maker.fgraph` is the graph after rewriting."""
+        if self._maker is None:
+            self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
+        return self._maker
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or len(args) != self._n_inputs:
@@ -129,8 +169,73 @@ class Function:
     def _repr_svg_(self) -> str | None:
         return to_svg(self)
 
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: Mapping[Shared, Shared] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+    ) -> Function:
+        """A function on the same program and the same shared variables, named `name` or as this one with " copy".
+
+        `swap` maps shared variables of this function to others of the same type, which the copy uses instead (TypeError,
+        ValueError for what is not one). With `delete_updates` it updates none. A call has memory of its own, so
+        `share_memory` is without effect.
+        """
+        containers = self._swapped(swap or {})
+        return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
+
+    def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[Holder, ...]:
+        """The containers of the shared variables, those of `swap` replaced."""
+        replaced = {}
+        for old, new in swap.items():
+            if not any(container is old.container for container in self._containers):
+                raise ValueError(f"Copying {self.name}: it has no shared variable {old} to swap")
+            if new.type != old.type:
+                raise TypeError(
+                    f"Copying {self.name}: {old} of type {old.type} cannot be swapped for {new} of type {new.type}"
+                )
+            replaced[id(old.container)] = new.container
+        return tuple(replaced.get(id(container), container) for container in self._containers)
+
+    def _on(self, containers: tuple[Holder, ...], name: str, has_updates: bool) -> Function:
+        new = Function.__new__(Function)
+        own = {
+            "name": name,
+            "_containers": containers,
+            "_has_updates": has_updates,
+            "_carried": self._carried,
+        }
+        new.__setstate__({**self._own_state(), **own})
+        if self._compiled is not None:
+            new._attach(self._compiled)
+        return new
+
+    def __copy__(self) -> Function:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        return self._on(deepcopy(self._containers, memo), self.name, self._has_updates)
+
+    def _own_state(self) -> dict[str, Any]:
+        names = ("name", "input_names", "_shared_names", "_containers", "_returns_list", "_has_updates")
+        return {name: getattr(self, name) for name in names}
+
+    def __getstate__(self) -> dict[str, Any]:
+        carried = self._carried if self._compiled is None else self._compiled.carried()
+        return {**self._own_state(), "_carried": carried}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._maker = self._compiled = None
+        self._n_inputs = len(self.input_names)
+        self._storages = [container.storage for container in self._containers]
+        self._outputs, self._updates = (), []
+        self._run = self._load_and_run
+
     def __repr__(self) -> str:
-        return f"<Function {self.name}: {self.cache_info.outcome}>"
+        outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
+        return f"<Function {self.name}: {outcome}>"
 
 
 class _Maker(SimpleNamespace):
@@ -156,18 +261,18 @@ class _Converter:
 
     def __init__(self, function: str, variables: Sequence[Variable]) -> None:
         self.function = function
-        self.variables = variables
+        self.types = [variable.type for variable in variables]
+        self.names = [variable.name for variable in variables]
 
     def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
-        variable = self.variables[position]
+        expected = self.types[position]
         try:
-            array = variable.type.filter(value)
+            array = expected.filter(value)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                self.function, _label(variable.name, position), str(variable.type), _found(value)
-            ) from error
+            label = _label(self.names[position], position)
+            raise ArgumentError(self.function, label, str(expected), _found(value)) from error
         # A subclass, a strided or an unaligned array is copied into a plain one: what the machine reads.
-        plain = np.array(array, dtype=cast(Any, variable.type).numpy_dtype, order="C", subok=False, copy=None)
+        plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
 
 

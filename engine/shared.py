@@ -29,7 +29,9 @@ class Container:
         return self.type, self.storage[0]
 
     def __setstate__(self, state: tuple[TensorType, np.ndarray]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        # Who pickled it may have had the array mapped from a file, of which it may be read only (joblib does so).
+        type, value = state
+        self.__init__(type, np.require(value, requirements=("C", "A", "W", "E")))  # type: ignore[misc]
 
 
 class TensorSharedVariable(TensorVariable):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.key import CacheKey
 from engine.backend import linking
 from engine.backend.execution import Convert, Execution
-from engine.backend.linking import KernelTally
+from engine.backend.linking import Entries, KernelTally
 from engine.backend.load import process_loader
 from engine.backend.machine import process_machine
 from engine.backend.program import array_input, check_interface, pack_program, unpack_program
@@ -55,7 +55,7 @@ def compile_program(
 
 
 def load_program(
-    cache: Cache,
+    cache: Entries,
     payload: bytes,
     inputs: Sequence[Variable],
     n_outputs: int,
@@ -79,6 +79,14 @@ def load_program(
     else:
         addresses = linking.link(cache, loader, keys, tally)
     return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name)
+
+
+def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes]]:
+    """The key and the stored form of each kernel that a linked program calls."""
+    loader = process_loader()
+    for use in execution.program.kernels:
+        key = _key(use.digest, use.confirmation)
+        yield key, loader.content(linking.symbol_of(key))
 
 
 def _key(digest: str, confirmation: str) -> CacheKey:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from cachegraph.key import CacheKey
-from cachegraph.store.entry import Artifact, Hit
+from cachegraph.store.entry import Artifact, Hit, Miss
 from engine.backend.load import Loader
 
 if TYPE_CHECKING:
     from cachegraph.cache import Cache
     from engine.backend.loops import Kernel
+
+
+class Entries(Protocol):
+    """What a stored program is linked from: a cache, or what came with a pickle."""
+
+    def lookup(self, key: CacheKey) -> Hit | Miss:
+        """The entry of `key`, checked, or the reason there is none; never raises."""
 
 
 @dataclass
@@ -39,7 +46,7 @@ def symbol_of(key: CacheKey) -> str:
     return f"k_{key.hex}"
 
 
-def link(cache: Cache, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[int]:
+def link(cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[int]:
     """The addresses of the kernels stored under `keys`.
 
     Raises LookupError if the cache has not all of them, and what the loader raises on one that it refuses.

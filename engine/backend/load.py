@@ -32,6 +32,7 @@ class Loader:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._addresses: dict[str, int] = {}
+        self._contents: dict[str, bytes] = {}
         self._trackers: list[ResourceTracker] = []
         self._jit: LLJIT | None = None
         if hasattr(os, "register_at_fork"):
@@ -58,11 +59,16 @@ class Loader:
             missing = {s: content for s, content in contents.items() if s not in self._addresses}
             if missing:
                 self._link({symbol: _checked_object(symbol, content) for symbol, content in missing.items()})
+                self._contents.update(missing)
             return {symbol: self._addresses[symbol] for symbol in contents}
 
     def address(self, symbol: str) -> int:
         """Return the address of a kernel that is linked already; raises KeyError if it is not."""
         return self._addresses[symbol]
+
+    def content(self, symbol: str) -> bytes:
+        """Return the stored form of a kernel that is linked; raises KeyError if it is not."""
+        return self._contents[symbol]
 
     def _link(self, objects: dict[str, bytes]) -> None:
         from llvmlite.binding import JITLibraryBuilder

@@ -26,7 +26,7 @@ from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.key import CacheKey
 from engine.backend.load import process_loader
 from engine.backend.program import MAGIC, KernelUse, Program, pack_program, unpack_program
-from engine.compiler import OPTIMIZED
+from engine.carried import OPTIMIZED
 from engine.keys import function_key
 from tests.flow.model_process import expected, report, softened
 

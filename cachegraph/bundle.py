@@ -1,0 +1,89 @@
+"""Entries taken along, in a pickle for example, and read where no directory has them.
+
+A bundle pickles as a dict of rows, each as in `_Row`, and a dict of blobs: see `Bundle`. Payloads are kept as the very
+objects that were added, so that bundles pickled together hold what they share once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from cachegraph.fingerprint.hasher import digest
+from cachegraph.key import CacheKey
+from cachegraph.store.entry import Hit, Miss
+
+if TYPE_CHECKING:
+    from cachegraph.cache import Cache
+
+
+class _Row(NamedTuple):
+    """One entry: the confirmation of its key, the XXH3-128 of its payload, the payload, and its blobs (name -> digest,
+    hex)."""
+
+    confirmation: bytes
+    checksum: bytes
+    payload: bytes
+    blobs: Mapping[str, str]
+
+
+class Bundle:
+    """Entries by the digest of their key, and blobs by their own. Nothing is believed before its checksum."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, _Row] = {}
+        self._blobs: dict[str, bytes] = {}
+
+    def add(self, key: CacheKey, payload: bytes, blobs: Mapping[str, bytes] | None = None) -> None:
+        """Take the entry of `key` along."""
+        named = {name: digest(content).hex() for name, content in (blobs or {}).items()}
+        self._rows[key.digest] = _Row(key.confirmation, digest(payload), payload, named)
+        self._blobs.update((named[name], content) for name, content in (blobs or {}).items())
+
+    def lookup(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key`, checked; never raises."""
+        row = self._rows.get(key.digest)
+        if row is None:
+            return Miss("never-seen", "it was not taken along")
+        if row.confirmation != key.confirmation:
+            return Miss("collision", "another key has the same digest")
+        if digest(row.payload) != row.checksum:
+            return Miss("damaged", "what was taken along does not match its checksum")
+        return Hit(row.payload, row.blobs, {})
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return a blob that a hit named, checked; None when it is not here or damaged."""
+        content = self._blobs.get(digest_hex)
+        return content if content is not None and digest(content).hex() == digest_hex else None
+
+
+_NO_CACHE = Miss("unreadable", "what the cache has does not load")
+
+
+class BundledCache:
+    """A cache with a bundle behind it: what can be had without building. Without a cache (what it has does not load), the
+    bundle alone.
+
+    Nothing is copied from the bundle into the cache: who wrote the one need not be trusted by the readers of the other.
+    `taken` says of what came from the bundle why the cache had it not.
+    """
+
+    def __init__(self, cache: Cache | None, bundle: Bundle) -> None:
+        self._cache = cache
+        self._bundle = bundle
+        self.taken: dict[CacheKey, str] = {}
+
+    def lookup(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key` from the cache or else from the bundle, or why neither has it; never raises."""
+        found = _NO_CACHE if self._cache is None else self._cache.lookup(key)
+        if isinstance(found, Hit):
+            return found
+        carried = self._bundle.lookup(key)
+        if isinstance(carried, Hit):
+            self.taken[key] = found.reason
+        return carried
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return a blob that a hit named, checked; None when it cannot be had. Never raises."""
+        found = None if self._cache is None else self._cache.read_blob(digest_hex)
+        return self._bundle.read_blob(digest_hex) if found is None else found

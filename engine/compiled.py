@@ -1,0 +1,79 @@
+"""What compiling a function gives: something that runs it, and how that came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.backend.execution import Convert
+from engine.graph.fgraph import FunctionGraph
+
+
+class Runner(Protocol):
+    """What runs a function: `run` gives its results, of which `outputs` are returned and `updates` replace inputs."""
+
+    outputs: tuple[int, ...]
+    updates: tuple[tuple[int, int], ...]
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results for one value an input."""
+
+
+class Carried(Protocol):
+    """A function as a pickle carries it: all of it but the values of its shared variables. It can be pickled."""
+
+    def load(self) -> Compiled:
+        """The function, ready to run in this process."""
+
+
+@dataclass
+class CacheInfo:
+    """How a function came about.
+
+    `outcome` is "hit", "miss", "bypass", or "carried": it came in a pickle, and the cache of the process that loaded it
+    had no such entry. `reason` says why it is not a hit. `key` is the function's, in hexadecimal. `found` has
+    [hits, misses] for each level, `seconds` what each step took, `seconds_saved` what the hits would have cost, less
+    what loading them took. `rewrites` and `compilations` count what this process did.
+    """
+
+    outcome: str = "miss"
+    reason: str = ""
+    key: str | None = None
+    found: dict[str, list[int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    seconds_saved: float = 0.0
+    rewrites: int = 0
+    compilations: int = 0
+
+
+@dataclass
+class Compiled:
+    """A function ready to run, how it came about, its optimized graph when somebody asks for it, and what a pickle of it
+    carries."""
+
+    runner: Runner
+    info: CacheInfo
+    optimized: Callable[[], FunctionGraph]
+    carried: Callable[[], Carried]
+
+
+class Interpreted:
+    """Runs a graph by each Op's reference implementation. The first `n_outputs` of its outputs are returned, the others
+    replace the values of the inputs at the positions `updated`."""
+
+    def __init__(
+        self, fgraph: FunctionGraph, n_outputs: int, updated: Sequence[int], convert: Convert
+    ) -> None:
+        self.fgraph = fgraph
+        self.outputs = tuple(range(n_outputs))
+        self.updates = tuple((position, n_outputs + n) for n, position in enumerate(updated))
+        self._convert = convert
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results, each an array of its own."""
+        from engine.backend.reference import evaluate
+
+        values = [self._convert(position, value) for position, value in enumerate(items)]
+        results: Sequence[Any] = evaluate(self.fgraph.inputs, self.fgraph.outputs, values)
+        return [result.copy() for result in results]
