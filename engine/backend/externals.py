@@ -1,10 +1,10 @@
-"""What object code may ask of this process: libm and memory functions by name, BLAS by an external's name.
+"""What object code may ask of this process: libm and memory functions by name, BLAS and LAPACK by an external's name.
 
-BLAS is the OpenBLAS that numpy has loaded already, else the one behind SciPy's `cython_blas`, whose extension file is
-loaded without importing scipy.linalg (docs/decisions/0002-blas-from-numpy.md). Nothing is resolved before a kernel
-needs it. All externals have Fortran's conventions: every argument is an address. An integer is passed as the address
-of an int64; a BLAS of 32-bit integers reads the low half of it (both supported processors are little-endian), so a
-kernel may call one only with integers below 2**31.
+Both are the OpenBLAS that numpy has loaded already, else what is behind SciPy's `cython_blas` and `cython_lapack`, whose
+extension files are loaded without importing scipy.linalg (docs/decisions/0002-blas-from-numpy.md). Nothing is resolved
+before a kernel needs it. All externals have Fortran's conventions: every argument is an address. An integer is passed
+as the address of an int64; a library of 32-bit integers reads, and writes, the low half of it (both supported
+processors are little-endian), so a kernel may call one only with integers below 2**31, and clears what it is to write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from types import ModuleType
 
 from engine.backend.errors import LoadError
 
-EXTERNALS = {"blas_dgemm": 13, "blas_sgemm": 13, "blas_dgemv": 11, "blas_sgemv": 11}
+_BLAS = {"gemm": 13, "gemv": 11}
+_LAPACK = {"getrf": 6, "getrs": 9, "potrf": 5, "trtrs": 10}
+EXTERNALS = {
+    f"{library}_{precision}{routine}": count
+    for library, routines in (("blas", _BLAS), ("lapack", _LAPACK))
+    for routine, count in routines.items()
+    for precision in "ds"
+}
 """Externals a kernel may call, with the number of their arguments."""
 
 _LIBM = (
@@ -42,7 +49,7 @@ def is_allowed(symbol: str) -> bool:
 def resolve(symbol: str) -> int:
     """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to be found."""
     if symbol in EXTERNALS:
-        return _blas(symbol)
+        return _linear_algebra(symbol)
     if symbol not in PROCESS_SYMBOLS:
         raise LoadError("resolving", symbol, "object code may not ask a process for it")
     return _process_symbol(symbol)
@@ -71,13 +78,13 @@ def _address(library: ctypes.CDLL, symbol: str) -> int | None:
 
 
 @cache
-def _blas(external: str) -> int:
-    routine = external.removeprefix("blas_")
+def _linear_algebra(external: str) -> int:
+    library_name, routine = external.split("_", 1)
     for library in _libraries_numpy_loaded():
         for symbol in (f"scipy_{routine}_64_", f"scipy_{routine}_", f"{routine}_64_", f"{routine}_"):
             if (found := _address(library, symbol)) is not None:
                 return found
-    return _from_cython_blas(routine)
+    return _from_scipy(f"cython_{library_name}", routine)
 
 
 @cache
@@ -110,10 +117,10 @@ def _opened_if_loaded(paths: list[str]) -> Iterator[ctypes.CDLL]:
             continue
 
 
-def _from_cython_blas(routine: str) -> int:
-    capsule = _cython_blas().__pyx_capi__.get(routine)
+def _from_scipy(extension: str, routine: str) -> int:
+    capsule = _scipy_extension(extension).__pyx_capi__.get(routine)
     if capsule is None:
-        raise LoadError("resolving", routine, "SciPy's cython_blas does not have it")
+        raise LoadError("resolving", routine, f"SciPy's {extension} does not have it")
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -123,18 +130,18 @@ def _from_cython_blas(routine: str) -> int:
 
 
 @cache
-def _cython_blas() -> ModuleType:
-    name = "scipy.linalg.cython_blas"
+def _scipy_extension(extension: str) -> ModuleType:
+    name = f"scipy.linalg.{extension}"
     if name in sys.modules:
         return sys.modules[name]
     package = importlib.util.find_spec("scipy")
     if package is None or not package.submodule_search_locations:
-        raise LoadError("resolving BLAS from", name, "SciPy is not installed", "install SciPy")
+        raise LoadError("resolving externals from", name, "SciPy is not installed", "install SciPy")
     directory = os.path.join(package.submodule_search_locations[0], "linalg")
     for file in sorted(os.listdir(directory)):
-        if file.startswith("cython_blas.") and file.endswith((".so", ".pyd")):
+        if file.startswith(f"{extension}.") and file.endswith((".so", ".pyd")):
             loader = ExtensionFileLoader(name, os.path.join(directory, file))
             module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
             loader.exec_module(module)
             return module
-    raise LoadError("resolving BLAS from", directory, "it has no cython_blas", "install SciPy again")
+    raise LoadError("resolving externals from", directory, f"it has no {extension}", "install SciPy again")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from numpy.linalg import LinAlgError
+
 from engine.backend import loops
 from engine.backend.program import Program, Site
 from engine.backend.registers import DETAILS
@@ -96,6 +98,15 @@ def _kernel(name: str, site: Site, registers: Registers) -> Exception:
         return ValueError(
             f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
         )
+    if status == loops.SINGULAR:
+        return LinAlgError(f"Calling {name}: {site.op}: the matrix is singular (pivot {details[0]} is 0)")
+    if status == loops.NOT_POSITIVE_DEFINITE:
+        return LinAlgError(
+            f"Calling {name}: {site.op}: the matrix is not positive definite (its leading minor of order "
+            f"{details[0]} is not)"
+        )
+    if status == loops.TOO_LONG:
+        return ValueError(f"Calling {name}: {site.op}: LAPACK does not take a length of {details[0]}")
     return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
 
 

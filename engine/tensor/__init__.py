@@ -1,6 +1,6 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
-from engine.tensor import indexing, subtensor
+from engine.tensor import indexing, linalg, subtensor
 from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
@@ -38,6 +38,7 @@ from engine.tensor.creation import (
     vector,
     zeros_like,
 )
+from engine.tensor.diagonal import eye, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
 from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
@@ -142,6 +143,7 @@ __all__ = [
     "expand_dims",
     "expit",
     "expm1",
+    "eye",
     "fcol",
     "fill",
     "flatten",
@@ -170,6 +172,7 @@ __all__ = [
     "join",
     "lcol",
     "le",
+    "linalg",
     "lmatrix",
     "log",
     "log1p",
@@ -223,6 +226,9 @@ __all__ = [
     "tensor3",
     "tensor_type",
     "transpose",
+    "tri",
+    "tril",
+    "triu",
     "true_div",
     "vector",
     "where",

@@ -409,6 +409,30 @@ def _dot(draw: Draw, graph: Graph) -> bool:
     return graph.add(result, result.type.dtype not in FLOATS)
 
 
+def _factor(draw: Draw, graph: Graph) -> bool:
+    """Linear algebra of a positive definite matrix whose eigenvalues differ by a factor of 2 at most."""
+    x = _pick(
+        draw,
+        graph,
+        lambda v: (
+            v.type.dtype in FLOATS
+            and v.type.ndim == 2
+            and bool(np.all(np.isfinite(graph.known[v])))
+            and _is_moderate(graph.known[v])
+        ),
+    )
+    product = pt.dot(x, x.T)
+    matrix = product + pt.eye(product.shape[0], dtype=x.type.dtype) * (1.0 + pt.sum(pt.sqr(x)))
+    made: list[Callable[[], Any]] = [
+        lambda: pt.linalg.solve(matrix, x),
+        lambda: pt.linalg.solve(matrix, x, assume_a="pos", lower=True),
+        lambda: pt.linalg.solve_triangular(matrix, x, lower=True),
+        lambda: pt.linalg.cholesky(matrix, draw(st.booleans())),
+        lambda: pt.linalg.slogdet(matrix)[1],
+    ]
+    return graph.add(draw(st.sampled_from(made))(), False)
+
+
 STEPS: tuple[Step, ...] = (
     _unary,
     _unary,
@@ -433,6 +457,7 @@ STEPS: tuple[Step, ...] = (
     _gather,
     _scatter,
     _dot,
+    _factor,
 )
 
 

@@ -60,6 +60,26 @@ SHAPED = {
     "logsumexp": lambda m: pt.logsumexp(m, 1),
     "stack": lambda m: pt.stack([m, m], axis=2),
     "zeros": lambda m: pt.zeros(m.shape, "int32"),
+    "eye": lambda m: pt.eye(pt.shape_i(m, 0), dtype=m.dtype),
+    "tri": lambda m: pt.tri(pt.shape_i(m, 0), 4),
+    "tril": pt.tril,
+    "triu": lambda m: pt.triu(m, 1),
+}
+LINEAR = {
+    "solve": lambda a, b: [
+        pt.linalg.solve(a, b, assume_a=kind, lower=lower)
+        for kind in ("gen", "pos")
+        for lower in (False, True)
+    ],
+    "solve_triangular": lambda a, b: [
+        pt.linalg.solve_triangular(a, b[:, 0], lower=lower, trans=trans, unit_diagonal=unit)
+        for lower, trans, unit in itertools.product((False, True), (0, 1), (False, True))
+    ],
+    "cholesky": lambda a, b: [pt.linalg.cholesky(a, lower) for lower in (False, True)],
+    "cho_solve": lambda a, b: pt.linalg.cho_solve((a, True), b),
+    "inv": lambda a, b: pt.linalg.inv(a.T),
+    "det": lambda a, b: pt.linalg.det(a),
+    "slogdet": lambda a, b: list(pt.linalg.slogdet(a)),
 }
 MAKERS = ["as_tensor_variable", "constant", "tensor", "tensor_type", "is_data", "subtensor"]
 EVERY_PAIR = list(itertools.product(DTYPES, DTYPES))
@@ -132,6 +152,10 @@ def test_every_public_operation_is_compared() -> None:
     functions = {name for name in pt.__all__ if name[0].islower() and callable(getattr(pt, name))}
     made = {name for name in functions if name.lstrip("dfil") in MAKER_NAMES}
     assert functions - made - set(MAKERS) == compared
+
+
+def test_every_operation_of_linear_algebra_is_compared() -> None:
+    assert {name for name in pt.linalg.__all__ if name[0].islower()} == set(LINEAR)
 
 
 MAKER_NAMES = ("scalar", "vector", "matrix", "tensor3", "row", "col")
@@ -214,6 +238,23 @@ def test_products_of_any_two_dtypes() -> None:
     value = np.arange(12).reshape(3, 4) % 3 - 1
     values = [value.astype(dtype) for dtype in DTYPES] + [value[1].astype(dtype) for dtype in DTYPES]
     compare([*matrices.values(), *vectors.values()], outputs, values)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_linear_algebra(dtype: str) -> None:
+    a, b = pt.tensor("a", dtype, (None, None)), pt.tensor("b", dtype, (None, None))
+    outputs = {}
+    for name, make in LINEAR.items():
+        made = make(a, b)
+        outputs.update({f"{name} {k}": v for k, v in enumerate(made if isinstance(made, list) else [made])})
+    random = np.random.default_rng(4)
+    for size in (1, 4, 30):
+        root = random.normal(size=(size, size)) / size
+        values = [(root @ root.T + np.eye(size)).astype(dtype), random.normal(size=(size, 3)).astype(dtype)]
+        compiled = engine.function([a, b], list(outputs.values()))(*values)
+        reference = engine.function([a, b], list(outputs.values()), mode="NUMPY")(*values)
+        for what, found, expected in zip(outputs, compiled, reference, strict=True):
+            check(found, expected, 200 * EPSILON[dtype], what)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,6 +4,7 @@ from engine.backend.lower import OpRule
 from engine.backend.rules.alloc import RULES as ALLOC
 from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.joining import RULES as JOINING
+from engine.backend.rules.linalg import RULES as LINALG
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.shape import RULES as SHAPE
@@ -17,6 +18,7 @@ RULES: dict[type[Op], OpRule] = {
     **REDUCTION,
     **SHAPE,
     **LINEAR,
+    **LINALG,
     **SLICING,
     **SUBTENSOR,
     **JOINING,

@@ -22,7 +22,7 @@ def _lower_dot(lowering: Lowering, node: Apply) -> None:
         return
     values, transposed = [], []
     for variable in node.inputs:
-        value, is_transposed = _as_it_lies(lowering, lowering.value_of(variable), dtype(output))
+        value, is_transposed = as_it_lies(lowering, lowering.value_of(variable), dtype(output))
         values.append(value)
         transposed.append(is_transposed)
     kernel, reads, lengths = _kernel(dtype(output), values, transposed, left, right, inner)
@@ -49,7 +49,7 @@ def _kernel(
     return vector_vector(dtype), values, (inner,)
 
 
-def _as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
+def as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
     """The contiguous memory of `value`, and whether it has to be read as transposed; copied if it is neither, or not
     of `dtype`."""
     if value.dtype == dtype and value.strides is not None and len(value.dims) == 2:

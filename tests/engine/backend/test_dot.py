@@ -122,7 +122,7 @@ def _covers(line, address):
 
 def test_blas_can_come_from_scipy_without_its_linalg_package():
     before = "scipy.linalg" in sys.modules
-    address = externals._from_cython_blas("ddot")
+    address = externals._from_scipy("cython_blas", "ddot")
     ddot = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_void_p] * 5)(address)
     n, one = ctypes.c_int64(3), ctypes.c_int64(1)
     x = np.array([1.0, 2.0, 3.0])
@@ -137,10 +137,11 @@ def test_blas_can_come_from_scipy_without_its_linalg_package():
     assert ("scipy.linalg" in sys.modules) == before
 
 
-@pytest.mark.parametrize("external", ["blas_dgemm", "blas_sgemm", "blas_dgemv", "blas_sgemv"])
+@pytest.mark.parametrize("external", sorted(externals.EXTERNALS))
 def test_both_sources_have_every_external(external):
     assert externals.resolve(external)
-    assert externals._from_cython_blas(external.removeprefix("blas_"))
+    library, routine = external.split("_", 1)
+    assert externals._from_scipy(f"cython_{library}", routine)
 
 
 def test_a_call_with_the_wrong_number_of_arguments_is_refused():

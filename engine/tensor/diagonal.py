@@ -1,0 +1,53 @@
+"""Triangles and diagonals of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import engine.tensor as pt
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.shape import shape_i
+from engine.tensor.type import check_dtype
+
+
+def _offsets(rows: Any, columns: Any) -> Any:
+    """For each place of a matrix, how far right of the diagonal it is."""
+    return pt.sub(pt.dimshuffle(pt.arange(columns), ("x", 0)), pt.dimshuffle(pt.arange(rows), (0, "x")))
+
+
+def _offsets_in(m: Any) -> Any:
+    if m.type.ndim != 2:
+        raise ValueError(f"Taking a triangle of {m.type}: it must have 2 dimensions")
+    return _offsets(shape_i(m, 0), shape_i(m, 1))
+
+
+def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
+    """A matrix of `n` rows and `m` columns (as many by default) with ones on the diagonal `k` above the main one."""
+    return pt.cast(pt.eq(_offsets(n, n if m is None else m), k), check_dtype(dtype))
+
+
+def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
+    """A matrix of `n` rows and `m` columns (as many by default) with ones on and below the diagonal `k`."""
+    return pt.cast(pt.le(_offsets(n, n if m is None else m), k), check_dtype(dtype))
+
+
+def tril(m: Any, k: int = 0) -> Any:
+    """The matrix `m` with zeros above the diagonal `k`."""
+    m = as_tensor_variable(m)
+    return pt.where(pt.le(_offsets_in(m), k), m, pt.cast(0, m.type.dtype))
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The matrix `m` with zeros below the diagonal `k`."""
+    m = as_tensor_variable(m)
+    return pt.where(pt.ge(_offsets_in(m), k), m, pt.cast(0, m.type.dtype))
+
+
+def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = False) -> Any:
+    """The `lower` or upper triangle of `m`, zeros elsewhere; without the diagonal if `strict`, with half of it if
+    `halved`."""
+    found = (tril if lower else triu)(m, (-1 if lower else 1) if strict else 0)
+    if not halved:
+        return found
+    half = pt.cast(0.5, m.type.dtype)
+    return pt.where(pt.eq(_offsets_in(m), 0), pt.mul(half, found), found)

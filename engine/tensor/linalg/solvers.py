@@ -1,0 +1,204 @@
+"""Systems of linear equations, and the inverse of a matrix.
+
+Gradients: Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008, section 2.3.1. Of a matrix of which only a triangle is read, the gradient has only that triangle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import engine.tensor as pt
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.diagonal import eye, only_triangle
+from engine.tensor.linalg.matrices import as_floats, as_square, check_square, failure
+from engine.tensor.shape import shape_i
+from engine.tensor.type import tensor_type
+
+
+class _SolveBase(Op):
+    """Base class of the Ops that solve `A x = b`: inputs are the square matrix A and b, a vector or a matrix."""
+
+    __props__: tuple[str, ...] = ("lower", "b_ndim")
+
+    def __init__(self, lower: bool, b_ndim: int) -> None:
+        self.lower, self.b_ndim = bool(lower), int(b_ndim)
+        if self.b_ndim not in (1, 2):
+            raise ValueError(f"Making a {type(self).__name__} with b_ndim={b_ndim}: it must be 1 or 2")
+
+    def make_node(self, A: Any, b: Any) -> Apply:
+        A, b = as_floats(A, b)
+        A = as_square(str(self), A)
+        if b.type.ndim != self.b_ndim:
+            raise TypeError(
+                f"Applying {self} to a right-hand side {b.type}: it takes {self.b_ndim} dimensions"
+            )
+        known = {length for length in (*A.type.shape, b.type.shape[0]) if length is not None}
+        if len(known) > 1:
+            raise ValueError(
+                f"Applying {self} to {A.type} and {b.type}: the right-hand side must have a row for each of the matrix"
+            )
+        rows = known.pop() if known else None
+        return Apply(self, [A, b], [tensor_type(A.type.dtype, (rows, *b.type.shape[1:])).make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        A, b = inputs
+        check_square(str(self), A)
+        if len(A) != len(b):
+            raise ValueError(
+                f"Computing {self} of a matrix of shape {A.shape} and a right-hand side of shape {b.shape}: it must have "
+                "a row for each of the matrix"
+            )
+        try:
+            found = self.solved(A, b) if b.size else np.empty_like(b)
+        except np.linalg.LinAlgError as error:
+            raise failure(str(self), error) from error
+        output_storage[0][0] = np.asarray(found, node.outputs[0].type.dtype, order="C")
+
+    def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The solution; raises LinAlgError where there is none."""
+        raise NotImplementedError
+
+    def transposed(self) -> _SolveBase:
+        """The Op that solves with the transposed matrix what this one solves with the matrix."""
+        raise NotImplementedError
+
+    def of_matrix(self, gradient: Any) -> Any:
+        """The gradient for the matrix, of that for a matrix that is read whole."""
+        return gradient
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None:
+            return [None, None]
+        x = outputs[0]
+        of_b = self.transposed().make_node(pt.transpose(inputs[0]), cotangents[0]).outputs[0]
+        if self.b_ndim == 1:
+            product = pt.mul(pt.dimshuffle(of_b, (0, "x")), pt.dimshuffle(x, ("x", 0)))
+        else:
+            product = pt.dot(of_b, pt.transpose(x))
+        return [self.of_matrix(pt.neg(product)), of_b]
+
+    def __str__(self) -> str:
+        props = ", ".join(f"{name}={value}" for name, value in self.props_dict().items())
+        return f"{type(self).__name__}{{{props}}}"
+
+    __repr__ = __str__
+
+
+class Solve(_SolveBase):
+    """Solves `A x = b`. With `assume_a="pos"` A is symmetric and positive definite, and only the triangle that `lower`
+    names is read. Raises LinAlgError where A is singular, or not positive definite."""
+
+    __props__ = ("assume_a", "lower", "b_ndim")
+
+    def __init__(self, *, assume_a: str = "gen", lower: bool = False, b_ndim: int) -> None:
+        super().__init__(lower, b_ndim)
+        if assume_a not in ("gen", "pos"):
+            raise ValueError(f'Making a Solve with assume_a={assume_a!r}: it must be "gen" or "pos"')
+        self.assume_a = assume_a
+
+    def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if self.assume_a == "gen":
+            return np.linalg.solve(A, b)
+        from scipy.linalg import cho_solve
+
+        factor = np.linalg.cholesky(A, upper=not self.lower)
+        return cho_solve((factor, self.lower), b, check_finite=False)
+
+    def transposed(self) -> Solve:
+        lower = self.lower if self.assume_a == "gen" else not self.lower
+        return Solve(assume_a=self.assume_a, lower=lower, b_ndim=self.b_ndim)
+
+    def of_matrix(self, gradient: Any) -> Any:
+        if self.assume_a == "gen":
+            return gradient
+        return only_triangle(pt.add(gradient, pt.transpose(gradient)), self.lower, halved=True)
+
+
+class SolveTriangular(_SolveBase):
+    """Solves `A x = b` reading only the `lower` or upper triangle of A, and with `unit_diagonal` not the diagonal,
+    which is taken to be 1. Raises LinAlgError where there is a 0 on the diagonal."""
+
+    __props__ = ("lower", "unit_diagonal", "b_ndim")
+
+    def __init__(self, *, lower: bool = False, unit_diagonal: bool = False, b_ndim: int) -> None:
+        super().__init__(lower, b_ndim)
+        self.unit_diagonal = bool(unit_diagonal)
+
+    def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+        from scipy.linalg import solve_triangular
+
+        return solve_triangular(A, b, lower=self.lower, unit_diagonal=self.unit_diagonal, check_finite=False)
+
+    def transposed(self) -> SolveTriangular:
+        return SolveTriangular(lower=not self.lower, unit_diagonal=self.unit_diagonal, b_ndim=self.b_ndim)
+
+    def of_matrix(self, gradient: Any) -> Any:
+        return only_triangle(gradient, self.lower, strict=self.unit_diagonal)
+
+
+def solve(
+    a: Any,
+    b: Any,
+    *,
+    lower: bool = False,
+    assume_a: str = "gen",
+    transposed: bool = False,
+    b_ndim: int | None = None,
+) -> Any:
+    """The solution of `a x = b`, of `a.T x = b` if `transposed`; b is a vector or a matrix.
+
+    `assume_a` is "gen" (general), "pos" (symmetric and positive definite: only the triangle that `lower` names is
+    read), "lower triangular" or "upper triangular", "diagonal". Raises LinAlgError where there is no solution.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    short = {"general": "gen", "positive definite": "pos"}.get(assume_a.lower(), assume_a.lower())
+    b_ndim = b.type.ndim if b_ndim is None else b_ndim
+    if short in ("lower triangular", "upper triangular"):
+        return solve_triangular(a, b, lower=short.startswith("lower"), trans=int(transposed), b_ndim=b_ndim)
+    if transposed:
+        a, lower = pt.transpose(a), not lower
+    return Solve(assume_a=short, lower=lower and short == "pos", b_ndim=b_ndim).make_node(a, b).outputs[0]
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    *,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    b_ndim: int | None = None,
+) -> Any:
+    """The solution of `a x = b`, or of `a.T x = b` with `trans` 1 or "T", where a is triangular; b is a vector or a matrix.
+
+    Of a only the `lower` or upper triangle is read, and with `unit_diagonal` not the diagonal, which is taken to be 1.
+    Raises LinAlgError where there is a 0 on the diagonal.
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f'Solving with trans={trans!r}: it must be 0, 1, 2, "N", "T" or "C"')
+    if trans not in (0, "N"):
+        a, lower = pt.transpose(a), not lower
+    b_ndim = b.type.ndim if b_ndim is None else b_ndim
+    op = SolveTriangular(lower=lower, unit_diagonal=unit_diagonal, b_ndim=b_ndim)
+    return op.make_node(a, b).outputs[0]
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, *, b_ndim: int | None = None) -> Any:
+    """The solution of `A x = b`, given Cholesky's factor of A and whether it is the lower one."""
+    c, lower = c_and_lower
+    halfway = solve_triangular(c, b, lower=lower, trans=0 if lower else 1, b_ndim=b_ndim)
+    return solve_triangular(c, halfway, lower=lower, trans=1 if lower else 0, b_ndim=b_ndim)
+
+
+def inv(x: Any) -> Any:
+    """The inverse of a square matrix. Raises LinAlgError where there is none."""
+    x = as_square("inv", x)
+    return solve(x, eye(shape_i(x, 0), dtype=x.type.dtype if x.type.dtype in FLOATS else "float64"))

@@ -1,0 +1,70 @@
+"""Kernels that call LAPACK: with numpy's integers of 64 bits and with SciPy's of 32, and with lengths it cannot count."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from engine.backend.kernels.lapack import cholesky, slogdet, solve_general, solve_triangular
+from engine.backend.loops import NOT_POSITIVE_DEFINITE, OK, SINGULAR, TOO_LONG
+
+PROGRAM = """
+from engine.backend import externals
+externals._libraries_numpy_loaded = lambda: ()
+import numpy as np, engine, engine.tensor as pt
+a, b = pt.dmatrix(), pt.dmatrix()
+outputs = [pt.linalg.solve(a, b), pt.linalg.solve(a, b, assume_a="pos"), *pt.linalg.slogdet(a)]
+f = engine.function([a, b], outputs)
+for n in (1, 2, 5):
+    root = np.random.default_rng(n).normal(size=(n, n))
+    A, B = (root @ root.T + np.eye(n))[::-1], np.ones((n, 2))
+    P = A[::-1]
+    for one, other in zip(f(P, B), [np.linalg.solve(P, B)] * 2 + list(np.linalg.slogdet(P))):
+        np.testing.assert_allclose(one, other, 1e-10)
+    np.testing.assert_allclose(engine.function([a], pt.linalg.det(a))(A), np.linalg.det(A), 1e-10)
+try:
+    f(np.zeros((2, 2)), np.ones((2, 1)))
+except np.linalg.LinAlgError as error:
+    print("refused:", error)
+print("address of", externals.resolve("lapack_dgetrf") == externals._from_scipy("cython_lapack", "dgetrf"))
+"""
+
+
+def named(rows, columns=1):
+    details = np.zeros(3, "int64")
+    return details, {"rows": rows, "columns": columns, "details": details.ctypes.data}
+
+
+def test_a_failure_comes_with_lapacks_info(run):
+    matrix, right, pivots = np.array([[1.0, 2.0], [2.0, 4.0]]), np.ones(2), np.zeros(2, "int64")
+    details, others = named(2)
+    assert run(solve_general("float64", False), [], [right, matrix, pivots], (), **others) == SINGULAR
+    assert details[0] == 2
+    assert run(cholesky("float64", True, True), [], [-np.eye(2)], (), **others) == NOT_POSITIVE_DEFINITE
+    assert details[0] == 1
+    assert (
+        run(solve_triangular("float64", True, False, False), [np.zeros((2, 2))], [right], (), **others)
+        == SINGULAR
+    )
+
+
+def test_lengths_that_lapack_might_not_count_are_refused(run):
+    details, others = named(1, 2**31)
+    outputs = [np.ones(1), np.ones((1, 1)), np.zeros(1, "int64")]
+    assert run(solve_general("float64", False), [], outputs, (), **others) == TOO_LONG
+    assert details[0] == 2**31
+
+
+def test_nothing_is_read_of_a_matrix_of_no_rows(run):
+    outputs = [np.full((), 7.0), np.full((), 7.0), np.empty((0, 0)), np.empty(0, "int64")]
+    assert run(slogdet("float64"), [], outputs, (), **named(0)[1]) == OK
+    assert [float(found) for found in outputs[:2]] == [1, 0]
+
+
+@pytest.mark.slow
+def test_scipys_lapack_gives_the_same_where_numpy_brings_none():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "refused: Calling function: Solve" in done.stdout
+    assert "address of True" in done.stdout

@@ -1,0 +1,45 @@
+"""Triangles and unit matrices are numpy's."""
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine import verify_grad
+
+X = np.arange(12.0).reshape(3, 4) + 1
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_triangles_are_numpys(dtype, mode, kernels_once):
+    x, n = pt.matrix("x", dtype=dtype), pt.lscalar("n")
+    outputs, expected = [], []
+    for k in (-1, 0, 2):
+        outputs += [pt.tril(x, k), pt.triu(x, k), pt.eye(n, 4, k, dtype), pt.tri(3, k=k, dtype=dtype)]
+        value = X.astype(dtype)
+        expected += [
+            np.tril(value, k),
+            np.triu(value, k),
+            np.eye(3, 4, k, dtype),
+            np.tri(3, k=k, dtype=dtype),
+        ]
+    found = engine.function([x, n], outputs, mode=mode)(X.astype(dtype), 3)
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype == dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_infinities_outside_of_a_triangle_become_zeros():
+    x = pt.dmatrix("x")
+    found = engine.function([x], pt.tril(x), mode="NUMPY")(np.array([[1.0, np.inf], [np.nan, 2.0]]))
+    np.testing.assert_array_equal(found, [[1, 0], [np.nan, 2]])
+
+
+def test_gradients_are_those_of_finite_differences():
+    verify_grad(lambda x: pt.tril(x) + 2 * pt.triu(x, 1), [X], n_tests=1)
+
+
+def test_what_is_no_matrix_has_no_triangle():
+    with pytest.raises(ValueError, match="2 dimensions"):
+        pt.tril(pt.dvector())
