@@ -18,6 +18,7 @@ from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
+from engine.inner.scan_gradient import pull_back_scan
 from engine.inner.scan_info import ScanInfo
 from engine.inner.scan_reference import run_scan
 from engine.scalar.promotion import INTEGERS
@@ -151,6 +152,19 @@ class Scan(Op, HasInnerGraph):
         if self.info not in found:
             found[self.info] = _connections(self)
         return [list(row) for row in found[self.info]]
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return self.pullback_wanted(inputs, outputs, cotangents, None)
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        """A Scan that goes back through the steps: see `scan_gradient`."""
+        return pull_back_scan(self, inputs, outputs, cotangents, wanted)
 
     def __str__(self) -> str:
         return f"Scan{{{self.name}}}" if self.name else "Scan"

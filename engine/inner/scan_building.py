@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import engine.tensor as pt
 from engine.graph.replace import rebuild
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Constant, Variable
@@ -149,8 +148,3 @@ def _is_best_outside(variable: Variable) -> bool:
     if isinstance(node.op, Alloc | DimShuffle) or all(isinstance(v, Constant) for v in node.inputs):
         return False
     return not (isinstance(node.op, Elemwise) and node.op.scalar_op.name == "second")
-
-
-def zeros_of(row: Any, dtype: str) -> Any:
-    """Zeros as the initial row of a state that sums up what is like `row`, along a new first axis."""
-    return pt.expand_dims(pt.zeros_like(row, dtype), 0)

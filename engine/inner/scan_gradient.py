@@ -1,0 +1,186 @@
+"""The gradient of a Scan: another Scan, which goes from the last step back to the first.
+
+Its sequences are what the steps read and computed, and the gradients for their results, in reverse. Its states are the
+accumulators of `scan_step_back` and the sums of what is passed on to non-sequences; what is passed on to sequences comes
+out step by step. What a step computed is not computed again where it is one of its results: it is read there.
+
+After Sutskever, "Training recurrent neural networks" (2013), section 2.5, for gradients that go back only so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import engine.tensor as pt
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.variables import Constant
+from engine.inner.scan_building import Loop, State
+from engine.inner.scan_info import OuterInputs, OuterOutputs
+from engine.inner.scan_step_back import StepBack, total
+from engine.scalar.promotion import FLOATS
+from engine.tensor.shape import Shape_i
+from engine.tensor.slicing import set_part
+
+if TYPE_CHECKING:
+    from engine.inner.scan import Scan
+
+Pairs = list[tuple[Any, Any]]
+
+
+def pull_back_scan(
+    op: Scan,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    cotangents: Sequence[Any],
+    wanted: Sequence[bool] | None,
+) -> list[Any]:
+    """The gradient for each of the outer `inputs` of `op` that is `wanted`, given those for its `outputs`, or None.
+
+    Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after gradients are taken.
+    """
+    info = op.info
+    if any(keep is not None for keep in info.keeps):
+        raise NotImplementedError(
+            f"Differentiating {op}: take the gradient of the graph before it is rewritten"
+        )
+    given = info.outer_outputs([_of_float(c, output) for c, output in zip(cotangents, outputs, strict=True)])
+    step = StepBack(op, info.outer_inputs(list(wanted or [True] * len(inputs))), given)
+    return _Reverse(op, info.outer_inputs(inputs), info.outer_outputs(outputs), given, step).gradients()
+
+
+class _Reverse:
+    """The application of a reverse Scan: `step` is one step of it."""
+
+    def __init__(
+        self,
+        op: Scan,
+        outer: OuterInputs[Any],
+        traces: OuterOutputs[Any],
+        given: OuterOutputs[Any],
+        step: StepBack,
+    ) -> None:
+        self.op, self.info = op, op.info
+        self.outer, self.traces, self.given, self.step = outer, traces, given, step
+        self.steps_done = self._steps_done()
+        limit = op.truncate_gradient
+        self.steps_back = self.steps_done if limit == -1 else pt.minimum(self.steps_done, limit)
+
+    def gradients(self) -> list[Any]:
+        """The gradients for all outer inputs, None where there is none."""
+        passed_on, step = self.step.gradients, self.step
+        accumulated = [new for state in step.accumulators for new in step.passed_on(state)]
+        rows = [g for g in passed_on.rows if g is not None]
+        sums = [g for g in passed_on.non_sequences if g is not None]
+        if not (accumulated or rows or sums):
+            return [None, *self._outer_gradients(iter(()), iter(()))]
+        loop, (accumulated, rows, sums) = self._inner_graph(accumulated, rows, sums)
+        loop.mapped = rows
+        for state, new in zip(loop.states, accumulated, strict=True):
+            state.new = new
+        summed = [
+            v for v, g in zip(self.outer.non_sequences, passed_on.non_sequences, strict=True) if g is not None
+        ]
+        loop.states += [_sum_of(variable, gradient) for variable, gradient in zip(summed, sums, strict=True)]
+        found = loop.apply(type(self.op))
+        return [None, *self._outer_gradients(iter(found.mapped), iter(found.buffers))]
+
+    def _inner_graph(self, *parts: list[Any]) -> tuple[Loop, list[list[Any]]]:
+        """A loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
+        step = self.step
+        pairs = [(trace, row) for trace, row in self._read() if not isinstance(row, Constant)]
+        states = [(state, old) for state, every in step.accumulators.items() for old in every]
+        constants = step.inputs.non_sequences
+        arguments = [*(row for _, row in pairs), *(old for _, old in states), *constants]
+        graph = FrozenFunctionGraph.from_structural_inputs(arguments, [g for part in parts for g in part])
+        inside = [variable.type.make_variable() for variable in arguments]
+        computed = iter(graph.bind(inside))
+        fresh = iter(inside)
+        sequences = [(trace[::-1], next(fresh)) for trace, _ in pairs]
+        loop = Loop(self.steps_back, sequences)
+        for state, old in states:
+            initial = pt.zeros_like(self.outer.initials[state][:1], old.type.dtype)
+            loop.states.append(State(initial, (-1,), [next(fresh)], None))
+        loop.non_sequences = list(zip(self.outer.non_sequences, fresh, strict=True))
+        return loop, [[next(computed) for _ in part] for part in parts]
+
+    def _read(self) -> Pairs:
+        """What a step back may read: the rows of all steps, and what stands for one row in the step."""
+        info, step = self.info, self.step
+        pairs: Pairs = [
+            (sequence if self._is_used_up(sequence) else sequence[: self.steps_done], row)
+            for sequence, row in zip(self.outer.sequences, step.inputs.rows, strict=True)
+        ]
+        for state, buffer in enumerate(self.traces.buffers):
+            first = info.n_initial(state)
+            taps = zip(info.taps[state], step.inputs.taps[state], strict=True)
+            pairs += [(buffer[first + tap : tap], row) for tap, row in taps]
+            pairs.append((buffer[first:], step.results.states[state]))
+            if self.given.buffers[state] is not None:
+                pairs.append((self.given.buffers[state][first:], step.given.buffers[state]))
+        pairs += zip(self.traces.mapped, step.results.mapped, strict=True)
+        given = zip(self.given.mapped, step.given.mapped, strict=True)
+        return [*pairs, *((trace, row) for trace, row in given if trace is not None)]
+
+    def _steps_done(self) -> Any:
+        if not self.info.is_while:
+            return self.outer.n_steps
+        if self.traces.mapped:
+            return pt.shape_i(self.traces.mapped[0], 0)
+        return pt.sub(pt.shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
+
+    def _is_used_up(self, sequence: Any) -> bool:
+        """Whether there are as many steps as rows, as far as the graph tells."""
+        steps = self.steps_done
+        if isinstance(steps, Constant):
+            return bool(steps.data == sequence.type.shape[0])
+        node = steps.owner
+        return node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
+
+    def _outer_gradients(self, mapped: Iterator[Any], buffers: Iterator[Any]) -> list[Any]:
+        """The gradients for sequences, initial rows and non-sequences, from what the reverse Scan gives."""
+        step = self.step
+        of_sequences = [
+            None if gradient is None else self._placed(sequence, next(mapped)[::-1])
+            for sequence, gradient in zip(self.outer.sequences, step.gradients.rows, strict=True)
+        ]
+        of_states = []
+        for state, cotangent in enumerate(self.given.buffers):
+            last = [next(buffers)[-1:] for _ in step.accumulators.get(state, ())]
+            of_states.append(self._of_initial(state, cotangent, last))
+        of_constants = [None if g is None else next(buffers)[-1] for g in step.gradients.non_sequences]
+        return [*of_sequences, *of_states, *of_constants]
+
+    def _placed(self, sequence: Any, rows: Any) -> Any:
+        """The gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
+        if self.steps_back is self.steps_done and self._is_used_up(sequence):
+            return rows
+        zeros = pt.zeros_like(sequence, rows.type.dtype)
+        start = pt.sub(self.steps_done, self.steps_back)
+        return set_part(["a:b"], zeros, rows, [start, self.steps_done])
+
+    def _of_initial(self, state: int, cotangent: Any, last: Sequence[Any]) -> Any:
+        """The gradient for the initial rows: what is given for them, and the accumulators after the step back to the
+        first; where the gradient ends before, nothing comes from these."""
+        passed_on = None
+        if last:
+            passed_on = pt.concatenate(last[::-1])
+            if self.steps_back is not self.steps_done:
+                is_first = pt.eq(self.steps_back, self.steps_done)
+                passed_on = pt.switch(is_first, passed_on, pt.zeros_like(passed_on))
+        given = None if cotangent is None else cotangent[: self.info.n_initial(state)]
+        return total([given, passed_on])
+
+
+def _sum_of(outer: Any, gradient: Any) -> State:
+    """The state that sums up the gradient for a non-sequence."""
+    dtype = gradient.type.dtype
+    before = outer.type.clone(dtype=dtype).make_variable()
+    return State(pt.expand_dims(pt.zeros_like(outer, dtype), 0), (-1,), [before], pt.add(before, gradient))
+
+
+def _of_float(cotangent: Any, output: Any) -> Any:
+    """The gradient for an output in its dtype; None for an integer: nothing flows through it."""
+    if cotangent is None or output.type.dtype not in FLOATS:
+        return None
+    return pt.cast(cotangent, output.type.dtype)
