@@ -9,22 +9,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-HEAVY = ("numba", "scipy.linalg", "sqlalchemy")
-seconds: dict[str, float] = {}
-
-
-@contextmanager
-def step(name: str) -> Iterator[None]:
-    """Write down the seconds that the block took."""
-    start = perf_counter()
-    yield
-    seconds[name] = perf_counter() - start
-
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what the parts of the demo share
+from steps import account, imported, seconds, step
 
 with step("import numpy"):
     import numpy as np
@@ -32,7 +22,7 @@ with step("import engine"):
     import engine
     from model import build, parameter_shapes, split
 
-from panel import read_panel  # noqa: E402
+from panel import read_panel
 
 
 def main() -> None:
@@ -51,20 +41,10 @@ def main() -> None:
     start = first_point(firms)
     with step("first call"):
         density, gradient = call(f, start, firms)
-    imported = [name for name in HEAVY if name in sys.modules]
-
-    info = f.cache_info
     report: dict[str, Any] = {
         "seconds": seconds,
-        "outcome": info.outcome,
-        "reason": info.reason,
-        "key": info.key,
-        "found": info.found,
-        "rewrites": info.rewrites,
-        "compilations": info.compilations,
-        "seconds_saved": info.seconds_saved,
-        "steps": info.seconds,
-        "imported": imported,
+        "imported": imported(),
+        **account(f),
         "first": {"point": start.tolist(), "log_density": density, "gradient": gradient.tolist()},
     }
     if not arguments.no_fit:
