@@ -269,7 +269,7 @@ def _open(settings: Settings) -> LocalStore | TieredStore:
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
         _log().info("%s", placement.notice)
-    return placement.open()
+    return placement.open(settings.max_size)
 
 
 def _flush(store: LocalStore | TieredStore, activity: Activity, mode: str) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Literal, cast
 
 from cachegraph.errors import SettingsError
+from cachegraph.units import parse_size
+
+DEFAULT_MAX_SIZE = "5GB"
 
 Mode = Literal["readwrite", "readonly", "off"]
 OnMiss = Literal["compile", "error"]
@@ -48,17 +51,22 @@ SETTINGS = (
         False,
         "where an entry is kept says nothing about what it is",
     ),
+    Setting("max_size", "CACHEGRAPH_MAX_SIZE", (), False, "how much is kept says nothing about what it is"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share."""
+    """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share.
+
+    `max_size` is the most bytes that the cache on this node holds; 0 sets no limit.
+    """
 
     directory: Path
     mode: Mode
     on_miss: OnMiss
     shared_directory: Path | None = None
+    max_size: int = parse_size(DEFAULT_MAX_SIZE)
 
 
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -74,7 +82,8 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
         directory = user_cache_directory()
     shared = get("CACHEGRAPH_SHARED_DIR") or ""
     shared = shared and os.path.abspath(os.path.expanduser(shared))
-    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "", shared)
+    size = get("CACHEGRAPH_MAX_SIZE") or DEFAULT_MAX_SIZE
+    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "", shared, size)
 
 
 def user_cache_directory() -> str:
@@ -91,18 +100,32 @@ def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def _checked(directory: str, mode: str, on_miss: str, shared: str) -> Settings:
-    _, mode_setting, on_miss_setting, _ = SETTINGS
+def _checked(directory: str, mode: str, on_miss: str, shared: str, max_size: str) -> Settings:
     return Settings(
         Path(directory),
-        cast("Mode", _one_of(mode_setting, mode)),
-        cast("OnMiss", _one_of(on_miss_setting, on_miss)),
+        cast("Mode", _one_of("mode", mode)),
+        cast("OnMiss", _one_of("on_miss", on_miss)),
         Path(shared) if shared else None,
+        _size("max_size", max_size),
     )
 
 
-def _one_of(setting: Setting, value: str) -> str:
+def _one_of(name: str, value: str) -> str:
+    setting = _setting(name)
     value = value or setting.allowed[0]
     if value not in setting.allowed:
         raise SettingsError(setting.variable, value, setting.allowed)
     return value
+
+
+def _size(name: str, value: str) -> int:
+    try:
+        return parse_size(value)
+    except ValueError:
+        raise SettingsError(
+            _setting(name).variable, value, ("a size such as 5GB", "0 for no limit")
+        ) from None
+
+
+def _setting(name: str) -> Setting:
+    return next(setting for setting in SETTINGS if setting.name == name)

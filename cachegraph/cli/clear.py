@@ -9,11 +9,11 @@ import typer
 
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_placement, problems_reported
 from cachegraph.cli.output import print_json, print_line
-from cachegraph.cli.units import format_size
 from cachegraph.store.clearing import clear
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import Layout, SharedLayout
 from cachegraph.store.usage import bytes_on_disk
+from cachegraph.units import format_size
 
 
 def clear_command(

@@ -6,8 +6,8 @@ import time
 
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.cli.units import format_age, format_seconds, format_size
 from cachegraph.store.entry import Entry
+from cachegraph.units import format_age, format_seconds, format_size
 
 SHOWN_DIGITS = 12
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import typer
@@ -41,3 +43,16 @@ def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     for row in cells:
         table.add_row(*map(Text, row))
     console.print(table)
+
+
+@contextmanager
+def progress(what: str, steps: int) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal how many of `steps` are done, as the function that is yielded is told; elsewhere nothing.
+
+    It is on standard error, so that what a command prints can be redirected.
+    """
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(what, total=steps)
+        yield lambda done: bar.advance(task, done)

@@ -9,9 +9,11 @@ import typer
 
 from cachegraph.cli.list import SHOWN_DIGITS, describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
-from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.cli.units import format_age, format_size, parse_duration, parse_size
-from cachegraph.store.eviction import Plan, carry_out, plan
+from cachegraph.cli.output import print_json, print_line, print_table, progress
+from cachegraph.key import LEVELS
+from cachegraph.store.criteria import Criteria, Plan
+from cachegraph.store.pruning import carry_out, plan
+from cachegraph.units import format_age, format_size, parse_duration, parse_size
 
 
 def _size(text: str) -> int:
@@ -28,23 +30,48 @@ def _duration(text: str) -> float:
         raise typer.BadParameter(str(error)) from None
 
 
+def _level(text: str) -> str:
+    if text not in LEVELS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(LEVELS)}")
+    return text
+
+
 MaxSizeOption = Annotated[
     int | None,
     typer.Option(
         "--max-size",
         parser=_size,
         metavar="SIZE",
-        help="Remove the least recently used entries until this much is left, e.g. 5GB.",
+        help="Remove the entries that save the fewest seconds a byte until this much is left, e.g. 5GB.",
     ),
 ]
 OlderThanOption = Annotated[
     float | None,
     typer.Option(
-        "--older-than",
-        parser=_duration,
-        metavar="AGE",
-        help="Remove entries not used for this long, e.g. 90d.",
+        "--older-than", parser=_duration, metavar="AGE", help="Remove entries made this long ago, e.g. 90d."
     ),
+]
+UnusedForOption = Annotated[
+    float | None,
+    typer.Option(
+        "--unused-for",
+        parser=_duration,
+        metavar="TIME",
+        help="Remove entries not used for this long, e.g. 30d.",
+    ),
+]
+LevelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--level",
+        parser=_level,
+        metavar="|".join(LEVELS),
+        help="Remove only entries of this level; without another option, all of them.",
+    ),
+]
+StaleOption = Annotated[
+    bool,
+    typer.Option("--stale", help="Remove entries made by other releases than those in use here and now."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")]
 
@@ -52,19 +79,24 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would b
 def prune_command(
     max_size: MaxSizeOption = None,
     older_than: OlderThanOption = None,
+    unused_for: UnusedForOption = None,
+    level: LevelOption = None,
+    stale: StaleOption = False,
     dry_run: DryRunOption = False,
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove blobs nothing refers to and leftovers of killed processes; with options, old entries too.
+    """Remove what nothing needs and leftovers of killed processes; with options, entries too.
 
     Safe while jobs use the cache.
     """
+    criteria = Criteria(max_size, older_than, unused_for, level, stale)
     store = open_store(directory)
     with problems_reported(store):
-        chosen = plan(store, time.time(), max_size, older_than)
+        chosen = plan(store, time.time(), criteria)
         if not dry_run:
-            carry_out(store, chosen)
+            with progress("removing", chosen.steps) as advance:
+                carry_out(store, chosen, advance)
     if as_json:
         print_json(_document(chosen, dry_run))
     else:
@@ -74,7 +106,7 @@ def prune_command(
 def _document(plan: Plan, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
-        "entries": [describe(entry) for entry in plan.entries],
+        "entries": [{**describe(entry), "why": plan.reasons[entry.digest]} for entry in plan.entries],
         "blobs": [{"digest": blob.digest, "bytes": blob.size} for blob in plan.blobs],
         "leftovers": [{"path": str(left.path), "bytes": left.size} for left in plan.leftovers],
         "bytes_before": plan.bytes_before,

@@ -12,11 +12,11 @@ import typer
 from cachegraph.cli.list import describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.cli.units import format_age, format_seconds, format_size
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.local import LocalStore
+from cachegraph.units import format_age, format_seconds, format_size
 
 _MOST_LISTED = 5
 

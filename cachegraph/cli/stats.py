@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.cli.units import format_seconds, format_size
 from cachegraph.store.catalogue import Totals
 from cachegraph.store.usage import bytes_on_disk
+from cachegraph.units import format_seconds, format_size
 
 
 def stats_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:

@@ -10,10 +10,10 @@ import typer
 from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.cli.units import format_age
 from cachegraph.explanation import Explanation, explain_kept
 from cachegraph.store.catalogue import KeptMiss
 from cachegraph.store.local import LocalStore
+from cachegraph.units import format_age
 
 _MOST_LISTED = 20
 _COLUMNS = {"key": "left", "level": "left", "missed": "right", "reason": "left", "what differs": "fill"}

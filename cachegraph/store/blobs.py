@@ -24,6 +24,12 @@ class BlobFile(NamedTuple):
     size: int
     changed: float
 
+    def is_unchanged(self) -> bool:
+        """Return whether the file is there and nobody has written or renewed it since it was listed."""
+        with suppress(FileNotFoundError):
+            return self.path.stat().st_mtime == self.changed
+        return False
+
 
 class Blobs:
     """The blob files of one cache directory."""
@@ -53,10 +59,14 @@ class Blobs:
     def files(self) -> Iterator[BlobFile]:
         """Yield every file under blobs/, those left by killed writers included."""
         for directory in _subdirectories(self._layout.blobs):
-            for found in _entries(directory):
-                if is_digest(found.name) or found.name.startswith(TEMPORARY_PREFIX):
-                    with suppress(FileNotFoundError):
-                        yield _described(found)
+            yield from self.files_in(directory)
+
+    def files_in(self, directory: Path) -> Iterator[BlobFile]:
+        """Yield every file in one directory of blobs; none where there is no such directory."""
+        for found in _entries(directory):
+            if is_digest(found.name) or found.name.startswith(TEMPORARY_PREFIX):
+                with suppress(FileNotFoundError):
+                    yield _described(found)
 
     def _holds(self, path: Path, content: bytes) -> bool:
         try:

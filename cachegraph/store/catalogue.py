@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Select
+from sqlalchemy import Connection, Select
 
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.store import schema
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.eviction import index_bytes
 from cachegraph.store.failures import IndexDamaged
 
 EVICTED_KEPT = 10_000
@@ -53,6 +54,19 @@ class Totals:
     seconds_spent: float
 
 
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """All that is written of one entry: its description, what a hit returns (record.py), the compressed encoding of its
+    key and the digests of that key's parts, the blobs and the keys of the entries that it refers to."""
+
+    entry: Entry
+    record: bytes
+    encoding: bytes
+    parts: Mapping[str, bytes]
+    blobs: Sequence[Reference]
+    references: Collection[bytes]
+
+
 class Catalogue:
     """The rows in `database`. Methods raise sqlite3.Error and OSError; where there is no index they find nothing."""
 
@@ -61,34 +75,27 @@ class Catalogue:
 
     def publish(
         self,
-        entry: Entry,
-        record: bytes,
-        encoding: bytes,
-        references: Sequence[Reference],
-        parts: Mapping[str, bytes],
+        publication: Publication,
         may_publish: Callable[[], bool],
+        make_room: Callable[[Connection], None],
     ) -> bool:
         """Put an entry with all that belongs to it in one transaction, unless `may_publish`, asked within it, says no.
 
-        It is read back before it is committed: SQLite can follow a damaged chain of pages without noticing.
+        It is read back before it is committed: SQLite can follow a damaged chain of pages without noticing. Last of
+        all, in the same transaction, `make_room` removes what is too much.
         """
+        digest = publication.entry.digest
         with self._database.writing() as connection:
             if not may_publish():
                 return False
-            connection.execute(schema.UPSERT_ENTRY, _row_of(entry))
-            entry_id = connection.execute(schema.SELECT_ENTRY_ID, {"digest": entry.digest}).scalar_one()
-            connection.execute(schema.UPSERT_RECORD, {"entry_id": entry_id, "content": record})
-            connection.execute(schema.UPSERT_ENCODING, {"entry_id": entry_id, "content": encoding})
-            connection.execute(schema.DELETE_REFERENCES, {"entry": entry_id})
-            if references:
-                rows = [_reference_row(entry_id, reference) for reference in references]
-                connection.execute(schema.INSERT_REFERENCE, rows)
-            connection.execute(schema.DELETE_PARTS, {"entry": entry_id})
-            if parts:
-                digests = [{"entry_id": entry_id, "name": n, "digest": part} for n, part in parts.items()]
-                connection.execute(schema.INSERT_PART, digests)
-            if connection.execute(schema.SELECT_RECORD, {"key": entry.digest}).scalar() != record:
-                raise IndexDamaged(f"storing {entry.hex}: the index returned something else than was written")
+            connection.execute(schema.UPSERT_ENTRY, _row_of(publication.entry))
+            entry_id = connection.execute(schema.SELECT_ENTRY_ID, {"digest": digest}).scalar_one()
+            _write_belongings(connection, entry_id, publication)
+            if connection.execute(schema.SELECT_RECORD, {"key": digest}).scalar() != publication.record:
+                raise IndexDamaged(
+                    f"storing {digest.hex()}: the index returned something else than was written"
+                )
+            make_room(connection)
         return True
 
     def scan(self) -> list[Entry]:
@@ -167,13 +174,17 @@ class Catalogue:
         """Return how many bytes of the index file hold something."""
         try:
             with self._database.reading() as connection:
-                pages = [
-                    int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-                    for name in ("page_count", "freelist_count", "page_size")
-                ]
+                return index_bytes(connection)
         except FileNotFoundError:
             return 0
-        return (pages[0] - pages[1]) * pages[2]
+
+    def worths(self) -> dict[bytes, float]:
+        """Return key digest -> what eviction goes by, of every entry."""
+        return dict(self._rows(schema.SELECT_WORTHS, {}))
+
+    def entry_references(self) -> list[tuple[bytes, bytes]]:
+        """Return (key digest, key digest of an entry it refers to, there or not) for every such reference."""
+        return [(digest, other) for digest, other in self._rows(schema.SELECT_ENTRY_REFERENCES, {})]
 
     def _rows(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> Sequence[Any]:
         try:
@@ -181,6 +192,25 @@ class Catalogue:
                 return connection.execute(statement, parameters).all()
         except FileNotFoundError:
             return []
+
+
+def _write_belongings(connection: Connection, entry_id: int, publication: Publication) -> None:
+    """Write all but the description of an entry, in the place of what was there."""
+    connection.execute(schema.UPSERT_RECORD, {"entry_id": entry_id, "content": publication.record})
+    connection.execute(schema.UPSERT_ENCODING, {"entry_id": entry_id, "content": publication.encoding})
+    others = set(publication.references) - {publication.entry.digest}
+    rows = {
+        schema.INSERT_REFERENCE: [_reference_row(entry_id, blob) for blob in publication.blobs],
+        schema.INSERT_PART: [
+            {"entry_id": entry_id, "name": name, "digest": part} for name, part in publication.parts.items()
+        ],
+        schema.INSERT_ENTRY_REFERENCE: [{"entry_id": entry_id, "digest": other} for other in sorted(others)],
+    }
+    for delete in (schema.DELETE_REFERENCES, schema.DELETE_PARTS, schema.DELETE_ENTRY_REFERENCES):
+        connection.execute(delete, {"entry": entry_id})
+    for insert, belonging in rows.items():
+        if belonging:
+            connection.execute(insert, belonging)
 
 
 def _row_of(entry: Entry) -> dict[str, object]:

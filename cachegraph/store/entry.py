@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 PAYLOAD = ""
@@ -15,13 +15,15 @@ class Artifact:
 
     `payload` is what a hit returns at once; `blobs` (name, not empty -> bytes) is what is read only when asked for.
     `seconds` (step -> seconds) is what this build cost by itself, without what nested builds record for themselves.
-    `summary` is one short line for people.
+    `summary` is one short line for people. `references` are the digests of the keys of other entries that this one
+    needs, or was made from: they are not evicted before it.
     """
 
     payload: bytes
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     summary: str = ""
+    references: Collection[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.claims import Claim
+from cachegraph.store.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.failures import miss_reason
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 
 class LocalStore:
-    """The store in `directory`. Making one touches nothing."""
+    """The store in `directory`, of at most `max_size` bytes (0: no limit; eviction.py). Making one touches nothing."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, max_size: int = 0) -> None:
+        self.max_size = max_size
         self.layout = Layout(directory)
         self.database = Database(self.layout.index)
         self.blobs = Blobs(self.layout)
@@ -89,6 +91,12 @@ class LocalStore:
             return recorded_cost(self.database, key)
         except Exception:  # whatever a damaged index makes SQLite raise
             return None
+
+    def upgrade(self) -> None:
+        """Bring an index of an older release up to this one's, if there is one; raises sqlite3.Error and OSError."""
+        connection = open_for_update(self.layout.index, WRITE_TIMEOUT)
+        if connection is not None:
+            connection.close()
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import zlib
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Reference
 from cachegraph.store.record import RECORD_FORMAT, Record, encode
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from cachegraph.store.local import LocalStore
 
 INLINE_LIMIT = 64 * 1024
@@ -25,6 +28,7 @@ def publish(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: 
 
     Raises sqlite3.Error, OSError, and ValueError for what cannot be stored.
     """
+    _refuse_too_large(store, key, artifact)
     for attempt in range(_ATTEMPTS):
         try:
             if _publish_once(store, key, artifact, load_seconds):
@@ -36,16 +40,43 @@ def publish(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: 
 
 
 def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
+    from cachegraph.store.catalogue import Publication
+    from cachegraph.store.eviction import Eviction
+
     payload, named = write_blobs(store.blobs, artifact)
     record = encode(key, make_record(artifact, payload, named))
     encoding = zlib.compress(key.encoding)
     entry = describe(key, artifact, named, len(record) + len(encoding), load_seconds)
-    references = [*([payload] if payload else []), *named]
+    blobs = [*([payload] if payload else []), *named]
 
     def all_exist() -> bool:  # asked under the write lock that pruning takes too: what exists now stays
-        return all(store.blobs.exists(reference.digest) for reference in references)
+        return all(store.blobs.exists(blob.digest) for blob in blobs)
 
-    return store.catalogue.publish(entry, record, encoding, references, key.part_digests, all_exist)
+    publication = Publication(entry, record, encoding, key.part_digests, blobs, artifact.references)
+    eviction = Eviction(store.max_size, key.digest)
+    published = store.catalogue.publish(publication, all_exist, eviction.make_room)
+    if eviction.evicted:
+        _remove_freed(store, eviction.freed)
+    return published
+
+
+def _remove_freed(store: LocalStore, freed: list[str]) -> None:
+    """Remove blobs after their entries were evicted. The put has gone well whatever becomes of them."""
+    from cachegraph.store.eviction import remove_freed
+
+    try:
+        remove_freed(store, freed)
+    except (sqlite3.Error, OSError) as error:
+        _log().debug("removing evicted blobs in %s failed, so pruning will: %s", store.layout.blobs, error)
+
+
+def _refuse_too_large(store: LocalStore, key: CacheKey, artifact: Artifact) -> None:
+    """Raise ValueError for what is larger than the whole cache may be: everything else would go for it."""
+    size = len(artifact.payload) + sum(map(len, artifact.blobs.values()))
+    if store.max_size and size > store.max_size:
+        raise ValueError(
+            f"storing {key.hex}: it has {size} bytes, and the cache may hold {store.max_size}; raise CACHEGRAPH_MAX_SIZE"
+        )
 
 
 def write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:
@@ -96,3 +127,9 @@ def describe(
         summary=artifact.summary,
         version=__version__,
     )
+
+
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("cachegraph")

@@ -19,11 +19,20 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    literal_column,
     select,
+    text,
+    update,
 )
 from sqlalchemy.dialects.sqlite import insert
 
 metadata = MetaData()
+
+WORTH = (
+    "clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / "
+    "(max(stored_size, payload_size) + blob_size + 1)"
+)
+"""What eviction.py explains. SQLite uses the index on it only for the expression that the migration has."""
 
 
 def _entry_id() -> Column[int]:
@@ -54,7 +63,10 @@ entry = Table(
     Column("uses", Integer, nullable=False),
     Column("summary", Text, nullable=False),
     Column("version", Text, nullable=False),
+    Column("clock", REAL, nullable=False, server_default="0"),
+    Column("referrers", Integer, nullable=False, server_default="0"),
     Index("entry_by_last_used", "last_used"),
+    Index("entry_by_worth", text(WORTH), sqlite_where=text("referrers = 0")),
 )
 
 record = Table("record", metadata, _entry_id(), Column("content", LargeBinary, nullable=False))
@@ -113,10 +125,32 @@ miss = Table(
     Index("miss_by_time", "missed"),
 )
 
+reference = Table(
+    "reference",
+    metadata,
+    _entry_id(),
+    Column("digest", LargeBinary, primary_key=True, nullable=False),
+    Index("reference_by_digest", "digest"),
+)
+
+eviction = Table(
+    "eviction",
+    metadata,
+    Column("id", Integer, primary_key=True, nullable=False),
+    Column("clock", REAL, nullable=False),
+    Column("blob_bytes", Integer, nullable=False),
+)
+
+KEPT_BY_TRIGGERS = ("clock", "referrers")
+
 _new_entry = insert(entry)
 UPSERT_ENTRY = _new_entry.on_conflict_do_update(
     index_elements=["digest"],
-    set_={column.name: column for column in _new_entry.excluded if column.name not in ("id", "digest")},
+    set_={
+        column.name: column
+        for column in _new_entry.excluded
+        if column.name not in ("id", "digest", *KEPT_BY_TRIGGERS)
+    },
 )
 SELECT_ENTRY_ID = select(entry.c.id).where(entry.c.digest == bindparam("digest"))
 
@@ -135,6 +169,9 @@ INSERT_REFERENCE = insert(blob_reference)
 
 DELETE_PARTS = delete(part).where(part.c.entry_id == bindparam("entry"))
 INSERT_PART = insert(part)
+
+DELETE_ENTRY_REFERENCES = delete(reference).where(reference.c.entry_id == bindparam("entry"))
+INSERT_ENTRY_REFERENCE = insert(reference)
 
 _gone = insert(evicted).from_select(
     ["digest", "level", "evicted", "why"],
@@ -168,7 +205,24 @@ SELECT_MISSES_BY_PREFIX = (
 
 DELETE_ENTRY = delete(entry).where(entry.c.digest == bindparam("key"))
 
-_entry_columns = [column for column in entry.c if column.name != "id"]
+SELECT_LEAST_WORTH = (
+    select(
+        entry.c.digest,
+        func.max(entry.c.stored_size, entry.c.payload_size) + entry.c.blob_size,
+        literal_column(WORTH, REAL),
+    )
+    .where(literal_column("referrers = 0"), entry.c.digest != bindparam("spared"))
+    .order_by(text(WORTH))
+    .limit(bindparam("most"))
+)
+ADVANCE_CLOCK = update(eviction).values(clock=func.max(eviction.c.clock, bindparam("worth")))
+SELECT_BLOB_BYTES = select(eviction.c.blob_bytes)
+SELECT_WORTHS = select(entry.c.digest, literal_column(WORTH, REAL))
+SELECT_ENTRY_REFERENCES = select(entry.c.digest, reference.c.digest).join(
+    reference, reference.c.entry_id == entry.c.id
+)
+
+_entry_columns = [column for column in entry.c if column.name not in ("id", *KEPT_BY_TRIGGERS)]
 SELECT_ENTRIES = select(*_entry_columns).order_by(entry.c.last_used, entry.c.id)
 SELECT_ENTRIES_BY_PREFIX = (
     select(*_entry_columns)
@@ -186,7 +240,15 @@ SELECT_REFERENCES = select(
 SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
     blob_reference.c.name
 )
-COUNT_REFERENCES_TO = select(func.count()).where(blob_reference.c.blob == bindparam("digest"))
+SELECT_BLOBS_OF = (
+    select(blob_reference.c.blob)
+    .join(entry, entry.c.id == blob_reference.c.entry_id)
+    .where(entry.c.digest == bindparam("key"))
+    .distinct()
+)
+SELECT_REFERENCE_TO = (
+    select(blob_reference.c.entry_id).where(blob_reference.c.blob == bindparam("digest")).limit(1)
+)
 
 SELECT_LEVELS = select(
     entry.c.level, func.count(), func.sum(entry.c.payload_size + entry.c.blob_size)

@@ -126,9 +126,12 @@ class Placement(NamedTuple):
         """Whether the given directory is the first shared tier, and the local one is elsewhere for its sake."""
         return bool(self.notice)
 
-    def open(self) -> LocalStore | TieredStore:
-        """Return the store that these tiers make; touches nothing on the disk."""
-        local = LocalStore(self.local.directory)
+    def open(self, max_size: int = 0) -> LocalStore | TieredStore:
+        """Return the store that these tiers make, of which the local one holds at most `max_size` bytes (0: no limit).
+
+        Touches nothing on the disk.
+        """
+        local = LocalStore(self.local.directory, max_size)
         if not self.shared:
             return local
         from cachegraph.store.shared import SharedStore  # most caches have none

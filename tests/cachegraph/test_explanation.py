@@ -17,8 +17,10 @@ from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
-from cachegraph.store.eviction import carry_out, plan
+from cachegraph.store.criteria import Criteria
 from cachegraph.store.local import LocalStore
+from cachegraph.store.pruning import carry_out, plan
+from tests.cachegraph.store.older_release import OlderRelease
 
 
 def key_of(level: str = "function", **parts: object) -> CacheKey:
@@ -79,15 +81,12 @@ def test_the_entry_with_the_most_equal_parts_is_compared(make: Make) -> None:
 def test_what_was_evicted_says_why_and_when(make: Make, cache_directory: Path) -> None:
     make().store(key_of(), Artifact(b"a"))
     store = LocalStore(cache_directory)
-    carry_out(store, plan(store, now=2e10, older_than=60.0))
+    carry_out(store, plan(store, 2e10, Criteria(unused_for=60.0)))
     miss = miss_of(make(), key_of())
-    assert (miss.reason, miss.detail[:34]) == (
-        "evicted",
-        "pruned: not used for 60 s, at 20" + miss.detail[32:34],
-    )
+    assert (miss.reason, miss.detail[:30]) == ("evicted", "pruned: not used for 1m, at 20")
     make().store(key_of(), Artifact(b"b"))
-    carry_out(store, plan(store, now=0.0, max_size=0))
-    assert miss_of(make(), key_of()).detail.startswith("pruned: to keep 0 bytes, at ")
+    carry_out(store, plan(store, 0.0, Criteria(max_size=0)))
+    assert miss_of(make(), key_of()).detail.startswith("pruned: to keep 0 B, at ")
 
 
 def test_only_the_latest_evictions_are_remembered(
@@ -186,22 +185,17 @@ def test_damaged_encodings_explain_nothing_and_raise_nothing(
 
 
 def test_an_index_of_the_first_release_is_used_and_brought_up_when_written(cache_directory: Path) -> None:
-    store = LocalStore(cache_directory)
-    store.put(key_of(), Artifact(b"a"))
-    store.close()
-    connection = sqlite3.connect(store.layout.index)
-    for table in ("part", "evicted", "miss"):
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("PRAGMA user_version = 1")
-    connection.commit()
-    connection.close()
+    first = OlderRelease(cache_directory, schema=1)
+    first.put(key_of(), b"a", {}, {})
+    first.close()
     readonly = Cache(Settings(cache_directory, "readonly", "compile"))
     assert readonly.lookup(key_of()).payload == b"a"  # type: ignore[union-attr]
     assert miss_of(readonly, key_of(options=2)).reason == "never-seen"
     written = Cache(Settings(cache_directory, "readwrite", "compile"))
     assert miss_of(written, key_of(options=2)).reason == "never-seen"
     written.flush()
-    assert [kept.digest for kept in store.catalogue.misses(9)] == [key_of(options=2).digest]
+    misses = LocalStore(cache_directory).catalogue.misses(9)
+    assert [kept.digest for kept in misses] == [key_of(options=2).digest]
 
 
 def test_the_reason_of_a_miss_costs_little_and_imports_nothing(make: Make) -> None:

@@ -90,6 +90,14 @@ def test_a_value_that_is_not_allowed_is_refused_with_those_that_are(
     assert (caught.value.name, caught.value.found, caught.value.allowed) == (variable, "Readwrite", allowed)
 
 
+def test_the_limit_is_a_size_with_its_unit_and_none_when_zero() -> None:
+    assert current_settings({"CACHEGRAPH_DIR": "/a"}).max_size == 5_000_000_000
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_MAX_SIZE": "1.5 GiB"}).max_size == 3 << 29
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_MAX_SIZE": "0"}).max_size == 0
+    with pytest.raises(SettingsError, match=r"CACHEGRAPH_MAX_SIZE: found 'much'; set it to one of a size"):
+        current_settings({"CACHEGRAPH_MAX_SIZE": "much"})
+
+
 def test_importing_reads_no_variable_and_makes_no_directory(tmp_path: Path) -> None:
     directory = tmp_path / "cache"
     program = (

@@ -262,14 +262,19 @@ def test_a_dry_run_removes_nothing(run: Run, filled: dict[str, CacheKey]) -> Non
     assert len(run("list", "--json").json) == 3
 
 
-def test_prune_by_size_keeps_the_last_used(run: Run, filled: dict[str, CacheKey]) -> None:
+def test_prune_by_size_keeps_what_saves_the_most_a_byte(run: Run, filled: dict[str, CacheKey]) -> None:
     before = run("prune", "--dry-run", "--json").json["bytes_before"]
-    run("prune", "--max-size", str(before - 80_000))
-    assert {entry["key"] for entry in run("list", "--json").json} == {filled["add"].hex, filled["model"].hex}
+    pruned = run("prune", "--max-size", str(before - 80_000), "--json").json
+    assert [entry["key"] for entry in pruned["entries"]] == [
+        filled["model"].hex
+    ]  # as dear as mul, and larger
+    assert pruned["entries"][0]["why"].startswith("pruned: to keep ")
+    assert {entry["key"] for entry in run("list", "--json").json} == {filled["add"].hex, filled["mul"].hex}
 
 
 def test_prune_by_age(run: Run, filled: dict[str, CacheKey]) -> None:
-    assert run("prune", "--older-than", "1h", "--json").json["entries"] == []
+    for option in ("--older-than", "--unused-for"):
+        assert run("prune", option, "1h", "--json").json["entries"] == []
     time.sleep(0.15)
     assert "removed 3 entries, 4 blobs" in run("prune", "--older-than", "0.1s").out
     assert run("list", "--json").json == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.eviction import carry_out, plan
 from cachegraph.store.interface import Store
 from cachegraph.store.local import LocalStore
 from cachegraph.store.memory import MemoryStore
+from cachegraph.store.pruning import carry_out, plan
 from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
 
@@ -77,8 +78,11 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def delete(self, which: int, chosen: set[CacheKey]) -> None:
         there = chosen & set(self.held)
         assert self.stores[which].delete(key.digest for key in chosen) == len(there)
-        self.deleted |= there
-        for key in there:
+        self.forget(there)
+
+    def forget(self, gone: Iterable[CacheKey]) -> None:
+        for key in list(gone):
+            self.deleted.add(key)
             del self.held[key]
 
     @rule(which=st.integers(0, 1))
@@ -106,8 +110,10 @@ class LocalAgainstDict(StoreAgainstDict):
         return LocalStore(self.directory)
 
     @rule(which=st.integers(0, 1))
-    def prune_what_nothing_refers_to(self, which: int) -> None:
+    def prune_what_nothing_needs(self, which: int) -> None:
+        """Long after: kernels and Ops that nothing refers to, blobs, leftovers."""
         carry_out(self.stores[which], plan(self.stores[which], now=2e10))
+        self.forget(key for key in self.held if key.level in ("op", "kernel"))
 
 
 class SharedAgainstDict(StoreAgainstDict):

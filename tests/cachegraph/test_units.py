@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cachegraph.cli.units import format_age, format_seconds, format_size, parse_duration, parse_size
+from cachegraph.units import (
+    format_age,
+    format_duration,
+    format_seconds,
+    format_size,
+    parse_duration,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +77,8 @@ def test_a_time_span_is_shown(seconds: float, text: str) -> None:
 )
 def test_an_age_is_shown(seconds: float, text: str) -> None:
     assert format_age(seconds) == text
+
+
+@pytest.mark.parametrize("text", ["0.5s", "59s", "1m", "36h", "90d", "400d"])
+def test_a_duration_is_written_as_it_is_read(text: str) -> None:
+    assert format_duration(parse_duration(text)) == text

@@ -13,10 +13,12 @@ from cachegraph.errors import StoreError
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Activity
 from cachegraph.store.clearing import clear
+from cachegraph.store.criteria import Criteria
 from cachegraph.store.database import set_aside
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.eviction import GRACE_SECONDS, KEPT_ASIDE_SECONDS, carry_out, plan
+from cachegraph.store.eviction import GRACE_SECONDS
 from cachegraph.store.local import LocalStore
+from cachegraph.store.pruning import KEPT_ASIDE_SECONDS, carry_out, plan
 from cachegraph.store.usage import bytes_on_disk
 
 Key = Callable[..., CacheKey]
@@ -46,7 +48,7 @@ def test_nothing_is_removed_without_a_reason(store: LocalStore, key: Key) -> Non
 
 
 def test_an_absent_directory_is_planned_and_not_made(store: LocalStore) -> None:
-    chosen = plan(store, time.time(), max_size=0, older_than=0.0)
+    chosen = plan(store, time.time(), Criteria(max_size=0, older_than=0.0))
     assert carry_out(store, chosen) == 0
     assert not store.layout.directory.exists()
 
@@ -55,7 +57,7 @@ def test_what_was_not_used_for_long_goes(store: LocalStore, key: Key) -> None:
     store.put(key("old"), Artifact(b"old"))
     time.sleep(0.2)
     store.put(key("new"), Artifact(b"new"))
-    chosen = plan(store, time.time(), older_than=0.1)
+    chosen = plan(store, time.time(), Criteria(unused_for=0.1))
     assert [entry.digest for entry in chosen.entries] == [key("old").digest]
     assert held(store, key("old"), key("new")) == [True, True]  # a plan alone removes nothing
     carry_out(store, chosen)
@@ -66,15 +68,17 @@ def test_a_use_keeps_an_old_entry(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
     time.sleep(0.2)
     use(store, key("a"))
-    assert plan(store, time.time(), older_than=0.1).entries == []
+    assert plan(store, time.time(), Criteria(unused_for=0.1)).entries == []
 
 
-def test_the_least_recently_used_go_until_the_size_is_kept(store: LocalStore, key: Key) -> None:
+def test_of_equal_worth_the_least_recently_used_go_until_the_size_is_kept(
+    store: LocalStore, key: Key
+) -> None:
     for name in "abcdef":
         store.put(key(name), Artifact(name.encode() * 100_000))
     use(store, key("a"))
     limit = plan(store, time.time()).bytes_before - 150_000
-    chosen = plan(store, time.time(), max_size=limit)
+    chosen = plan(store, time.time(), Criteria(max_size=limit))
     assert [entry.digest for entry in chosen.entries] == [key("b").digest, key("c").digest]
     assert chosen.bytes_after <= limit
     carry_out(store, chosen)
@@ -87,7 +91,7 @@ def test_inline_payloads_give_their_room_back(store: LocalStore, key: Key) -> No
     for i in range(50):
         store.put(key(i), Artifact(os.urandom(20_000)))
     before = bytes_on_disk(store.layout)
-    carry_out(store, plan(store, time.time(), max_size=300_000))
+    carry_out(store, plan(store, time.time(), Criteria(max_size=300_000)))
     assert plan(store, time.time()).bytes_before <= 300_000
     assert bytes_on_disk(store.layout) < 400_000 < before
     assert 5 < len(store.scan()) < 50
@@ -98,7 +102,7 @@ def test_a_blob_that_another_entry_refers_to_stays(store: LocalStore, key: Key) 
     store.put(key("a"), Artifact(b"a", {"graph": shared}))
     time.sleep(0.2)
     store.put(key("b"), Artifact(b"b", {"graph": shared}))
-    chosen = plan(store, time.time(), older_than=0.1)
+    chosen = plan(store, time.time(), Criteria(unused_for=0.1))
     assert len(chosen.entries) == 1
     assert chosen.blobs == []
     carry_out(store, chosen)
@@ -203,7 +207,7 @@ def test_jobs_run_on_while_everything_is_pruned(store: LocalStore, key: Key) -> 
     job = LocalStore(store.layout.directory)
     for i in range(10):
         job.put(key(i), Artifact(bytes((i,)) * 100_000, {"graph": b"g" * i}))
-        carry_out(store, plan(store, time.time(), max_size=0))
+        carry_out(store, plan(store, time.time(), Criteria(max_size=0)))
         assert isinstance(job.get(key(i)), Miss)
         job.put(key(i), Artifact(bytes((i,)) * 100_000, {"graph": b"g" * i}))
         assert isinstance(job.get(key(i)), Hit)

@@ -48,6 +48,14 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def format_duration(seconds: float) -> str:
+    """Return `seconds` in the largest unit that gives a whole number, as `parse_duration` reads it: `90d`, `36h`, `0.5s`."""
+    for unit, factor in reversed(_DURATIONS.items()):
+        if unit != "w" and seconds >= factor and seconds % factor == 0:
+            return f"{seconds / factor:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
 def format_age(seconds: float) -> str:
     """Return how long ago something was: `now`, `5 min`, `3 h`, `12 d`."""
     if seconds < 60:
