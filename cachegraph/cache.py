@@ -6,7 +6,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
@@ -205,7 +205,7 @@ class Cache:
         for (key, miss), artifact in zip(missing.items(), artifacts, strict=True):
             _log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
             if not artifact.seconds:
-                artifact = Artifact(artifact.payload, artifact.blobs, {"build": each}, artifact.summary)
+                artifact = replace(artifact, seconds={"build": each})
             built = perf_counter()
             value = load(key, artifact.payload)
             load_seconds = perf_counter() - built

@@ -12,7 +12,7 @@ from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, Hit, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.backend.compile import compile_program, load_program
+from engine.backend.compile import called_kernels, compile_program, load_program
 from engine.backend.execution import Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.carried import OPTIMIZED, CarriedGraph, CarriedProgram, carry, stored_graph
@@ -146,7 +146,8 @@ class _Work:
         self.info.rewrites = report.total
         self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
         own = {"rewrite": rewritten - begin, "lower": lowering}
-        return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph))
+        needed = (*called_kernels(payload), *self.ops.used)
+        return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph), needed)
 
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
         """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""
@@ -223,6 +224,7 @@ class _Ops:
     """The optimized forms of Ops that hold graphs: in the cache, where it can describe them.
 
     `found` has [hits, misses] of the level "op", if there were any; `seconds_saved` is what rewriting would have cost.
+    `used` are the digests of the keys of those that were found or kept.
     """
 
     def __init__(self, cache: Cache, mode: Mode) -> None:
@@ -230,6 +232,7 @@ class _Ops:
         self.mode = mode
         self.tally = [0, 0]
         self.seconds_saved = 0.0
+        self.used: list[bytes] = []
 
     @property
     def found(self) -> dict[str, list[int]]:
@@ -241,8 +244,9 @@ class _Ops:
         entry = None if key is None else self.cache.lookup(key)
         found = _loaded_op(entry, op) if isinstance(entry, Hit) else None
         self.tally[found is None] += 1
-        if found is not None and isinstance(entry, Hit):
+        if key is not None and found is not None and isinstance(entry, Hit):
             self.seconds_saved += sum(entry.seconds.values())
+            self.used.append(key.digest)
         return found
 
     def keep(self, op: OpFromGraph, optimized: OpFromGraph, seconds: float) -> None:
@@ -257,6 +261,7 @@ class _Ops:
             return
         nodes = f"{len(op.fgraph.nodes)} nodes, {len(optimized.fgraph.nodes)} after rewriting"
         self.cache.store(key, Artifact(payload, seconds={"rewrite": seconds}, summary=f"{op}: {nodes}"))
+        self.used.append(key.digest)
 
     def _key(self, op: OpFromGraph) -> CacheKey | None:
         try:

@@ -54,6 +54,11 @@ def compile_program(
     return pack_program(program), seconds
 
 
+def called_kernels(payload: bytes) -> tuple[bytes, ...]:
+    """The digests of the keys of the kernels that a stored program calls; raises ProgramFormatError."""
+    return tuple(bytes.fromhex(use.digest) for use in unpack_program(payload).kernels)
+
+
 def load_program(
     cache: Entries,
     payload: bytes,
