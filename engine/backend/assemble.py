@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -14,10 +15,13 @@ from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering
 from engine.backend.program import Allocation, BoundArray, KernelUse, Program, Site, Yield, array_input
 from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
-from engine.backend.table import Buffer, Check, Step, Table, Value
+from engine.backend.table import Buffer, Carried, Check, Loop, Step, Table, Value, floor_of, region_of
 from engine.graph.variables import Constant
 
 _ALIGNMENT = 64
+
+Scratch = dict[int, list[list[Buffer]]]
+"""For each stage the groups of buffers that share memory."""
 
 
 @dataclass
@@ -54,17 +58,7 @@ def assemble(
     inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
-    last = max(
-        [
-            0,
-            *(step.stage for step in table.steps),
-            *table.arithmetic,
-            *table.addresses,
-            *(b.stage for b in table.buffers),
-        ]
-    )
-    for stage in range(last + 1):
-        _lay_out_stage(layout, stage, scratch)
+    _lay_out_stages(layout, 0, scratch)
     layout.assembler.emit("HALT")
     bound, constants = _bound_arrays(lowering)
     numbers = [cast(Any, value.buffer).result for value in results]
@@ -96,54 +90,94 @@ def _bind(layout: _Layout, register: int, item: int, dtype: str, rank: int) -> N
     layout.assembler.emit("BIND", register, item, ARRAY_TYPE, DESCRIPTORS[dtype], rank)
 
 
-def _lay_out_stage(layout: _Layout, stage: int, scratch: Mapping[int, list[list[Buffer]]]) -> None:
-    """Arithmetic on lengths, a yield for memory if any is needed, addresses of views, then the kernels of `stage`."""
-    places = _lay_out_arithmetic(layout, stage, scratch.get(stage, []))
-    arrays = [b for b in layout.table.buffers if b.stage == stage and b.result is not None]
-    if places or arrays:
-        _lay_out_yield(layout, places, arrays)
-    for buffers, (base, offset) in places:
-        for buffer in buffers:
-            layout.assembler.emit("ADD", buffer.pointer, base, offset)
-    for view in layout.table.addresses.get(stage, []):
-        layout.assembler.emit("ADD", *view)
-    for step in layout.table.steps:
-        if step.stage == stage:
-            _lay_out_step(layout, step)
+def _lay_out_stages(layout: _Layout, first: int, scratch: Scratch) -> None:
+    """Every stage from `first` to the last of its region, in turn."""
+    table = layout.table
+    used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
+    used.update(table.arithmetic, table.addresses)
+    last = max((stage for stage in used if region_of(stage) == region_of(first)), default=first)
+    for stage in range(first, last + 1):
+        _lay_out_stage(layout, stage, scratch)
 
 
-Places = list[tuple[list[Buffer], tuple[int, int]]]
-
-
-def _lay_out_arithmetic(layout: _Layout, stage: int, groups: list[list[Buffer]]) -> Places:
-    """The stage's own arithmetic, then where in its scratch each group of buffers lies: (base, offset) registers."""
+def _lay_out_stage(layout: _Layout, stage: int, scratch: Scratch) -> None:
+    """Arithmetic on lengths, stops for memory if any is needed, addresses of views, then the kernels of `stage`."""
     table, assembler = layout.table, layout.assembler
     for name, operands, check in table.arithmetic.get(stage, []):
         site = () if check is None else (layout.check(check),)
         assembler.emit(name, *operands, *site)
-    if not groups:
-        return []
-    base, offset = table.new(), table.constant(0)
-    places: Places = []
+    groups = scratch.get(stage, [])
+    _lay_out_scratch(layout, [buffers for buffers in groups if not buffers[0].is_kept])
     for buffers in groups:
-        places.append((buffers, (base, offset)))
-        end, aligned = table.new(), table.new()
-        assembler.emit("ADD", end, offset, table.canonical(buffers[0].nbytes))
-        assembler.emit("ALIGN", aligned, end)
-        offset = aligned
-    layout.yields.append(Yield(offset, base, ()))
-    return places
+        if buffers[0].is_kept:
+            _lay_out_scratch(layout, [buffers])
+    _lay_out_results(layout, [b for b in table.buffers if b.stage == stage and b.result is not None])
+    for view in table.addresses.get(stage, []):
+        assembler.emit("ADD", *view)
+    for step in table.steps:
+        if step.stage == stage and step.loop is None:
+            _lay_out_step(layout, step)
+        elif step.stage == stage:
+            _lay_out_loop(layout, cast(Loop, step.loop), scratch)
 
 
-def _lay_out_yield(layout: _Layout, places: Places, arrays: list[Buffer]) -> None:
-    allocations = tuple(
-        Allocation(cast(int, b.result), b.dtype, tuple(map(layout.table.canonical, b.dims))) for b in arrays
-    )
-    scratch = layout.yields.pop() if places else Yield(-1, -1, ())
-    layout.yields.append(scratch._replace(arrays=allocations))
-    layout.assembler.emit("YIELD", len(layout.yields) - 1)
-    for item, buffer in enumerate(arrays):
+def _lay_out_scratch(layout: _Layout, groups: list[list[Buffer]]) -> None:
+    """Where in the scratch of its stage each group of buffers lies, and a stop if there is too little of it."""
+    if not groups:
+        return
+    table, assembler = layout.table, layout.assembler
+    base, present, end = table.new(), table.new(), table.constant(0)
+    offsets = []
+    for buffers in groups:
+        offsets.append(end)
+        behind, end = table.new(), table.new()
+        assembler.emit("ADD", behind, offsets[-1], table.canonical(buffers[0].nbytes))
+        assembler.emit("ALIGN", end, behind)
+    assembler.emit("GROW", end, present, len(layout.yields))
+    layout.yields.append(Yield(end, base, present, ()))
+    for buffers, offset in zip(groups, offsets, strict=True):
+        for buffer in buffers:
+            assembler.emit("ADD", buffer.pointer, base, offset)
+
+
+def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
+    """A stop for the arrays that the caller makes."""
+    if not buffers:
+        return
+    canonical = layout.table.canonical
+    arrays = [Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims))) for b in buffers]
+    layout.assembler.emit("YIELD", len(layout.yields))
+    layout.yields.append(Yield(-1, -1, -1, tuple(arrays)))
+    for item, buffer in enumerate(buffers):
         _bind(layout, buffer.pointer, item, buffer.dtype, len(buffer.dims))
+
+
+def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
+    """What is carried at its start, what is done once before the first pass, the passes, what is carried on."""
+    table, assembler = layout.table, layout.assembler
+    zero, one = table.constant(0), table.constant(1)
+    count = table.canonical(loop.count)
+    for register, initial, _ in (Carried(loop.counter, zero), *loop.carried):
+        assembler.emit("MOV", register, table.canonical(initial))
+    skips = [assembler.skip(loop.counter, count)]
+    _lay_out_stage(layout, loop.floor, scratch)
+    begin = len(assembler.code)
+    _lay_out_stages(layout, loop.first, scratch)
+    stop = table.new()
+    if loop.until is not None:
+        assembler.emit("LOAD8", stop, loop.until.pointer)
+        assembler.emit("ADD", cast(int, loop.done), loop.counter, one)
+    for ring in loop.rings:
+        for pair in pairwise(ring):
+            assembler.emit("SWAP", *pair)
+    for register, _, by in loop.carried:
+        if by is not None:
+            assembler.emit("ADD", register, register, table.canonical(by))
+    if loop.until is not None:
+        skips.append(assembler.skip(stop, one))
+    assembler.emit("NEXT", loop.counter, count, begin)
+    for skip in skips:
+        assembler.land(skip)
 
 
 def _lay_out_step(layout: _Layout, step: Step) -> None:
@@ -155,21 +189,33 @@ def _lay_out_step(layout: _Layout, step: Step) -> None:
     layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
 
 
-def _plan_scratch(table: Table) -> dict[int, list[list[Buffer]]]:
+def _plan_scratch(table: Table) -> Scratch:
     """Stage -> groups of buffers of equal size that share memory, because none is in use while another is.
 
-    Linear scan over the steps (Poletto and Sarkar, "Linear scan register allocation", 1999).
+    Linear scan over the steps (Poletto and Sarkar, "Linear scan register allocation", 1999), in each region apart.
     """
-    steps = sorted(table.steps, key=lambda step: step.stage)
+    regions: dict[int, list[Step]] = {}
+    for step in sorted(table.steps, key=lambda step: step.stage):
+        regions.setdefault(region_of(step.stage), []).append(step)
+    groups: Scratch = {}
+    for region, steps in regions.items():
+        last_use = _last_uses(steps)
+        for time, step in enumerate(steps):
+            for buffer in step.writes:
+                if buffer.result is None and region_of(buffer.stage) == region:
+                    _place(table, buffer, last_use, time, groups.setdefault(buffer.stage, []))
+    return groups
+
+
+def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
+    """When each buffer is used last: never, if it is written once before a loop and read in every pass."""
+    floor = floor_of(steps[0].stage)
+    once = {buffer for step in steps for buffer in step.writes if 0 < floor == step.stage}
     last_use: dict[Buffer, int] = {}
     for time, step in enumerate(steps):
-        last_use.update(dict.fromkeys((*step.reads, *step.writes), time))
-    groups: dict[int, list[list[Buffer]]] = {}
-    for time, step in enumerate(steps):
-        for buffer in step.writes:
-            if buffer.result is None:
-                _place(table, buffer, last_use, time, groups.setdefault(buffer.stage, []))
-    return groups
+        for buffer in (*step.reads, *step.writes):
+            last_use[buffer] = len(steps) if buffer in once and step.stage > floor else time
+    return last_use
 
 
 def _place(
@@ -178,7 +224,8 @@ def _place(
     for group in groups:
         if buffer in group:
             return
-        free = not group[-1].is_loaded and last_use[group[-1]] < time
+        is_shared = not (group[-1].is_loaded or group[-1].is_kept or buffer.is_kept)
+        free = is_shared and last_use[group[-1]] < time
         if free and table.canonical(group[0].nbytes) == table.canonical(buffer.nbytes):
             group.append(buffer)
             return

@@ -104,14 +104,13 @@ class Execution:
         return results
 
     def _make(self, number: int, state: _State, results: list[Any]) -> tuple[Any, ...]:
-        """Make the arrays and the scratch that the program stopped for."""
-        need, base, arrays = self._allocations[number]
+        """Make the arrays, or the scratch, that the program stopped for."""
+        need, base, present, arrays = self._allocations[number]
         registers = state.registers
-        if need >= 0:
-            scratch = state.scratch[number]
-            if scratch is None or scratch.nbytes < registers[need]:
-                scratch = state.scratch[number] = np.empty(registers[need], dtype=np.uint8)
-                registers[base] = scratch.ctypes.data
+        if not arrays:
+            scratch = state.scratch[number] = np.empty(registers[need], dtype=np.uint8)
+            registers[base], registers[present] = scratch.ctypes.data, scratch.nbytes
+            return ()
         made = []
         for result, dtype, dims in arrays:
             results[result] = array = np.empty([registers[dim] for dim in dims], dtype)
@@ -134,8 +133,8 @@ def _items(program: Program) -> list[list[tuple[int, int]]]:
     return [[(DESCRIPTORS.get(dtype, -1), rank) for dtype, rank in items] for items in (given, *made)]
 
 
-def _allocations(site: Yield) -> tuple[int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:
-    return site.need, site.base, [(a.result, np.dtype(a.dtype), a.dims) for a in site.arrays]
+def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:
+    return *site[:3], [(a.result, np.dtype(a.dtype), a.dims) for a in site.arrays]
 
 
 def _bound_array(

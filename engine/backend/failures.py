@@ -83,6 +83,33 @@ def _step(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
 
 
+def _steps(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(f"Calling {name}: {site.op}: n_steps is {registers[2]}; it must be 0 or more")
+
+
+def _sequence(name: str, site: Site, registers: Registers) -> Exception:
+    number, length, steps = site.about[0], *(registers[int(register)] for register in site.about[1:])
+    return ValueError(
+        f"Calling {name}: {site.op}: sequence {number} has {length} rows, {steps} steps are to be done; give a longer "
+        "sequence, or fewer steps"
+    )
+
+
+def _initial_rows(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: state {site.about[0]} is read from {registers[2]} rows before, as many initial rows "
+        f"are needed; {registers[3]} were given"
+    )
+
+
+def _step_rows(name: str, site: Site, registers: Registers) -> Exception:
+    what, dim = site.about
+    return ValueError(
+        f"Calling {name}: {site.op}: {what}: a step gives a row of length {registers[3]} along dim {dim}, the rows before "
+        f"it have length {registers[2]}; all rows must have one shape"
+    )
+
+
 def _kernel(name: str, site: Site, registers: Registers) -> Exception:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
     if status == loops.INDEX_OUT_OF_RANGE:
@@ -119,5 +146,9 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "rows": _rows,
     "index": _index,
     "step": _step,
+    "steps": _steps,
+    "sequence": _sequence,
+    "initial-rows": _initial_rows,
+    "step-rows": _step_rows,
     "kernel": _kernel,
 }

@@ -1,6 +1,8 @@
 """The machine's instructions: how they are written, checked and shown.
 
-A program's code is a stream of int64 words, run from front to back; there are no jumps.
+A program's code is a stream of int64 words, run from front to back but for jumps to the beginning of an instruction:
+SKIP jumps forwards, NEXT backwards, and counts. What NEXT counts with is written by nothing between its target and it,
+so that every loop ends.
 
     code        := instruction* HALT
     instruction := opcode operand*        the operands are those of INSTRUCTIONS, in order
@@ -11,6 +13,7 @@ instruction writes them. Status codes are what the machine returns; details are 
 
 Version history
     1  first
+    2  loops: SKIP, NEXT, SWAP; memory is asked for by GROW, where there is too little
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 
 from engine.backend.errors import InvalidProgram
 
-MACHINE_VERSION = 1
+MACHINE_VERSION = 2
 
 HALTED = 0
 YIELDED = 1
@@ -45,6 +48,8 @@ _KINDS = {
     "d": "register written",
     "a": "register read",
     "i": "number",
+    "f": "word behind this instruction",
+    "b": "word before this instruction",
     "n": "rank: as many more registers follow the one written",
 }
 
@@ -62,7 +67,9 @@ class Instruction:
 _TABLE = (
     ("HALT", "", "stop with HALTED"),
     ("YIELD", "i", "stop with YIELDED at this site, to be resumed behind it"),
+    ("GROW", "aai", "stop with YIELDED at this site, to be resumed behind it, if a > b"),
     ("MOV", "da", "d = a"),
+    ("SWAP", "dd", "exchange two registers"),
     ("ADD", "daa", "d = a + b"),
     ("SUB", "daa", "d = a - b"),
     ("MUL", "daa", "d = a * b"),
@@ -80,6 +87,8 @@ _TABLE = (
     ("LOAD32", "da", "d = the int32 at the address a"),
     ("LOAD8", "da", "d = the byte at the address a, unsigned"),
     ("STORE64", "aa", "the int64 at the address a becomes b"),
+    ("SKIP", "aaf", "go on at the word f unless a < b"),
+    ("NEXT", "dab", "d += 1, then go on at the word b if d < a"),
     (
         "CALL",
         "aai",
@@ -113,6 +122,15 @@ class Assembler:
             )
         self.code.extend((instruction.opcode, *operands))
 
+    def skip(self, a: int, b: int) -> int:
+        """Append a SKIP to where `land` will be told for the number given back."""
+        self.emit("SKIP", a, b, 0)
+        return len(self.code) - 1
+
+    def land(self, skip: int) -> None:
+        """Have that SKIP go on at the next instruction to be appended."""
+        self.code[skip] = len(self.code)
+
     def call(self, function: int, area: int, arguments: Sequence[int]) -> None:
         """Append a CALL of the kernel whose address is in the register `function`, with these registers."""
         self.code.extend((INSTRUCTIONS["CALL"].opcode, function, area, len(arguments), *arguments))
@@ -121,29 +139,38 @@ class Assembler:
 def check_code(code: Sequence[int], registers: int) -> None:
     """Refuse (InvalidProgram) code that the machine, with so many registers, might not run safely to its end."""
     last = None
-    for position, instruction, operands in _walk(code):
+    walked = list(_walk(code))
+    beginnings = {position for position, _, _ in walked}
+    for position, instruction, operands in walked:
         if last == "HALT":
             raise InvalidProgram("checking", "a program", f"it goes on behind HALT, at word {position}")
         last = instruction.name
-        wrong = _wrong_operand(instruction, operands, registers)
+        wrong = _wrong_operand(instruction, operands, registers) or _wrong_jump(
+            position, instruction, operands, beginnings
+        )
         if wrong:
             raise InvalidProgram("checking", "a program", f"{last} at word {position}: {wrong}")
     if last != "HALT":
         raise InvalidProgram("checking", "a program", "it does not end in HALT")
+    _check_loops(walked)
 
 
 def check_items(code: Sequence[int], items: Sequence[Sequence[tuple[int, int]]]) -> None:
     """Refuse (InvalidProgram) code that binds other items than there are, or yields at a site that there is not.
 
     `items` has those of the call, then those that the program is resumed with at each site: the register of the dtype
-    and the rank of each.
+    and the rank of each. Where it is not known from where the program comes, behind GROW or a jump, nothing is bound.
     """
     present, *resumed = items
+    targets = _targets(code)
     for position, instruction, operands in _walk(code):
-        if instruction.name == "YIELD":
-            if operands[0] >= len(resumed):
-                raise InvalidProgram("checking", "a program", f"site {operands[0]} at word {position}")
-            present = resumed[operands[0]]
+        if position in targets:
+            present = ()
+        if instruction.name in ("YIELD", "GROW"):
+            site = operands[-1]
+            if site >= len(resumed):
+                raise InvalidProgram("checking", "a program", f"site {site} at word {position}")
+            present = resumed[site] if instruction.name == "YIELD" else ()
         elif instruction.name == "BIND":
             _, item, _, dtype, rank = operands
             if item >= len(present) or present[item] != (dtype, rank):
@@ -199,6 +226,51 @@ def _wrong_operand(instruction: Instruction, operands: tuple[int, ...], register
         if area < RESERVED or area + count > registers:
             return f"{count} arguments from register {area} on, of {registers} registers"
     return None
+
+
+def _wrong_jump(
+    position: int, instruction: Instruction, operands: tuple[int, ...], beginnings: set[int]
+) -> str | None:
+    for kind, operand in zip(instruction.operands, operands, strict=False):
+        if kind in "fb" and (
+            operand not in beginnings or operand == position or (kind == "f") != (operand > position)
+        ):
+            return f"{operand} is not the beginning of an instruction {_KINDS[kind].removeprefix('word ')}"
+    return None
+
+
+def _check_loops(walked: Sequence[tuple[int, Instruction, tuple[int, ...]]]) -> None:
+    """Refuse a loop in which something else writes what its NEXT counts with."""
+    for end, instruction, operands in walked:
+        if instruction.name != "NEXT":
+            continue
+        counter, limit, begin = operands
+        body = [row for row in walked if begin <= row[0] < end]
+        if counter == limit or any(_writes(row, counter) or _writes(row, limit) for row in body):
+            found = f"NEXT at word {end} counts with a register that its loop changes"
+            raise InvalidProgram("checking", "a program", found)
+
+
+def _writes(row: tuple[int, Instruction, tuple[int, ...]], register: int) -> bool:
+    _, instruction, operands = row
+    if instruction.name == "CALL":
+        return operands[1] <= register < operands[1] + operands[2]
+    if instruction.name == "BIND":
+        return operands[0] <= register <= operands[0] + operands[-1]
+    return any(
+        kind == "d" and operand == register
+        for kind, operand in zip(instruction.operands, operands, strict=True)
+    )
+
+
+def _targets(code: Sequence[int]) -> set[int]:
+    """The words that the code may jump to."""
+    return {
+        operand
+        for _, instruction, operands in _walk(code)
+        for kind, operand in zip(instruction.operands, operands, strict=False)
+        if kind in "fb"
+    }
 
 
 def _shown(kind: str, operand: int) -> str:

@@ -50,8 +50,8 @@ class Lowering:
     table: Table = field(default_factory=Table)
 
     def __post_init__(self) -> None:
-        self.nodes = io_toposort(self.inputs, self.outputs)
-        self.uses = _count_uses(self.nodes, self.outputs, self.rule)
+        self.nodes = self._ordered()
+        self.uses = count_uses(self.nodes, self.outputs, self.rule)
         self.dims: dict[Variable, tuple[int, ...]] = {}
         self.values: dict[Variable, Value] = {}
         self.scalars: dict[Variable, int] = {}
@@ -66,14 +66,21 @@ class Lowering:
         self._roots: set[Variable] = set()
         self._results = set(self.outputs)
 
+    def _ordered(self) -> Sequence[Apply]:
+        return io_toposort(self.inputs, self.outputs)
+
     def run(self) -> list[Value]:
         """Lower every node; the results, in the order of `outputs`, each an array of its own."""
         for position, variable in enumerate(self.inputs):
             self._declare_input(position, variable)
-        for node in self.nodes:
-            self.rule(node).lower(self, node)
+        self.lower_nodes()
         claimed: set[Buffer] = set()
         return [self._result(variable, claimed) for variable in self.outputs]
+
+    def lower_nodes(self) -> None:
+        """Lower every node."""
+        for node in self.nodes:
+            self.rule(node).lower(self, node)
 
     def rule(self, node: Apply) -> OpRule:
         """The rule for `node`; raises LoweringError if its Op has none."""
@@ -103,14 +110,12 @@ class Lowering:
         found = self.values.get(variable)
         if found is not None:
             return found
-        if isinstance(variable, Constant):
-            found = self._bind(variable)
-        else:
+        if variable in self.scalars and not isinstance(variable, Constant):
             register = self.scalars[variable]
-            stage = self.table.stage((register,))
-            found = self.table.buffer("int64", (), stage, result=variable in self._results)
+            found = self.array(variable, (), self.table.stage((register,)))
             self.table.store(register, found)
-        self.values[variable] = found
+        else:
+            found = self.values[variable] = self.bind(variable)
         return found
 
     def scalar_of(self, variable: Variable) -> int:
@@ -129,9 +134,18 @@ class Lowering:
     ) -> Value:
         """A new array for `variable`, in the first stage that has its lengths, those of `nest` and all of `reads`."""
         stage = max([self.table.stage((*dims, *nest)), *(value.stage for value in reads)])
+        return self.array(variable, dims, stage)
+
+    def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
+        """A new array for `variable`, whose elements are written in `stage`, or as soon as they can be."""
+        stage = max(stage, self.first_stage(variable))
         value = self.table.buffer(dtype(variable), dims, stage, result=variable in self._results)
         self.values[variable] = value
         return value
+
+    def first_stage(self, variable: Variable) -> int:
+        """The first stage in which `variable` may be computed."""
+        return self.table.floor
 
     def contiguous(self, value: Value, dtype: str | None = None) -> Value:
         """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""
@@ -166,7 +180,9 @@ class Lowering:
         self.values[variable] = Value(pointer, tensor.dtype, tuple(lengths), 0)
         self._roots.add(variable)
 
-    def _bind(self, constant: Constant) -> Value:
+    def bind(self, constant: Variable) -> Value:
+        """Where the value of a variable is that the graph does not compute: a constant's."""
+        assert isinstance(constant, Constant)
         register = self.table.new()
         if is_data(constant) and not _is_among(constant, self.embedded):
             self.data.append((register, constant, self._data_number(constant)))
@@ -244,7 +260,7 @@ def nest_stride(value: Value, dim: int, rank: int) -> int:
     return value.strides[dim - (rank - len(value.dims))]
 
 
-def _count_uses(
+def count_uses(
     nodes: Sequence[Apply], outputs: Collection[Variable], rule: Callable[[Apply], OpRule]
 ) -> dict[Variable, int]:
     """How often the value of each variable is read, by kernels that something needs, for lengths and by the caller."""

@@ -45,7 +45,7 @@ def machine_source() -> str:
     blocks = [_Block(name) for name in INSTRUCTIONS]
     for block in blocks:
         _EMITTERS.get(block.name, _emit_binary)(block)
-    arrivals = ", ".join(f"[ %{b.next_ip}, %{b.next_from} ]" for b in blocks if b.next_ip)
+    arrivals = ", ".join(f"[ %{ip}, %{label} ]" for b in blocks for ip, label in b.arrivals)
     return "\n".join(
         (
             f"define i64 @{ENTRY}(i64 %items, ptr %registers, ptr %code, i64 %pc) {{",
@@ -73,7 +73,8 @@ class _Block:
         self.name = name
         self.operands = INSTRUCTIONS[name].operands
         self.lines = [f"{name}:"]
-        self.next_ip = ""
+        self.arrivals: list[tuple[str, str]] = []
+        """Where to go on, and the label that this is decided under."""
         self.next_from = name
         self._numbers: Iterator[int] = iter(range(1000))
 
@@ -114,9 +115,20 @@ class _Block:
     def go_on(self, words: str = "") -> None:
         """Fetch the next instruction, `words` behind this one."""
         words = words or str(1 + len(self.operands))
-        self.next_ip = f"{self.name}.next"
-        self.line(f"%{self.next_ip} = getelementptr inbounds i64, ptr %ip, i64 {words}")
+        self._go_on_at(f"getelementptr inbounds i64, ptr %ip, i64 {words}")
+
+    def jump(self, position: int) -> None:
+        """Fetch the instruction at the word that operand `position` is."""
+        self._go_on_at(f"getelementptr inbounds i64, ptr %code, i64 {self.operand(position)}")
+
+    def _go_on_at(self, address: str) -> None:
+        self.arrivals.append((self.value(address).removeprefix("%"), self.next_from))
         self.line("br label %fetch")
+
+    def choose(self, condition: str) -> None:
+        """Go on in this block if `condition` holds, else under the label "otherwise"."""
+        self.line(f"br i1 {condition}, label %{self.name}.then, label %{self.name}.otherwise")
+        self.label("then")
 
     def unless(self, condition: str, status: int, *details: str) -> None:
         """Go on in this block if `condition` holds, else stop with `status` here."""
@@ -143,6 +155,39 @@ def _emit_halt(block: _Block) -> None:
 
 def _emit_yield(block: _Block) -> None:
     block.stop(YIELDED, block.value("getelementptr inbounds i64, ptr %ip, i64 2"), block.operand(0))
+
+
+def _emit_grow(block: _Block) -> None:
+    need, present, site = block.read(0), block.read(1), block.operand(2)
+    behind = block.value(f"getelementptr inbounds i64, ptr %ip, i64 {1 + len(block.operands)}")
+    block.choose(block.value(f"icmp sgt i64 {need}, {present}"))
+    block.stop(YIELDED, behind, site)
+    block.label("otherwise")
+    block.go_on()
+
+
+def _emit_skip(block: _Block) -> None:
+    a, b = block.read(0), block.read(1)
+    block.choose(block.value(f"icmp slt i64 {a}, {b}"))
+    block.go_on()
+    block.label("otherwise")
+    block.jump(2)
+
+
+def _emit_next(block: _Block) -> None:
+    counted = block.value(f"add i64 {block.read(0)}, 1")
+    block.write(0, counted)
+    block.choose(block.value(f"icmp slt i64 {counted}, {block.read(1)}"))
+    block.jump(2)
+    block.label("otherwise")
+    block.go_on()
+
+
+def _emit_swap(block: _Block) -> None:
+    a, b = block.read(0), block.read(1)
+    block.write(0, b)
+    block.write(1, a)
+    block.go_on()
 
 
 _UNARY = {"MOV": "add i64 {a}, 0", "NEG": "sub i64 0, {a}"}
@@ -309,7 +354,9 @@ def _emit_lengths(block: _Block, count: str, source: str, target: str) -> None:
 _EMITTERS = {
     "HALT": _emit_halt,
     "YIELD": _emit_yield,
+    "GROW": _emit_grow,
     "MOV": _emit_unary,
+    "SWAP": _emit_swap,
     "NEG": _emit_unary,
     "ALIGN": _emit_align,
     "FLOORDIV": _emit_division,
@@ -322,6 +369,8 @@ _EMITTERS = {
     "LOAD32": _emit_load,
     "LOAD8": _emit_load,
     "STORE64": _emit_store,
+    "SKIP": _emit_skip,
+    "NEXT": _emit_next,
     "CALL": _emit_call,
     "BIND": _emit_bind,
 }

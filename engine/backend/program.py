@@ -11,6 +11,7 @@ The description is an object with the fields of `Program` that are not bytes, by
 
 Version history
     1  first
+    2  scratch memory has a register that says how much is present; a yield for scratch makes no arrays
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from engine.backend.registers import FIRST_FREE
 from engine.graph.variables import Variable
 
 MAGIC = b"CGPR"
-FORMAT = 1
+FORMAT = 2
 
 
 class ProgramFormatError(CachegraphError):
@@ -78,11 +79,12 @@ class Allocation(NamedTuple):
 
 
 class Yield(NamedTuple):
-    """A place where the program stops for memory: register `need` holds the bytes of scratch that `base` must point
-    to (neither if `need` is -1), and `arrays` are to be made."""
+    """A place where the program stops for memory: for `arrays`, or, where there are none, for scratch. Then register
+    `need` holds how many bytes `base` must point to, and `present` how many it does; else all three are -1."""
 
     need: int
     base: int
+    present: int
     arrays: tuple[Allocation, ...]
 
 
@@ -116,7 +118,9 @@ _RECORDS: dict[str, Any] = {
     "inputs": lambda row: ArrayInput(row[0], tuple(row[1])),
     "bound": lambda row: BoundArray(row[0], row[1], tuple(row[2]), row[3], row[4]),
     "kernels": lambda row: KernelUse(*row),
-    "yields": lambda row: Yield(row[0], row[1], tuple(Allocation(r, d, tuple(n)) for r, d, n in row[2])),
+    "yields": lambda row: Yield(
+        row[0], row[1], row[2], tuple(Allocation(r, d, tuple(n)) for r, d, n in row[3])
+    ),
     "sites": lambda row: Site(row[0], row[1], row[2], tuple(row[3])),
     "outputs": int,
     "updates": lambda row: (row[0], row[1]),
@@ -155,7 +159,7 @@ def _check_references(program: Program, registers: int) -> None:
         raise ProgramFormatError("no machine to run it")
     named = [row.register for row in program.bound] + [use.register for use in program.kernels[1:]]
     named += [dim for allocation in allocated for dim in allocation.dims]
-    named += [register for site in program.yields if site.need >= 0 for register in (site.need, site.base)]
+    named += [register for site in program.yields if not site.arrays for register in site[:3]]
     if not all(FIRST_FREE <= register < registers for register in named):
         raise ProgramFormatError(f"a register that is not among {FIRST_FREE} to {registers - 1}")
     results = sorted(allocation.result for allocation in allocated)

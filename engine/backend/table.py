@@ -2,12 +2,17 @@
 
 A register holds an int64: a length, a stride, an address. Every register has a *stage*: 0 if it follows from the
 inputs alone, s + 1 if it was read from memory that the kernels of stage s write. A stage is laid out as: arithmetic on
-lengths, one yield for the memory that it needs, the addresses of views, then its kernels. Most functions have one stage.
+lengths, a stop for the memory that it needs, the addresses of views, then its kernels. Most functions have one stage.
+
+The body of a loop is a *region*, with stages of its own, all of them later than whatever its graph can see. In the
+first of them, its floor, belongs what is done once before the first pass, if there is one: checks and kernels that no
+pass changes, and memory. Arithmetic that no pass changes, and that cannot fail, goes to the region around the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,12 +32,15 @@ _FOLDED: dict[str, Callable[..., int]] = {
 }
 _NEUTRAL = {"ADD": 0, "SUB": 0, "MUL": 1, "FLOORDIV": 1}
 _LARGEST = 2**63
+_STAGES = 2**32
+"""More stages than a region has: stage number s of region r is r * _STAGES + s."""
 
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """Memory that the program writes: scratch, or, with a number in `result`, an array that the caller makes.
+    """Memory that the program has from `stage` on: scratch, or, with a number in `result`, an array that the caller makes.
 
+    `is_kept` if it lasts for longer than its stage: then its memory is its own, and found again in every pass of a loop.
     `is_loaded` if the arithmetic of the next stage reads it: then no other buffer of its stage may have its memory.
     """
 
@@ -43,6 +51,7 @@ class Buffer:
     stage: int
     result: int | None = None
     is_loaded: bool = False
+    is_kept: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -60,7 +69,7 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """One kernel call, or (`kernel` None) the store of a register into a buffer."""
+    """One kernel call, a loop with all that is in it, or (neither) the store of a register into a buffer."""
 
     kernel: Kernel | None
     arguments: tuple[int, ...]
@@ -69,6 +78,38 @@ class Step:
     writes: tuple[Buffer, ...]
     op: str
     about: tuple[str, ...] = ()
+    loop: Loop | None = None
+
+
+class Carried(NamedTuple):
+    """A register that holds what is in `initial` in the first pass, and, with `by`, so much more in every further one."""
+
+    register: int
+    initial: int
+    by: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop of `count` passes, a step of `stage`; what is in it has stages from `floor` on. `counter` counts from 0.
+
+    After each pass the registers of a ring are exchanged: each holds what the next one did, the last what the first did.
+    With `until`, a bool, the pass that makes it true is the last, and `done` holds the number of passes made.
+    """
+
+    floor: int
+    stage: int
+    count: int
+    counter: int
+    carried: list[Carried] = field(default_factory=list)
+    rings: list[tuple[int, ...]] = field(default_factory=list)
+    until: Value | None = None
+    done: int | None = None
+
+    @property
+    def first(self) -> int:
+        """The first stage of what is done in every pass."""
+        return self.floor + 1
 
 
 @dataclass(eq=False, slots=True)
@@ -102,6 +143,10 @@ class Table:
     results: int = 0
 
     def __post_init__(self) -> None:
+        self.floor = 0
+        """The first stage of the region that is being lowered."""
+        self._regions = 1
+        self._scopes: dict[int, list[int]] = {}
         self._stages: dict[int, int] = {}
         self._constants: dict[int, int] = {}
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
@@ -144,6 +189,7 @@ class Table:
         self.emit("SAME", (first, second), self.stage((first, second)), check)
         keep, drop = sorted((first, second), key=lambda r: (r not in self.initial, self._stages[r], r))
         self._equal[drop] = keep
+        self._scopes.setdefault(self.floor, []).append(drop)
         return keep
 
     def compute(self, op: str, *operands: int) -> int:
@@ -185,7 +231,9 @@ class Table:
         return result
 
     def emit(self, name: str, operands: Sequence[int], stage: int, check: Check | None = None) -> None:
-        """Append an instruction to the arithmetic of `stage`."""
+        """Append an instruction to the arithmetic of `stage`; one that may fail stays in the region."""
+        if check is not None:
+            stage = max(stage, self.floor)
         self.arithmetic.setdefault(stage, []).append(Instruction(name, tuple(operands), check))
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
@@ -193,12 +241,15 @@ class Table:
         return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
 
     def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
-        """A new C-contiguous array; with `result` it is one that the caller makes and keeps."""
+        """A new C-contiguous array, written in `stage`; with `result` it is one that the caller makes and keeps."""
+        stage = max(stage, self.floor)
         dims = tuple(map(self.canonical, dims))
         nbytes = self.compute("MUL", self.product(dims), self.constant(ITEM_SIZES[dtype]))
+        # In a loop memory of a known size is there from before the first pass on.
+        made = max(self.floor, self.stage((nbytes,))) if self.floor else stage
         # A result is bound by the machine, which writes the lengths of the array behind its address.
-        pointer = self.new(stage, 1 + len(dims) if result else 1)
-        buffer = Buffer(pointer, dtype, dims, nbytes, stage)
+        pointer = self.new(made, 1 + len(dims) if result else 1)
+        buffer = Buffer(pointer, dtype, dims, nbytes, made)
         if result:
             buffer.result = self.results
             self.results += 1
@@ -244,3 +295,46 @@ class Table:
         """Append the store of `register` into the scalar `value`."""
         assert value.buffer is not None
         self.steps.append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
+
+    def begin_loop(self, stage: int, count: int) -> Loop:
+        """A new loop, a step of `stage`: its body is lowered in its `region`, then it is ended."""
+        floor = self._regions * _STAGES
+        self._regions += 1
+        return Loop(floor, stage, count, self.new(floor + 1))
+
+    @contextmanager
+    def region(self, floor: int) -> Iterator[None]:
+        """What is lowered within belongs to the region whose first stage is `floor`.
+
+        What is found equal there is so in no region around it, where no pass may be made.
+        """
+        around, self.floor = self.floor, floor
+        yield
+        if floor > around:
+            for register in self._scopes.pop(floor, []):
+                del self._equal[register]
+        self.floor = around
+
+    def end_loop(self, loop: Loop, op: str) -> None:
+        """Append the loop, as a step that reads and writes what the steps of its body do."""
+        region = region_of(loop.floor)
+        body = [step for step in self.steps if region_of(step.stage) == region]
+        reads, writes = (
+            dict.fromkeys(b for buffers in found for b in buffers if region_of(b.stage) != region)
+            for found in ([step.reads for step in body], [step.writes for step in body])
+        )
+        self.steps.append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
+
+    def drop_loop(self, loop: Loop) -> None:
+        """Forget what the body of the loop does, as nothing needs it."""
+        self.steps = [step for step in self.steps if step.stage < loop.floor]
+
+
+def region_of(stage: int) -> int:
+    """The number of the region that `stage` is in; 0 is what is in no loop."""
+    return stage // _STAGES
+
+
+def floor_of(stage: int) -> int:
+    """The first stage of the region that `stage` is in."""
+    return region_of(stage) * _STAGES

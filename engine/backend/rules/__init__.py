@@ -7,11 +7,13 @@ from engine.backend.rules.joining import RULES as JOINING
 from engine.backend.rules.linalg import RULES as LINALG
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.reduction import RULES as REDUCTION
+from engine.backend.rules.scan import scan_rule
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.slicing import RULES as SLICING
 from engine.backend.rules.special import RULES as SPECIAL
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
+from engine.inner.scan import Scan
 
 RULES: dict[type[Op], OpRule] = {
     **ELEMENTWISE,
@@ -25,3 +27,4 @@ RULES: dict[type[Op], OpRule] = {
     **ALLOC,
     **SPECIAL,
 }
+RULES[Scan] = scan_rule(RULES)

@@ -23,9 +23,9 @@ def lower(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Lowering:
 
 
 def kernels(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[str]:
-    """What each kernel call of a graph computes, in words."""
+    """What each step of a graph computes, in words: those of a loop's body, then the loop."""
     steps = lower(inputs, outputs).table.steps
-    return ["store" if step.kernel is None else step.kernel.summary for step in steps]
+    return [step.op if step.kernel is None else step.kernel.summary for step in steps]
 
 
 def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Sequence[int] = ()) -> Program:

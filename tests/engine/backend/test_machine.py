@@ -18,6 +18,7 @@ from engine.backend.instructions import (
     YIELDED,
     Assembler,
     check_code,
+    check_items,
     show,
 )
 from engine.backend.kernels.elementwise import elementwise
@@ -285,7 +286,7 @@ def test_code_that_could_leave_its_registers_or_never_halt_is_refused(code):
 def test_an_instruction_there_is_not_cannot_be_assembled():
     assembler = Assembler()
     with pytest.raises(InvalidProgram):
-        assembler.emit("JUMP", 1)
+        assembler.emit("GOTO", 1)
     with pytest.raises(InvalidProgram):
         assembler.emit("ADD", 1, 2)
     assert assembler.code == []
@@ -303,3 +304,101 @@ def test_code_is_shown_an_instruction_a_line():
         ["10", "CALL", "r4", "r30", "2", "r6", "r5"],
         ["16", "HALT"],
     ]
+
+
+def test_memory_is_asked_for_only_where_there_is_too_little(machine):
+    registers = registers_with(r4=10, r5=9, r7=1)
+    growing = program(("GROW", 4, 5, 3), ("MOV", 6, 7))
+    assert execute(machine, growing, registers) == YIELDED
+    assert registers[:2].tolist() == [4, 3]
+    assert registers[6] == 0
+    registers[5] = 10
+    assert execute(machine, growing, registers) == HALTED
+    assert registers[6] == 1
+
+
+def test_two_registers_are_exchanged(machine):
+    registers = registers_with(r4=3, r5=-7)
+    assert execute(machine, program(("SWAP", 4, 5)), registers) == HALTED
+    assert registers[4:6].tolist() == [-7, 3]
+
+
+def counting(outer, inner):
+    """r6 counts the passes of an inner loop (of `inner` passes) in an outer loop (of `outer`)."""
+    assembler = Assembler()
+    assembler.emit("MOV", 10, 4)
+    end = assembler.skip(10, 8)
+    outer_begin = len(assembler.code)
+    assembler.emit("MOV", 11, 4)
+    inner_end = assembler.skip(11, 9)
+    inner_begin = len(assembler.code)
+    assembler.emit("ADD", 6, 6, 5)
+    assembler.emit("NEXT", 11, 9, inner_begin)
+    assembler.land(inner_end)
+    assembler.emit("NEXT", 10, 8, outer_begin)
+    assembler.land(end)
+    assembler.emit("HALT")
+    return assembler, registers_with(r5=1, r8=outer, r9=inner)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(0, 5), (5, 0), (1, 1), (3, 7), (-1, 2)])
+def test_loops_run_as_often_as_they_are_told(machine, outer, inner):
+    assembler, registers = counting(outer, inner)
+    assert execute(machine, assembler, registers) == HALTED
+    assert registers[6] == max(outer, 0) * max(inner, 0)
+
+
+def encoded(*instructions):
+    """Words of instructions, jumps included; HALT is added."""
+    words = []
+    for name, *operands in instructions:
+        words += [INSTRUCTIONS[name].opcode, *operands]
+    return [*words, INSTRUCTIONS["HALT"].opcode]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        encoded(("SKIP", 5, 6, 4)),
+        encoded(("MOV", 5, 6), ("SKIP", 5, 6, 7)),
+    ],
+)
+def test_a_jump_to_the_beginning_of_an_instruction_is_taken(code):
+    check_code(code, REGISTERS)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        encoded(("SKIP", 5, 6, 5), ("MOV", 5, 6)),
+        encoded(("SKIP", 5, 6, 99)),
+        encoded(("SKIP", 5, 6, -1)),
+        encoded(("SKIP", 5, 6, 0)),
+        encoded(("MOV", 5, 6), ("SKIP", 5, 6, 0)),
+        encoded(("NEXT", 5, 6, 0)),
+        encoded(("NEXT", 5, 6, 4)),
+        encoded(("MOV", 7, 6), ("NEXT", 5, 6, 1)),
+        encoded(("MOV", 5, 6), ("NEXT", 5, 6, 0)),
+        encoded(("MOV", 6, 5), ("NEXT", 5, 6, 0)),
+        encoded(("MOV", 7, 8), ("NEXT", 5, 5, 0)),
+        encoded(("SWAP", 7, 6), ("NEXT", 5, 6, 0)),
+        encoded(("BIND", 4, 0, 10, 11, 2), ("NEXT", 5, 8, 0)),
+        encoded(("CALL", 9, 4, 2, 9, 9), ("NEXT", 5, 8, 0)),
+        encoded(("NEXT", 2, 8, 0)),
+    ],
+)
+def test_code_that_jumps_astray_or_forever_is_refused(code):
+    with pytest.raises(InvalidProgram):
+        check_code(code, REGISTERS)
+
+
+def test_what_is_bound_must_be_known_whichever_way_the_program_came():
+    site, item = [(11, 1)], (11, 1)
+    straight = encoded(("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
+    check_items(straight, [[], site])
+    jumped_over = encoded(("SKIP", 5, 6, 6), ("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
+    behind_grow = encoded(("GROW", 5, 6, 0), ("BIND", 20, 0, 10, 11, 1))
+    for code in (jumped_over, behind_grow):
+        check_code(code, REGISTERS)
+        with pytest.raises(InvalidProgram, match="BIND"):
+            check_items(code, [[item], site])
