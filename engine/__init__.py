@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from engine.function import Function, function
-from engine.gradient import grad
+from engine.gradient import Lop, Rop, grad
 from engine.gradient_check import verify_grad
 from engine.mode import Mode
 from engine.printing import dprint
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Function",
+    "Lop",
     "Mode",
     "OpFromGraph",
+    "Rop",
     "dprint",
     "foldl",
     "foldr",

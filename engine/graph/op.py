@@ -46,6 +46,12 @@ class Op(ByProps):
         """`pullback`, where nobody asks for the inputs not `wanted`: an Op may give None for these."""
         return self.pullback(inputs, outputs, cotangents)
 
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """The tangent of each output, for those of the inputs (None: it does not change). None in the result: the output
+        does not change in a differentiable way. NotImplemented, as here: the pullback says it, taken twice.
+        """
+        return NotImplemented
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """For each input and each output, whether the output depends on the values of the input. Here: always."""
         return [[True] * len(node.outputs) for _ in node.inputs]

@@ -3,31 +3,32 @@
 Its gradient is another Op of the same kind, whose inputs are the inputs, the outputs and the gradients for the outputs.
 Equal Ops share it, so the gradient of a chain of equal layers is a chain of equal layers too.
 
-What stands in for that gradient (`pullback`) and the Op's name make Ops differ, but not what is computed from them:
+What stands in for its derivatives (`pullback`, `pushforward`) and the Op's name make Ops differ, but not what is computed from them:
 `for_compilation` is the Op without both, and `key_props` leaves both out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import engine.tensor as pt
-from engine.errors import MissingInputError
-from engine.gradient import connections, pull_back
+from engine.gradient import connections
 from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace
-from engine.graph.traversal import graph_inputs, io_toposort
+from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
-from engine.scalar.promotion import FLOATS
-
-Pullback = Callable[[list[Any], list[Any], list[Any]], Any]
-"""From the inputs, the outputs and the gradients for the outputs to a gradient, or a list of one an input."""
-
-Mask = tuple[bool, ...]
+from engine.inner.derivatives import (
+    Derivative,
+    check_roots,
+    checked_overrides,
+    one_of,
+    pullback_graph,
+    pushforward_graph,
+)
 
 
 class OpFromGraph(Op, HasInnerGraph):
@@ -36,15 +37,24 @@ class OpFromGraph(Op, HasInnerGraph):
     With `inline` it is replaced by its graph when a function is made, before anything else is rewritten. `pullback`
     (or `lop_overrides`, its older name) stands in for the gradient: a callable, or an OpFromGraph, of the inputs, the
     outputs and the gradients for the outputs; or a list with, for each input, None (the gradient of the graph) or a
-    callable that gives the gradient for that input. `connection_pattern` has a row for each input: whether each
+    callable that gives the gradient for that input. `pushforward` (or `rop_overrides`) stands in for the tangents of the
+    outputs: a callable, or an OpFromGraph, of the inputs and their tangents; or a list with, for each output, None or a
+    callable. `connection_pattern` has a row for each input: whether each
     output depends on it; by default this follows from the graph.
 
-    Two are equal if their graphs, `inline`, `name`, `pullback` and `connection_pattern` are. Shared variables must be
+    Two are equal if their graphs, `inline`, `name`, `pullback`, `pushforward` and `connection_pattern` are. Shared variables must be
     among the inputs (`strict` says so, and cannot be False): MissingInputError. Refuses (TypeError, ValueError) inputs
     that are no variables, are constants or come twice, and overrides of another length than there are inputs.
     """
 
-    __props__: tuple[str, ...] | None = ("fgraph", "is_inline", "name", "overrides", "connected")
+    __props__: tuple[str, ...] | None = (
+        "fgraph",
+        "is_inline",
+        "name",
+        "overrides",
+        "tangents",
+        "connected",
+    )
 
     def __init__(
         self,
@@ -54,24 +64,25 @@ class OpFromGraph(Op, HasInnerGraph):
         inline: bool = False,
         pullback: Any = None,
         lop_overrides: Any = None,
+        pushforward: Any = None,
+        rop_overrides: Any = None,
         connection_pattern: Sequence[Sequence[bool]] | None = None,
         name: str | None = None,
         strict: bool = True,
     ) -> None:
-        if pullback is not None and lop_overrides is not None:
-            raise TypeError(
-                "Making an OpFromGraph: pullback and lop_overrides are one thing; give one of them"
-            )
+        overrides = one_of("pullback", pullback, "lop_overrides", lop_overrides)
+        tangents = one_of("pushforward", pushforward, "rop_overrides", rop_overrides)
         if not strict:
             raise ValueError(
                 "Making an OpFromGraph: strict=False is not supported; list shared variables as inputs"
             )
         _check_inputs(inputs)
-        _check_roots(inputs, outputs)
+        check_roots(inputs, outputs)
         self.fgraph = FrozenFunctionGraph.from_io(inputs, outputs)
         self.is_inline = bool(inline)
         self.name = name
-        self.overrides = _checked_overrides(pullback if lop_overrides is None else lop_overrides, len(inputs))
+        self.overrides = checked_overrides("pullback", overrides, len(inputs), "inputs")
+        self.tangents = checked_overrides("pushforward", tangents, len(outputs), "outputs")
         self.connected = _checked_connections(connection_pattern, len(inputs), len(outputs))
 
     @classmethod
@@ -79,19 +90,20 @@ class OpFromGraph(Op, HasInnerGraph):
         """The plain Op of a frozen graph: without a name and without anything in place of its gradient."""
         new = OpFromGraph.__new__(OpFromGraph)
         new.fgraph = fgraph
-        new.is_inline, new.name, new.overrides, new.connected = inline, None, None, None
+        new.is_inline, new.name = inline, None
+        new.overrides = new.tangents = new.connected = None
         return new
 
     def for_compilation(self) -> OpFromGraph:
         """The plain Op of the same graph: all that matters once gradients are taken."""
         is_plain = type(self) is OpFromGraph and not self.is_inline and self.name is None
-        if is_plain and self.overrides is None and self.connected is None:
+        if is_plain and self.overrides is None and self.tangents is None and self.connected is None:
             return self
         return OpFromGraph.from_fgraph(self.fgraph)
 
     def key_props(self) -> dict[str, Any]:
         """All properties but those that only gradients and readers see."""
-        hidden = ("name", "overrides", "connected")
+        hidden = ("name", "overrides", "tangents", "connected")
         return {name: value for name, value in self.props_dict().items() if name not in hidden}
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -139,60 +151,31 @@ class OpFromGraph(Op, HasInnerGraph):
         known: dict[Any, Any] = self.fgraph.computed("pullbacks", lambda _: {})
         key = (self.overrides, self.is_inline, types, asked)
         if key not in known:
-            known[key] = self._pullback_op(types, asked)
+            known[key] = self._of_graph(pullback_graph(self, types, asked))
         op, present = known[key]
         found = iter([] if op is None else op(*inputs, *outputs, *given, return_list=True))
         return [next(found) if is_present else None for is_present in present]
 
-    def _pullback_op(self, types: Sequence[Any], wanted: Mask) -> tuple[OpFromGraph | None, Mask]:
-        """The Op that computes the gradients of the inputs `wanted`, given those of `types` for the outputs; and for
-        which inputs there is one."""
-        inputs = [nominal.type.make_variable() for nominal in self.inner_inputs]
-        outputs = self.fgraph.bind(inputs)
-        cotangents = [None if type is None else type.make_variable() for type in types]
-        gradients = self._gradients(inputs, outputs, cotangents, wanted)
-        gradients = [g if is_wanted else None for g, is_wanted in zip(gradients, wanted, strict=True)]
-        found = [gradient for gradient in gradients if gradient is not None]
-        present = tuple([gradient is not None for gradient in gradients])
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        given = [tangent for tangent in tangents if tangent is not None]
+        types = tuple([None if tangent is None else tangent.type for tangent in tangents])
+        known: dict[Any, Any] = self.fgraph.computed("pushforwards", lambda _: {})
+        key = (self.tangents, self.is_inline, types)
+        if key not in known:
+            known[key] = self._of_graph(pushforward_graph(self, types))
+        op, present = known[key]
+        found = iter([] if op is None else op(*inputs, *given, return_list=True))
+        return [next(found) if is_present else None for is_present in present]
+
+    def _of_graph(self, derivative: Derivative) -> tuple[OpFromGraph | None, tuple[bool, ...]]:
+        """The Op of a graph of derivatives, and which of them there are."""
+        found = [variable for variable in derivative.outputs if variable is not None]
+        present = tuple([variable is not None for variable in derivative.outputs])
         if not found:
             return None, present
-        arguments = [*inputs, *outputs, *[c for c in cotangents if c is not None]]
-        _check_roots(arguments, found)
-        graph = FrozenFunctionGraph.from_structural_inputs(arguments, found)
+        check_roots(derivative.inputs, found)
+        graph = FrozenFunctionGraph.from_structural_inputs(derivative.inputs, found)
         return OpFromGraph.from_fgraph(graph, inline=self.is_inline), present
-
-    def _gradients(
-        self, inputs: list[Any], outputs: list[Any], cotangents: list[Any], wanted: Mask
-    ) -> list[Any]:
-        """The gradient for each input: from what stands in for it, or of the graph."""
-        overrides = self.overrides
-        every = [_zeros_like(o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
-        if overrides is not None and not isinstance(overrides, tuple):
-            is_op = isinstance(overrides, Op)
-            found = overrides(*inputs, *outputs, *every) if is_op else overrides(inputs, outputs, every)
-            return self._checked_gradients(found if isinstance(found, list | tuple) else [found], inputs)
-        own: Sequence[Any] = overrides or (None,) * len(inputs)
-        asked = [
-            v
-            for v, is_wanted, override in zip(inputs, wanted, own, strict=True)
-            if is_wanted and not override
-        ]
-        of_graph = dict(zip(asked, pull_back(outputs, cotangents, asked), strict=True))
-        every_input = zip(inputs, wanted, own, strict=True)
-        return self._checked_gradients(
-            [
-                override(inputs, outputs, every) if is_wanted and override else of_graph.get(v)
-                for v, is_wanted, override in every_input
-            ],
-            inputs,
-        )
-
-    def _checked_gradients(self, gradients: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        if len(gradients) != len(inputs):
-            raise ValueError(
-                f"Taking a gradient through {self}: its pullback gave {len(gradients)} gradients for {len(inputs)} inputs"
-            )
-        return [None if g is None else pt.as_tensor_variable(g) for g in gradients]
 
     def __str__(self) -> str:
         return f"{self.name or type(self).__name__}{'{inline}' if self.is_inline else ''}"
@@ -239,10 +222,6 @@ def _broadcast(variable: Variable) -> Any:
     return getattr(variable.type, "broadcastable", None)
 
 
-def _zeros_like(output: Any) -> Any:
-    return pt.zeros_like(output, output.type.dtype if output.type.dtype in FLOATS else "float64")
-
-
 def _check_inputs(inputs: Sequence[Variable]) -> None:
     for position, variable in enumerate(inputs):
         if not isinstance(variable, Variable) or isinstance(variable, Constant):
@@ -251,31 +230,6 @@ def _check_inputs(inputs: Sequence[Variable]) -> None:
             )
     if len(set(inputs)) != len(inputs):
         raise ValueError("Making an OpFromGraph: a variable is among the inputs twice")
-
-
-def _check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
-    for variable in graph_inputs(outputs, inputs):
-        if hasattr(variable, "container") and variable not in inputs:
-            raise MissingInputError(
-                f"Making an OpFromGraph: its graph uses the shared variable {variable} of type {variable.type}, which is "
-                "not among its inputs; add it to the inputs, and pass it where the Op is applied",
-                variable,
-            )
-
-
-def _checked_overrides(overrides: Any, n_inputs: int) -> Any:
-    """`overrides` in a form that can be compared; refuses (TypeError, ValueError) what is none."""
-    if overrides is None or callable(overrides):
-        return overrides
-    if not isinstance(overrides, list | tuple) or not all(
-        item is None or callable(item) for item in overrides
-    ):
-        raise TypeError(
-            f"Making an OpFromGraph: pullback is {overrides!r}; it must be a callable, or a list of callables and None"
-        )
-    if len(overrides) != n_inputs:
-        raise ValueError(f"Making an OpFromGraph: pullback has {len(overrides)} items for {n_inputs} inputs")
-    return tuple(overrides) if any(overrides) else None
 
 
 def _checked_connections(

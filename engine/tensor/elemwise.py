@@ -69,6 +69,16 @@ class Elemwise(Op):
         found = self.scalar_op.derivative(inputs, outputs[0], cotangents[0], apply_elemwise, wanted)
         return [_fit(g, i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
 
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        if len(outputs) != 1:
+            return NotImplemented
+        terms = [
+            self.scalar_op.partial(index, inputs, outputs[0], tangent, apply_elemwise)
+            for index, tangent in enumerate(tangents)
+            if tangent is not None
+        ]
+        return [_total([term for term in terms if term is not None], outputs[0])]
+
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """For each input, whether the output's value depends on it: of `second`, not on the first."""
         return [[not (self.scalar_op.name == "second" and index == 0)] for index in range(len(node.inputs))]
@@ -146,6 +156,16 @@ def _mismatch(what: str, axis: int, lengths: dict[int, int]) -> str:
         f"{text} Runtime broadcasting not allowed: an axis broadcasts only if its length is known to be 1 when the "
         "graph is built. Declare it with shape=(1, ...), or drop it and put it back with dimshuffle."
     )
+
+
+def _total(terms: Sequence[Any], output: Any) -> Any:
+    """The sum of `terms` in the shape of `output`; None if there are none."""
+    if not terms:
+        return None
+    total = terms[0]
+    for term in terms[1:]:
+        total = pt.add(total, term)
+    return total if total.type.broadcastable == output.type.broadcastable else pt.second(output, total)
 
 
 def _fit(gradient: Any, variable: Any, output: Any) -> Any:

@@ -9,6 +9,7 @@ import engine.tensor as pt
 from engine import grad, verify_grad
 from engine.backend.reference import evaluate
 from engine.errors import DisconnectedInputError, GradientError, NullGradientError
+from engine.gradient import Lop, pullback
 from engine.graph import Apply, Op, io_toposort
 
 
@@ -279,3 +280,27 @@ def test_tolerances_can_be_given():
     verify_grad(pt.exp, [np.ones(2)], eps=1e-2, abs_tol=1e-3, rel_tol=0)
     with pytest.raises(GradientError):
         verify_grad(pt.exp, [np.ones(2)], eps=1e-2, abs_tol=0, rel_tol=0)
+
+
+def test_cotangents_are_pulled_back():
+    x, y, u = pt.dvector("x"), pt.dvector("y"), pt.dvector("u")
+    found = pullback(x * y, [x, y], u)
+    assert isinstance(found, list)
+    values = evaluate([x, y, u], found, [[1.0, 2.0], [3.0, 4.0], [1.0, -1.0]])
+    assert [v.tolist() for v in values] == [[3, -4], [1, -2]]
+    twice = pullback((x * 2, x * 2, x), x, [u, u, u])
+    assert evaluate([x, u], [twice], [[1.0], [1.0]])[0].tolist() == [5]
+    assert evaluate([x, u], [Lop(x * 2, x, eval_points=u)], [[1.0], [1.0]])[0].tolist() == [2]
+
+
+def test_pulling_back_refuses_what_does_not_fit_and_gives_none_where_asked():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    with pytest.raises(ValueError, match="one for each"):
+        pullback([x, y], x, [x])
+    with pytest.raises(DisconnectedInputError):
+        pullback(x * 2, y, x)
+    found = pullback(x * 2, (x, y), x, disconnected_inputs="ignore", return_disconnected="none")
+    assert isinstance(found, tuple)
+    assert found[1] is None
+    with pytest.raises(ValueError, match="return_disconnected"):
+        grad(pt.sum(x), x, return_disconnected="disconnected")

@@ -1,4 +1,4 @@
-"""Gradients of a scalar cost, by reverse accumulation over the nodes that compute it.
+"""Gradients by reverse accumulation, over the nodes that compute a cost.
 
 A gradient has the type of its variable; that of an integer variable is a float64 (the slope of the operations that
 it meets as if it were real; none flows through an operation that gives integers or bools).
@@ -28,26 +28,39 @@ def grad(
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
     known_grads: Known | None = None,
+    return_disconnected: str = "zero",
 ) -> Any:
     """The gradient of `cost`, a float of 0 dimensions, for `wrt`: a variable, or several (a list then).
 
     No gradient flows through the variables `consider_constant`. `known_grads` has the gradients of variables that
     are known from elsewhere; `cost` may be None then. Where the cost does not depend on a variable:
-    `disconnected_inputs` is "raise" (DisconnectedInputError), "warn", or "ignore", which give zeros.
+    `disconnected_inputs` is "raise" (DisconnectedInputError), "warn", or "ignore", which give zeros, or None with
+    `return_disconnected="none"`.
     Raises TypeError for a `cost` that is no float of 0 dimensions, NullGradientError where an Op has no gradient.
     """
-    if disconnected_inputs not in ("raise", "warn", "ignore"):
-        raise ValueError(
-            f'disconnected_inputs={disconnected_inputs!r}: it must be "raise", "warn" or "ignore"'
-        )
+    check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
     _check(cost, targets, known_grads)
     cotangents: dict[Variable, Any] = dict(known_grads or {})
     if cost is not None:
         cotangents.setdefault(cost, number(1.0, cost.type.dtype))
+    answers = (disconnected_inputs, return_disconnected)
+    gradients = _gradients(cotangents, targets, frozenset(known_grads or ()), consider_constant, answers)
+    return gradients[0] if isinstance(wrt, Variable) else gradients
+
+
+def _gradients(
+    cotangents: dict[Variable, Any],
+    targets: Sequence[Variable],
+    known: Collection[Variable],
+    consider_constant: Iterable[Variable] | None,
+    answers: tuple[str, str],
+) -> list[Any]:
+    """The gradient for each of `targets`, from the `cotangents` of the roots; `answers` to what is disconnected."""
+    disconnected_inputs, return_disconnected = answers
     roots = list(cotangents)
     nodes = io_toposort(set(consider_constant or ()), roots)
-    _accumulate(nodes, targets, cotangents, frozenset(known_grads or ()))
+    _accumulate(nodes, targets, cotangents, known)
     gradients = [cotangents.get(target) for target in targets]
     if any(gradient is None for gradient in gradients):
         _check_connected(
@@ -56,8 +69,73 @@ def grad(
             roots,
             disconnected_inputs,
         )
-    gradients = [_of_type(gradient, target) for gradient, target in zip(gradients, targets, strict=True)]
-    return gradients[0] if isinstance(wrt, Variable) else gradients
+    return [
+        None if gradient is None and return_disconnected == "none" else _of_type(gradient, target)
+        for gradient, target in zip(gradients, targets, strict=True)
+    ]
+
+
+def check_choices(name: str, disconnected: str, returned: str) -> None:
+    """Refuse (ValueError) what is no answer to a variable that is not connected: `name` is the argument of the first."""
+    if disconnected not in ("raise", "warn", "ignore"):
+        raise ValueError(f'{name}={disconnected!r}: it must be "raise", "warn" or "ignore"')
+    if returned not in ("zero", "none"):
+        raise ValueError(f'return_disconnected={returned!r}: it must be "zero" or "none"')
+
+
+def pullback(
+    f: Any,
+    wrt: Any,
+    cotangents: Any,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    return_disconnected: str = "zero",
+) -> Any:
+    """The `cotangents`, one for each of `f`, times the Jacobian of `f`, for `wrt`: a variable, or several (a list or a
+    tuple, as given). `f` and `cotangents` may each be one variable or several.
+
+    Everything else is as in `grad`. Refuses (ValueError) another number of cotangents than there are of `f`.
+    """
+    outputs, given = as_variables(f), as_variables(cotangents)
+    if len(outputs) != len(given):
+        raise ValueError(
+            f"Pulling back {len(given)} cotangents through {len(outputs)} variables: give one for each"
+        )
+    check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
+    answers = (disconnected_inputs, return_disconnected)
+    found = _gradients(_summed(outputs, given), as_variables(wrt), (), consider_constant, answers)
+    return as_given(wrt, found)
+
+
+def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Variable, Any]:
+    """The cotangent of each variable, added up for one that is given several times."""
+    found: dict[Variable, Any] = {}
+    for output, cotangent in zip(outputs, cotangents, strict=True):
+        if cotangent is not None:
+            found[output] = cotangent if output not in found else pt.add(found[output], cotangent)
+    return found
+
+
+def Lop(  # the name that PyTensor's users know
+    f: Any,
+    wrt: Any,
+    eval_points: Any,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+    return_disconnected: str = "zero",
+) -> Any:
+    """`pullback`, under its older name."""
+    return pullback(f, wrt, eval_points, consider_constant, disconnected_inputs, return_disconnected)
+
+
+def as_variables(given: Any) -> list[Any]:
+    """One variable or several, as a list of variables."""
+    return [pt.as_tensor_variable(item) for item in (given if isinstance(given, list | tuple) else [given])]
+
+
+def as_given(given: Any, found: list[Any]) -> Any:
+    """`found` in the form in which `given` came: a list, a tuple, or the only one."""
+    return found if isinstance(given, list) else tuple(found) if isinstance(given, tuple) else found[0]
 
 
 def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Sequence[Variable]) -> list[Any]:
@@ -66,10 +144,7 @@ def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Seque
 
     A gradient has the dtype of its variable, or is float64. Raises NullGradientError where an Op has no gradient.
     """
-    found: dict[Variable, Any] = {}
-    for output, cotangent in zip(outputs, cotangents, strict=True):
-        if cotangent is not None:
-            found[output] = cotangent if output not in found else pt.add(found[output], cotangent)
+    found = _summed(outputs, cotangents)
     _accumulate(io_toposort((), list(found)), wrt, found, ())
     return [None if found.get(target) is None else _of_type(found[target], target) for target in wrt]
 

@@ -1,0 +1,31 @@
+"""Derivatives: gradients, products with Jacobians from either side, Jacobians and Hessians, under PyTensor's names."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from engine.gradient.forward import Rop, push_forward, pushforward
+from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
+
+if TYPE_CHECKING:
+    from engine.jacobian import hessian, hessian_vector_product, jacobian
+
+__all__ = [
+    "Lop",
+    "Rop",
+    "connections",
+    "grad",
+    "hessian",
+    "hessian_vector_product",
+    "jacobian",
+    "pull_back",
+    "pullback",
+    "push_forward",
+    "pushforward",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Jacobians are made by loops, and loops hold graphs whose gradients are made here.
+    if name not in ("hessian", "hessian_vector_product", "jacobian"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("engine.jacobian"), name)

@@ -1,0 +1,120 @@
+"""Products of a Jacobian and tangents, by forward accumulation: how outputs change where inputs do.
+
+An Op that has no `pushforward` of its own is pulled back twice: what its pullback gives for cotangents u is linear in u,
+and the pullback of that for u is the product (Townsend, "A new trick for calculating Jacobian vector products", 2017).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import engine.tensor as pt
+from engine.errors import DisconnectedInputError
+from engine.gradient.reverse import as_given, as_variables, check_choices, pull_back
+from engine.graph.apply import Apply
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Variable
+from engine.scalar.promotion import FLOATS
+
+
+def pushforward(
+    f: Any,
+    wrt: Any,
+    tangents: Any,
+    disconnected_outputs: str = "raise",
+    return_disconnected: str = "zero",
+) -> Any:
+    """The Jacobian of `f` for `wrt`, times the `tangents`, one for each of `wrt`: for each of `f`, which is a variable or
+    several (a list or a tuple, as given). A tangent has the shape of its variable.
+
+    Where one of `f` does not depend on `wrt`: `disconnected_outputs` is "raise" (DisconnectedInputError), "warn", or
+    "ignore", which give zeros, or None with `return_disconnected="none"`. Refuses (ValueError) another number of tangents
+    than there are of `wrt`, or of other dimensions. Raises NullGradientError where an Op has no derivative.
+    """
+    check_choices("disconnected_outputs", disconnected_outputs, return_disconnected)
+    outputs, targets, given = as_variables(f), as_variables(wrt), as_variables(tangents)
+    if len(targets) != len(given):
+        raise ValueError(
+            f"Pushing {len(given)} tangents forward from {len(targets)} variables: give one for each"
+        )
+    for target, tangent in zip(targets, given, strict=True):
+        if target.type.ndim != tangent.type.ndim:
+            raise ValueError(
+                f"Pushing {tangent.type} forward from {target.type}: both must have as many dimensions"
+            )
+    found = push_forward(outputs, targets, given)
+    for position, output in enumerate(outputs):
+        if found[position] is None:
+            _check_connected(output, disconnected_outputs)
+            found[position] = None if return_disconnected == "none" else _zeros(output)
+    return as_given(f, found)
+
+
+def Rop(  # the name that PyTensor's users know
+    f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
+) -> Any:
+    """`pushforward`, under its older name."""
+    return pushforward(f, wrt, eval_points, disconnected_outputs, return_disconnected)
+
+
+def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents: Sequence[Any]) -> list[Any]:
+    """The tangent of each of `outputs` where `wrt` have `tangents` (None: it does not change). None in the result: that
+    output does not change, or is no float."""
+    known: dict[Variable, Any] = {}
+    for variable, tangent in zip(wrt, tangents, strict=True):
+        if tangent is not None:
+            known[variable] = _of_type(tangent, variable)
+    for node in io_toposort(list(known), outputs):
+        given = [known.get(variable) for variable in node.inputs]
+        if any(tangent is not None for tangent in given) and any(map(_is_float, node.outputs)):
+            for output, tangent in zip(node.outputs, _through(node, given), strict=True):
+                if tangent is not None and _is_float(output):
+                    known[output] = _of_type(tangent, output)
+    return [known.get(output) for output in outputs]
+
+
+def _through(node: Apply, tangents: list[Any]) -> Sequence[Any]:
+    found = node.op.pushforward(node.inputs, node.outputs, tangents)
+    return (
+        by_two_pullbacks(node.op, node.inputs, node.outputs, tangents) if found is NotImplemented else found
+    )
+
+
+def by_two_pullbacks(
+    op: Any, inputs: Sequence[Variable], outputs: Sequence[Variable], tangents: Sequence[Any]
+) -> list[Any]:
+    """The tangents of the outputs of one Op, by two pullbacks; None for those that do not change."""
+    # Zeros, and not variables of their own: where only their shape is used, they stay in the graph.
+    cotangents: list[Any] = [_zeros(output) if _is_float(output) else None for output in outputs]
+    wanted = [tangent is not None for tangent in tangents]
+    gradients = op.pullback_wanted(inputs, outputs, cotangents, wanted)
+    pairs = [(g, t) for g, t in zip(gradients, tangents, strict=True) if g is not None and t is not None]
+    present = [cotangent for cotangent in cotangents if cotangent is not None]
+    found = iter(pull_back([g for g, _ in pairs], [t for _, t in pairs], present))
+    return [None if cotangent is None else next(found) for cotangent in cotangents]
+
+
+def _check_connected(output: Variable, disconnected_outputs: str) -> None:
+    message = (
+        f"Pushing tangents forward to {output} of type {output.type}: it does not depend on what the tangents are for; "
+        'take it out of f, or use disconnected_outputs="ignore" for zeros'
+    )
+    if disconnected_outputs == "raise":
+        raise DisconnectedInputError(message, output)
+    if disconnected_outputs == "warn":
+        warnings.warn(message, stacklevel=3)
+
+
+def _is_float(variable: Any) -> bool:
+    return getattr(variable.type, "dtype", None) in FLOATS
+
+
+def _of_type(tangent: Any, variable: Any) -> Any:
+    """`tangent` in the dtype of `variable`, or float64 for an integer."""
+    return pt.cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
+
+
+def _zeros(variable: Any) -> Any:
+    return pt.zeros_like(variable, variable.type.dtype if _is_float(variable) else "float64")

@@ -1,0 +1,134 @@
+"""Graphs of the derivatives of an OpFromGraph: of its graph, or of what stands in for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import engine.tensor as pt
+from engine.errors import MissingInputError
+from engine.gradient import pull_back, push_forward
+from engine.graph.op import Op
+from engine.graph.traversal import graph_inputs
+from engine.graph.variables import Variable
+from engine.scalar.promotion import FLOATS
+
+if TYPE_CHECKING:
+    from engine.inner.from_graph import OpFromGraph
+
+Override = Callable[..., Any]
+"""Of lists of variables, or, as an Op, of the variables: a derivative, or a list of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """`outputs`, some of which may be None (nothing flows there), computed from `inputs`."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+
+
+def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]) -> Derivative:
+    """The gradients of the inputs `wanted`, from the inputs, the outputs, and the gradients of `types` (None: there is
+    none) for the outputs."""
+    inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
+    outputs = op.fgraph.bind(inputs)
+    cotangents = [None if type is None else type.make_variable() for type in types]
+    found = _gradients(op, inputs, outputs, cotangents, wanted)
+    gradients = [g if is_wanted else None for g, is_wanted in zip(found, wanted, strict=True)]
+    return Derivative([*inputs, *outputs, *[c for c in cotangents if c is not None]], gradients)
+
+
+def pushforward_graph(op: OpFromGraph, types: Sequence[Any]) -> Derivative:
+    """The tangents of the outputs, from the inputs and their tangents of `types` (None: there is none)."""
+    inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
+    tangents = [None if type is None else type.make_variable() for type in types]
+    every = [_zeros_like(v) if t is None else t for v, t in zip(inputs, tangents, strict=True)]
+    overrides = op.tangents
+    if overrides is not None and not isinstance(overrides, tuple):
+        found = _called(overrides, inputs, every)
+    else:
+        of_graph = push_forward(op.fgraph.bind(inputs), inputs, tangents)
+        own: Sequence[Any] = overrides or (None,) * len(of_graph)
+        found = [
+            override(inputs, every) if override else t for override, t in zip(own, of_graph, strict=True)
+        ]
+    outputs = _checked(op, "pushforward", found, len(op.inner_outputs))
+    return Derivative([*inputs, *[t for t in tangents if t is not None]], outputs)
+
+
+def _gradients(
+    op: OpFromGraph,
+    inputs: list[Any],
+    outputs: list[Any],
+    cotangents: list[Any],
+    wanted: Sequence[bool],
+) -> list[Any]:
+    """The gradient for each input: from what stands in for it, or of the graph."""
+    overrides = op.overrides
+    every = [_zeros_like(o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
+    if overrides is not None and not isinstance(overrides, tuple):
+        return _checked(op, "pullback", _called(overrides, inputs, outputs, every), len(inputs))
+    own: Sequence[Any] = overrides or (None,) * len(inputs)
+    every_input = list(zip(inputs, wanted, own, strict=True))
+    asked = [v for v, is_wanted, override in every_input if is_wanted and not override]
+    of_graph = dict(zip(asked, pull_back(outputs, cotangents, asked), strict=True))
+    found = [
+        override(inputs, outputs, every) if is_wanted and override else of_graph.get(v)
+        for v, is_wanted, override in every_input
+    ]
+    return _checked(op, "pullback", found, len(inputs))
+
+
+def _called(override: Override, *groups: list[Any]) -> list[Any]:
+    """What `override` gives: an Op takes variables, any other callable lists of them."""
+    found = override(*chain(*groups)) if isinstance(override, Op) else override(*groups)
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _checked(op: OpFromGraph, what: str, found: Sequence[Any], count: int) -> list[Any]:
+    if len(found) != count:
+        raise ValueError(
+            f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are due (None for one through which "
+            "nothing flows)"
+        )
+    return [None if variable is None else pt.as_tensor_variable(variable) for variable in found]
+
+
+def _zeros_like(variable: Any) -> Any:
+    return pt.zeros_like(variable, variable.type.dtype if variable.type.dtype in FLOATS else "float64")
+
+
+def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
+    """Refuse (MissingInputError) outputs that use a shared variable that is not among `inputs`."""
+    for variable in graph_inputs(outputs, inputs):
+        if hasattr(variable, "container") and variable not in inputs:
+            raise MissingInputError(
+                f"Making an OpFromGraph: its graph uses the shared variable {variable} of type {variable.type}, which is "
+                "not among its inputs; add it to the inputs, and pass it where the Op is applied",
+                variable,
+            )
+
+
+def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
+    """The argument given under one of two names; refuses (TypeError) both."""
+    if given is not None and old is not None:
+        raise TypeError(f"Making an OpFromGraph: {name} and {old_name} are one thing; give one of them")
+    return old if given is None else given
+
+
+def checked_overrides(name: str, overrides: Any, count: int, of: str) -> Any:
+    """`overrides` in a form that can be compared; refuses (TypeError, ValueError) what is none."""
+    if overrides is None or callable(overrides):
+        return overrides
+    if not isinstance(overrides, list | tuple) or not all(
+        item is None or callable(item) for item in overrides
+    ):
+        raise TypeError(
+            f"Making an OpFromGraph: {name} is {overrides!r}; it must be a callable, or a list of callables and None"
+        )
+    if len(overrides) != count:
+        raise ValueError(f"Making an OpFromGraph: {name} has {len(overrides)} items for {count} {of}")
+    return tuple(overrides) if any(overrides) else None

@@ -1,0 +1,103 @@
+"""Jacobians and Hessians: the gradient of each element. They are reached as `engine.gradient.jacobian` and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import engine.tensor as pt
+from engine.gradient import grad
+from engine.gradient.reverse import as_given, as_variables
+from engine.graph.variables import Variable
+from engine.scanning import scan
+from engine.tensor.type import TensorType
+
+LARGEST_UNROLLED = 16
+"""Of up to so many elements, known when the graph is built, each row is a part of the graph; of more they are a loop."""
+
+
+def jacobian(
+    expression: Any,
+    wrt: Any,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+) -> Any:
+    """The gradient of each element of `expression` for `wrt`, a variable or several (a list or a tuple, as given).
+
+    It has the axes of `expression`, then those of the variable. What does not depend on the element is computed once.
+    `consider_constant` and `disconnected_inputs` are those of `grad`; zeros where nothing is connected. Refuses
+    (TypeError) an expression that is no float tensor.
+    """
+    if not (isinstance(expression, Variable) and isinstance(expression.type, TensorType)):
+        raise TypeError(f"Taking the Jacobian of {expression!r}: it must be a tensor variable")
+    targets = as_variables(wrt)
+    element: Any = pt.flatten(expression)
+
+    def row(position: Any) -> list[Any]:
+        return grad(element[position], targets, consider_constant, disconnected_inputs)
+
+    lengths = expression.type.shape
+    size = None if None in lengths else prod([n for n in lengths if n is not None])
+    if size is not None and 0 < size <= LARGEST_UNROLLED:
+        every = [row(position) for position in range(size)]
+        rows = [pt.stack(of_target) for of_target in zip(*every, strict=True)]
+    else:
+        rows = scan(
+            row,
+            sequences=pt.arange(element.shape[0]),
+            return_list=True,
+            return_updates=False,
+            name="jacobian",
+        )
+    found = [_shaped(r, expression, target) for r, target in zip(rows, targets, strict=True)]
+    return as_given(wrt, found)
+
+
+def _shaped(rows: Any, expression: Any, target: Any) -> Any:
+    """`rows`, one for each element of `expression`, with its axes."""
+    if expression.type.ndim == 1:
+        return rows
+    lengths = [pt.shape_i(v, axis) for v in (expression, target) for axis in range(v.type.ndim)]
+    return pt.reshape(rows, lengths)
+
+
+def hessian(
+    cost: Any,
+    wrt: Any,
+    consider_constant: Iterable[Variable] | None = None,
+    disconnected_inputs: str = "raise",
+) -> Any:
+    """The second derivatives of `cost`, a float of 0 dimensions, for `wrt`: a vector, or several (a list or a tuple, as
+    given), of which each gets the matrix for its own elements.
+
+    `consider_constant` and `disconnected_inputs` are those of `grad`. Refuses (ValueError) what is no vector; (TypeError)
+    a cost that is no float of 0 dimensions.
+    """
+    targets = as_variables(wrt)
+    for target in targets:
+        if target.type.ndim != 1:
+            raise ValueError(f"Taking the Hessian for {target} of type {target.type}: it must be a vector")
+    gradients = grad(cost, targets, consider_constant, disconnected_inputs)
+    found = [
+        # The gradient of a linear cost depends on nothing: that is no mistake.
+        jacobian(gradient, target, consider_constant, "ignore")
+        for gradient, target in zip(gradients, targets, strict=True)
+    ]
+    return as_given(wrt, found)
+
+
+def hessian_vector_product(cost: Any, wrt: Any, p: Any, **options: Any) -> Any:
+    """The Hessian of `cost` times `p`, for `wrt`: a variable, or several with as many of `p` (a list then).
+
+    The gradient is taken twice; `options` are those of `grad`. Refuses (ValueError) another number of `p` than of `wrt`.
+    """
+    targets, vectors = as_variables(wrt), as_variables(p)
+    if len(targets) != len(vectors):
+        raise ValueError(
+            f"Multiplying a Hessian for {len(targets)} variables by {len(vectors)}: give one for each"
+        )
+    gradients: Sequence[Any] = grad(cost, targets, **options)
+    along = [pt.sum(pt.mul(gradient, vector)) for gradient, vector in zip(gradients, vectors, strict=True)]
+    found = grad(sum(along[1:], start=along[0]), targets, **options)
+    return as_given(wrt, found)
