@@ -1,0 +1,124 @@
+"""The comparison with other frameworks: its models, what a process measures, and what is made of it."""
+
+import io
+import json
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import engine
+import engine.tensor as pt
+
+ROOT = Path(__file__).parents[2]
+PEERS = ROOT / "tools" / "bench" / "peers"
+
+
+@pytest.fixture(scope="module")
+def peers():
+    """The modules of the comparison, imported as its programs import them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(PEERS), *sys.path])
+        patch.setattr(sys, "modules", dict(sys.modules))
+        import subject
+        import symbolic
+        import values
+
+        spec = spec_from_file_location("peers", PEERS / "__main__.py")
+        driver = module_from_spec(spec)
+        spec.loader.exec_module(driver)
+        yield {"subject": subject, "symbolic": symbolic, "values": values, "driver": driver}
+
+
+def row(cold=100.0, warm=10.0, call=5.0, results=((1.0,),)):
+    return {"cold_ms": cold, "warm_ms": warm, "call_us": call, "results": [list(r) for r in results]}
+
+
+def missed(peers, **rows):
+    rows = {"engine": row(), "pytensor": row(cold=400), "jax": {"failure": "TypeError: no"}} | rows
+    return list(peers["driver"].missed(rows))
+
+
+def test_every_model_has_arguments_and_is_asked_for(peers):
+    assert set(peers["symbolic"].MODELS) == set(peers["values"].ARGUMENTS) == set(peers["driver"].MODELS)
+
+
+@pytest.mark.parametrize(
+    "model", ["regression", "kalman", "recurrent", "layers-50", "layers-100", "layers-in-scan"]
+)
+def test_a_model_computes_a_value_and_its_gradients(peers, model):
+    framework = peers["symbolic"].Framework(pt, engine.grad, engine.OpFromGraph, engine.scan, None)
+    inputs, outputs = peers["symbolic"].MODELS[model](framework)
+    f = engine.function(inputs, outputs, mode="NUMPY")
+    point = peers["values"].ARGUMENTS[model]()
+    value, *gradients = f(*point)
+    assert value.shape == ()
+    random = np.random.default_rng(3)
+    by = point[len(point) - len(gradients) :]
+    direction = [random.normal(size=array.shape) for array in by]
+    slope = sum(np.sum(d * g) for d, g in zip(direction, gradients, strict=True))
+
+    def moved(step):
+        return f(*point[: -len(by)], *[a + step * d for a, d in zip(by, direction, strict=True)])[0]
+
+    np.testing.assert_allclose((moved(1e-6) - moved(-1e-6)) / 2e-6, slope, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_process_reports_how_it_became_ready_and_times_calls_when_asked(cache_directory):
+    command = [sys.executable, str(PEERS / "subject.py"), "engine", "layers-50"]
+    environment = {"PYTHONPATH": str(ROOT), "CACHEGRAPH_DIR": str(cache_directory)}
+    outcomes = []
+    for _ in range(2):
+        done = subprocess.run(
+            command, input="0.01\n0.01\n", env=environment, capture_output=True, text=True, check=True
+        )
+        report, *calls = map(json.loads, done.stdout.splitlines())
+        outcomes.append(report["outcome"])
+        assert [len(result) for result in report["results"]] == [1, 16, 256]
+        assert min(report["function"], report["call"], report["build"], report["import"], *calls) > 0
+    assert outcomes == ["miss", "hit"]
+
+
+def test_a_model_that_a_framework_cannot_do_is_a_row_that_says_why(peers, capsys, monkeypatch):
+    class Refusing:
+        @staticmethod
+        def build(name):
+            raise NotImplementedError(f"no {name}\n here")
+
+    monkeypatch.setattr(peers["subject"], "import_module", lambda _: Refusing)
+    monkeypatch.setattr(sys, "argv", ["subject.py", "none", "kalman"])
+    peers["subject"].main()
+    assert json.loads(capsys.readouterr().out) == {"failure": "NotImplementedError: no kalman here"}
+
+
+def test_the_medians_count(peers):
+    def run(seconds):
+        return {"function": seconds, "call": 0.5, "import": 1.0, "build": 1.0, "results": [[2.0]]}
+
+    found = peers["driver"].summary([(run(s), run(s / 10)) for s in (1.0, 9.0, 2.0)], [3.0, 1.0, 2.0])
+    assert (found["cold_ms"], found["warm_ms"], found["call_us"]) == (2500.0, 700.0, 2.0)
+    assert peers["driver"].summary([({"failure": "no"}, {"failure": "no"})], None) == {"failure": "no"}
+
+
+def test_a_budget_that_is_missed_is_said(peers):
+    assert missed(peers) == []
+    assert missed(peers, engine=row(cold=201))[0].startswith("cold_ms 201")
+    assert missed(peers, engine=row(call=5.1))[0].startswith("call_us 5.1")
+    assert missed(peers, engine=row(warm=51))[0].startswith("warm in 51")
+    assert missed(peers, engine={"failure": "no"}) == ["the engine cannot: no"]
+    assert missed(peers, pytensor=row(cold=400, results=((1.1,),))) == ["pytensor computes other numbers"]
+    assert missed(peers, pytensor={"failure": "no"}) == []
+
+
+def test_the_table_shows_shares_and_reasons(peers):
+    rows = {"engine": row(), "pytensor": row(cold=400), "jax": {"failure": "TypeError: no"}}
+    console = Console(file=io.StringIO(), width=100)
+    console.print(peers["driver"].table({"regression": rows}))
+    shown = console.file.getvalue()
+    for words in ("regression", "400.0 (0.25)", "TypeError: no"):
+        assert words in shown

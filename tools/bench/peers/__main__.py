@@ -1,0 +1,248 @@
+"""The same models in PyTensor, in JAX and in this engine: what a cold and a warm start take, and a call.
+
+Run as `python tools/bench/peers`. All frameworks are in one environment made for this (Python 3.12 or newer) and take turns
+in fresh processes: in each round a cold one, with empty caches, and a warm one on what it left there. What is
+compared is `function()` and the first call together. Calls are timed in warm processes that take turns too, each the
+median of many. Prints a table, or JSON; ratios are within the run. `--check` fails (exit code 1) where a budget of the
+engine's is missed:
+
+    cold, against PyTensor's cold      at most 1/2
+    a call, against PyTensor's         at most 1
+    warm                               at most 50 ms
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+PEERS = ("pytensor>=3.3,<4", "jax>=0.5")
+FRAMEWORKS = ("engine", "pytensor", "jax")
+MODELS = ("regression", "kalman", "recurrent", "layers-50", "layers-100", "layers-in-scan", "minimize")
+COLD_RATIO, CALL_RATIO, WARM_MS = 0.5, 1.0, 50.0
+BLOCKS, BLOCK_SECONDS = 15, 0.1
+Row = dict[str, Any]
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    arguments = parsed()
+    python = environment(arguments.environment, arguments.python)
+    models = {name: compared(python, name, arguments.rounds) for name in arguments.model or MODELS}
+    if arguments.json:
+        print(json.dumps({"versions": versions(python), "models": models}, indent=2))
+    else:
+        Console().print(table(models))
+    misses = [f"{name}: {miss}" for name, rows in models.items() for miss in missed(rows)]
+    for miss in misses:
+        print(f"over the budget: {miss}", file=sys.stderr)
+    return 1 if arguments.check and misses else 0
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", action="append", choices=MODELS, help="only this one; may be repeated")
+    parser.add_argument("--rounds", type=int, default=3, help="of a cold and a warm process (default: 3)")
+    parser.add_argument(
+        "--environment", type=Path, default=ROOT / ".venv-peers", help="made if it is not there"
+    )
+    parser.add_argument("--python", help="of the environment; default: what tools/find-python finds")
+    parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
+    parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
+    return parser.parse_args()
+
+
+def environment(directory: Path, python: str | None) -> str:
+    """The interpreter of the environment in `directory`, which is made and filled if it is not there."""
+    interpreter = str(directory / "bin" / "python")
+    wanted = "import pytensor, jax, numba, xxhash, sqlalchemy"
+    if not os.path.exists(interpreter):
+        finder = str(ROOT / "tools" / "find-python")
+        base = (
+            python or subprocess.run([finder], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        )
+        subprocess.run([base, "-m", "venv", str(directory)], check=True)
+    if subprocess.run([interpreter, "-c", wanted], capture_output=True, check=False).returncode != 0:
+        own = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+        subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *PEERS, *own], check=True)
+    return interpreter
+
+
+def versions(python: str) -> dict[str, str]:
+    """The releases that were measured."""
+    program = (
+        "import json, platform; from importlib.metadata import version; "
+        "print(json.dumps({'python': platform.python_version()} | "
+        "{name: version(name) for name in ('numpy', 'numba', 'pytensor', 'jax')}))"
+    )
+    found: dict[str, str] = json.loads(subprocess.run([python, "-c", program], stdout=-1, check=True).stdout)
+    return found
+
+
+def compared(python: str, model: str, rounds: int) -> dict[str, Row]:
+    """What each framework took for `model`: milliseconds cold and warm, microseconds of a call; or why it cannot."""
+    runs: dict[str, list[tuple[Row, Row]]] = {name: [] for name in FRAMEWORKS}
+    with tempfile.TemporaryDirectory(prefix="peers-") as directory:
+        for number in range(rounds):
+            for framework, found in runs.items():
+                caches = Path(directory) / f"{framework}-{number}"
+                found.append(
+                    (started(python, framework, model, caches), started(python, framework, model, caches))
+                )
+        calls = timed_calls(python, model, Path(directory), [name for name in runs if able(runs[name])])
+    return {name: summary(runs[name], calls.get(name)) for name in FRAMEWORKS}
+
+
+def able(runs: list[tuple[Row, Row]]) -> bool:
+    """Whether a framework can do the model."""
+    return "failure" not in runs[0][0]
+
+
+@contextmanager
+def subject(python: str, framework: str, model: str, caches: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process of subject.py with its caches in `caches`; it ends with the block."""
+    variables = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "CACHEGRAPH_DIR": str(caches / "cachegraph"),
+        # cxx= keeps PyTensor from looking for a C++ compiler, which nothing here needs.
+        "PYTENSOR_FLAGS": f"cxx=,base_compiledir={caches / 'pytensor'}",
+        "JAX_COMPILATION_CACHE_DIR": str(caches / "jax"),
+        "JAX_PLATFORMS": "cpu",
+        # The models are small: threads would only wait for each other.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    }
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [python, "-W", "ignore", str(HERE / "subject.py"), framework, model]
+    with subprocess.Popen(
+        command,
+        env=variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+
+
+def answer(process: subprocess.Popen[str]) -> Any:
+    """The next line that a subject prints; raises RuntimeError with its last words if it ended."""
+    line = process.stdout.readline() if process.stdout else ""
+    if not line:
+        words = process.stderr.read() if process.stderr else ""
+        raise RuntimeError(f"{process.args} ended: {words[-2000:]}")
+    return json.loads(line)
+
+
+def started(python: str, framework: str, model: str, caches: Path) -> Row:
+    """What a fresh process reports."""
+    with subject(python, framework, model, caches) as process:
+        found: Row = answer(process)
+        process.communicate()
+    return found
+
+
+def timed_calls(python: str, model: str, directory: Path, frameworks: list[str]) -> dict[str, list[float]]:
+    """The microseconds of a call in each of many blocks, of warm processes that take turns."""
+    taken: dict[str, list[float]] = {name: [] for name in frameworks}
+    with ExitStack() as stack:
+        processes = {
+            name: stack.enter_context(subject(python, name, model, directory / f"{name}-0"))
+            for name in frameworks
+        }
+        for process in processes.values():
+            answer(process)
+        for _ in range(BLOCKS):
+            for name, process in processes.items():
+                print(BLOCK_SECONDS, file=process.stdin, flush=True)
+                taken[name].append(answer(process))
+        for process in processes.values():
+            process.communicate()
+    return taken
+
+
+def summary(runs: list[tuple[Row, Row]], calls: list[float] | None) -> Row:
+    """The medians of what one framework took, and what it computed."""
+    if calls is None:
+        return {"failure": runs[0][0]["failure"]}
+    cold, warm = ([1e3 * (run[which]["function"] + run[which]["call"]) for run in runs] for which in (0, 1))
+    return {
+        "cold_ms": round(statistics.median(cold), 1),
+        "warm_ms": round(statistics.median(warm), 1),
+        "call_us": round(statistics.median(calls), 2),
+        "all": {"cold_ms": cold, "warm_ms": warm, "call_us": calls},
+        "import_ms": 1e3 * statistics.median(run[1]["import"] for run in runs),
+        "build_ms": 1e3 * statistics.median(run[1]["build"] for run in runs),
+        "results": runs[0][1]["results"],
+    }
+
+
+def missed(rows: dict[str, Row]) -> Iterator[str]:
+    """Yield each budget that is missed, and each number that the frameworks do not agree on."""
+    own, other = rows["engine"], rows["pytensor"]
+    if "failure" in own:
+        yield f"the engine cannot: {own['failure']}"
+        return
+    if own["warm_ms"] > WARM_MS:
+        yield f"warm in {own['warm_ms']} ms, at most {WARM_MS:.0f} are due"
+    for name, row in rows.items():
+        if "failure" not in row and not agree(own["results"], row["results"]):
+            yield f"{name} computes other numbers"
+    if "failure" in other:
+        return
+    for what, most in (("cold_ms", COLD_RATIO), ("call_us", CALL_RATIO)):
+        if own[what] > most * other[what]:
+            yield f"{what} {own[what]}, {own[what] / other[what]:.2f} of PyTensor's; at most {most} is due"
+
+
+def agree(first: list[list[float]], second: list[list[float]]) -> bool:
+    """Whether two frameworks computed the same numbers. A search for a minimum ends where its own tolerance says."""
+    return all(np.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(first, second, strict=True))
+
+
+def table(models: dict[str, dict[str, Row]]) -> Table:
+    """What was measured, for people."""
+    found = Table(title="function() + first call, and a call; in brackets: the engine's share of it")
+    found.add_column("model")
+    found.add_column("framework")
+    for name in ("cold, ms", "warm, ms", "a call, µs"):
+        found.add_column(name, justify="right")
+    for model, rows in models.items():
+        for framework, row in rows.items():
+            cells = (row["failure"], "", "") if "failure" in row else measures(row, rows["engine"])
+            found.add_row(model if framework == "engine" else "", framework, *cells)
+        found.add_section()
+    return found
+
+
+def measures(row: Row, own: Row) -> tuple[str, ...]:
+    """The cells of a framework."""
+    return tuple(
+        f"{row[what]:,.1f}"
+        + (f" ({own[what] / row[what]:.2f})" if "failure" not in own and row is not own else "")
+        for what in ("cold_ms", "warm_ms", "call_us")
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

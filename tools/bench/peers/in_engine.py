@@ -1,0 +1,23 @@
+"""The models in this engine. Its cache is where CACHEGRAPH_DIR says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import engine
+import engine.tensor as pt
+from symbolic import MODELS, Framework
+
+
+def build(name: str) -> Callable[[], Callable[..., Any]]:
+    """Return what compiles the model `name`; its graph is built before."""
+    framework = Framework(
+        pt,
+        engine.grad,
+        engine.OpFromGraph,
+        lambda *rest, **options: engine.scan(*rest, **options),
+        lambda *rest, **options: pt.optimize.minimize(*rest, **options),
+    )
+    inputs, outputs = MODELS[name](framework)
+    return lambda: engine.function(inputs, outputs)

@@ -1,0 +1,21 @@
+"""The models in PyTensor, in its numba mode. Its caches are where `base_compiledir` in PYTENSOR_FLAGS says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+
+from symbolic import MODELS, Framework
+
+
+def build(name: str) -> Callable[[], Callable[..., Any]]:
+    """Return what compiles the model `name`; its graph is built before."""
+    from pytensor.tensor.optimize import minimize
+
+    framework = Framework(pt, pytensor.grad, OpFromGraph, pytensor.scan, minimize)
+    inputs, outputs = MODELS[name](framework)
+    return lambda: pytensor.function(inputs, outputs, mode="NUMBA")

@@ -1,0 +1,87 @@
+"""One process of the comparison: makes one model in one framework ready, then times calls for as long as it is asked to.
+
+Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()` and the first call took,
+and the results; or why there are none. Then, for each line on standard input (a number of seconds), calls the function
+for about as long and prints the microseconds of a call (the median).
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from values import ARGUMENTS
+
+BLOCK = 10
+"""Calls between two looks at the clock."""
+
+
+def main() -> None:
+    """Do what the module says."""
+    framework, model = sys.argv[1:]
+    arguments = ARGUMENTS[model]()
+    start = perf_counter()
+    module = import_module(f"in_{framework}")
+    imported = perf_counter()
+    try:
+        report, f = made_ready(module, model, arguments)
+    except Exception as error:  # whatever a framework cannot do is a row of the table
+        answer({"failure": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"})
+        return
+    answer({"import": imported - start, **report})
+    for line in sys.stdin:
+        answer(timed(f, arguments, float(line)))
+
+
+def made_ready(module: Any, model: str, arguments: list[Any]) -> tuple[dict[str, Any], Callable[..., Any]]:
+    """Return what making the model ready took, and the function."""
+    start = perf_counter()
+    compile_model = module.build(model)
+    built = perf_counter()
+    f = compile_model()
+    compiled = perf_counter()
+    results = f(*arguments)
+    called = perf_counter()
+    # Like the time that the frameworks take to import, building the graph is said, but not compared.
+    report = {
+        "build": built - start,
+        "function": compiled - built,
+        "call": called - compiled,
+        "results": [np.asarray(result).ravel().tolist() for result in results],
+    }
+    if hasattr(f, "cache_info"):
+        info = f.cache_info
+        report |= {"outcome": info.outcome, "steps": info.seconds, "found": info.found}
+    return report, f
+
+
+def timed(f: Callable[..., Any], arguments: list[Any], seconds: float) -> float:
+    """Return the microseconds of a call, the median of blocks of calls that take about so many seconds."""
+    taken = []
+    gc.collect()
+    gc.disable()
+    end = perf_counter() + seconds
+    while perf_counter() < end:
+        start = perf_counter()
+        for _ in range(BLOCK):
+            f(*arguments)
+        taken.append((perf_counter() - start) / BLOCK)
+    gc.enable()
+    return 1e6 * statistics.median(taken)
+
+
+def answer(value: Any) -> None:
+    """Print one line."""
+    print(json.dumps(value), flush=True)
+
+
+if __name__ == "__main__":
+    main()
