@@ -5,7 +5,7 @@ Inside, rows and taps are variables that nothing computes; a non-sequence may be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +19,18 @@ if TYPE_CHECKING:
     from engine.inner.scan import Scan
 
 
-@dataclass
+@dataclass(eq=False)
 class State:
-    """A state: its `initial` rows outside; inside its `taps`, ascending, the `rows` at these, and the `new` row."""
+    """A state: its `initial` rows outside; inside its `taps`, ascending, the `rows` at these, and the `new` row.
+
+    `keep` is how many of its last rows are given; None is all of them.
+    """
 
     initial: Any
     taps: tuple[int, ...]
     rows: list[Any]
     new: Any
+    keep: int | None = None
 
 
 @dataclass
@@ -40,6 +44,27 @@ class Loop:
     non_sequences: list[tuple[Any, Any]] = field(default_factory=list)
     stop: Any = None
 
+    @classmethod
+    def of(cls, op: Scan, inputs: Sequence[Any]) -> Loop:
+        """What `op`, applied to `inputs`, is made of; inside, in variables of its own."""
+        info, outer = op.info, op.info.outer_inputs(inputs)
+        fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
+        inner, results = info.inner_inputs(fresh), info.inner_outputs(op.fgraph.bind(fresh))
+        states = [
+            State(initial, taps, rows, new, keep)
+            for initial, taps, rows, new, keep in zip(
+                outer.initials, info.taps, inner.taps, results.states, info.keeps, strict=True
+            )
+        ]
+        return cls(
+            outer.n_steps,
+            list(zip(outer.sequences, inner.rows, strict=True)),
+            states,
+            results.mapped,
+            list(zip(outer.non_sequences, inner.non_sequences, strict=True)),
+            results.stop,
+        )
+
     def apply(
         self, scan: type[Scan], truncate_gradient: int = -1, name: str | None = None
     ) -> OuterOutputs[Any]:
@@ -48,14 +73,14 @@ class Loop:
         Refuses (TypeError) a state whose taps and new row have not one type, or another shape, as far as is known.
         """
         self._settle_types()
-        outputs = self._outputs()
-        used = set(ancestors(outputs, self._varying()))
+        outputs = self.outputs
+        used = set(ancestors(outputs, [*self.varying, *(inner for _, inner in self.non_sequences)]))
         sequences = [pair for pair in self.sequences if pair[1] in used]
         constants = [pair for pair in self.non_sequences if pair[1] in used]
         info = ScanInfo(
             n_seqs=len(sequences),
             taps=tuple([state.taps for state in self.states]),
-            keeps=(None,) * len(self.states),
+            keeps=tuple([state.keep for state in self.states]),
             n_mapped=len(self.mapped),
             n_non_seqs=len(constants),
             is_while=self.stop is not None,
@@ -66,18 +91,30 @@ class Loop:
         outer = [*(v for v, _ in sequences), *(s.initial for s in self.states), *(v for v, _ in constants)]
         return info.outer_outputs(op(self.n_steps, *outer, return_list=True))
 
-    def add_non_sequences(self) -> None:
-        """Make what the steps need from outside non-sequences: see `invariants`."""
-        inside = self._varying()
-        found = invariants(inside, [inner for _, inner in self.non_sequences], self._outputs())
-        known = {inner for _, inner in self.non_sequences}
-        self.non_sequences += [(variable, variable) for variable in found if variable not in known]
+    def invariants(self) -> list[Any]:
+        """What the steps need that does not change and is no non-sequence yet: see `invariants`."""
+        known = [inner for _, inner in self.non_sequences]
+        found = invariants(self.varying, known, self.outputs)
+        return [variable for variable in found if variable not in known]
 
-    def _outputs(self) -> list[Any]:
+    @property
+    def outputs(self) -> list[Any]:
+        """What a step computes."""
         return [*(s.new for s in self.states), *self.mapped, *([] if self.stop is None else [self.stop])]
 
-    def _varying(self) -> list[Any]:
+    @property
+    def varying(self) -> list[Any]:
+        """What a step is computed from that changes: rows and taps."""
         return [*(row for _, row in self.sequences), *(row for state in self.states for row in state.rows)]
+
+    def substitute(self, memo: Mapping[Variable, Variable]) -> None:
+        """Use in the step what `memo` has for variables of it; rows and taps among these are replaced."""
+        fresh = iter(rebuild(self.outputs, memo))
+        for state in self.states:
+            state.rows = [memo.get(row, row) for row in state.rows]
+            state.new = next(fresh)
+        self.mapped = [next(fresh) for _ in self.mapped]
+        self.stop = next(fresh, None)
 
     def _settle_types(self) -> None:
         """Forget of each state the lengths that are known of its initial rows and not of the rows computed later."""
@@ -89,12 +126,7 @@ class Loop:
                     memo.update((row, type.make_variable(row.name)) for row in state.rows)
             if not memo:
                 return
-            fresh = iter(rebuild(self._outputs(), memo))
-            for state in self.states:
-                state.rows = [memo.get(row, row) for row in state.rows]
-                state.new = next(fresh)
-            self.mapped = [next(fresh) for _ in self.mapped]
-            self.stop = next(fresh, None)
+            self.substitute(memo)
 
 
 def _general(number: int, state: State) -> TensorType:

@@ -8,13 +8,14 @@ from engine.graph.fgraph import FunctionGraph
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import InlineGraphs, InnerGraphs, OpStore, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, sums
+from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import NodeRewriter
+from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
     constant_folding,
@@ -26,6 +27,10 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     axes.local_useless_reshape,
     axes.local_reshape_of_reshape,
     axes.local_useless_subtensor,
+    slices.local_reverse_twice,
+    slices.local_subtensor_of_inc_subtensor,
+    slices.local_subtensor_of_fill,
+    slices.local_initial_rows,
     fills.local_useless_fill,
     fills.local_fill_template,
     fills.local_fill_sink,
@@ -61,8 +66,11 @@ def optdb() -> SequenceDB:
     database.register("inline_graphs", InlineGraphs(), "fast_run", "fast_compile", position=-1)
     database.register("merge_first", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=0)
     database.register("canonicalize", canonicalize, "fast_run", "fast_compile", position=1)
+    database.register("scans", ScanDB("scans", canonicalize), "fast_run", "fast_compile", "scan", position=2)
     optimize = OptimizeInnerGraphs()
     database.register(optimize.name, optimize, "fast_run", "fast_compile", position=44)
+    clean = ScanRewriter("clean_scans", CLEAN)
+    database.register(clean.name, clean, "fast_run", "fast_compile", "scan", position=44.5)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
     database.seal()

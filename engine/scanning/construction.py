@@ -76,7 +76,7 @@ def scan(
         ],
         stop=step.stop,
     )
-    loop.add_non_sequences()
+    loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
     found = loop.apply(Scan, truncate_gradient, name)
     outputs = _ordered(states, found.buffers, found.mapped)
     last = zip(updated, found.buffers[len(found.buffers) - len(updated) :], strict=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Any
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
+from engine.inner.scan import Scan
 from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add
@@ -28,8 +30,9 @@ from engine.tensor import (
     WrapIndex,
     shape_i,
 )
+from engine.tensor.conversion import number
 from engine.tensor.reduction import Reduction
-from engine.tensor.slicing import FULL, INTEGER
+from engine.tensor.slicing import FULL, INTEGER, parts_of
 
 Axis = tuple[Variable, int]
 """A tensor and the number of one of its axes."""
@@ -78,7 +81,9 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, Join):
         return (inputs[0], axis) if axis != op.axis else _sum([shape_i(v, axis) for v in inputs])
     if isinstance(op, Subtensor):
-        return _source_of_part(op, inputs[0], axis)
+        return _source_of_part(node, axis)
+    if isinstance(op, Scan):
+        return _source_of_scan(x, axis)
     if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
         return inputs[1 + axis]
     return None
@@ -88,11 +93,68 @@ def _sum(lengths: list[Variable]) -> Variable:
     return reduce(lambda total, length: apply_scalar(add, total, length), lengths)
 
 
-def _source_of_part(op: Subtensor, x: Variable, axis: int) -> Axis | None:
-    """The axis of `x` that is `axis` of the part, if all of it is in the part."""
+def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:
+    """Where the length of a part along `axis` comes from: all of an axis, maybe reversed, or the steps of a Scan."""
+    op, x = node.op, node.inputs[0]
+    assert isinstance(op, Subtensor)
     entries = op.entries + (FULL,) * (tensor_type_of(x).ndim - len(op.entries))
     source = [a for a, entry in enumerate(entries) if entry != INTEGER][axis]
-    return (x, source) if entries[source] == FULL else None
+    numbers = list(parts_of(entries, node.inputs[1:]))[source]
+    if entries[source] == FULL or (entries[source] == "::c" and _number(numbers[3]) in (1, -1)):
+        return x, source
+    scan = x.owner
+    if scan is None or not isinstance(scan.op, Scan) or source != 0 or scan.op.info.is_while:
+        return None
+    info, output = scan.op.info, x.index
+    assert output is not None
+    is_trace = output < info.n_states and info.keeps[output] is None and entries[0] == "a:"
+    if is_trace and _number(numbers[1]) == info.n_initial(output):
+        return scan.inputs[0]
+    return None
+
+
+def _number(variable: Variable | None) -> Any:
+    return None if variable is None else scalar_value(variable)
+
+
+def _source_of_scan(x: Variable, axis: int) -> Axis | Variable | None:
+    """Where the length of an output of a Scan comes from: the number of steps, or what its rows are computed from."""
+    node, output = x.owner, x.index
+    assert node is not None
+    assert output is not None
+    assert isinstance(node.op, Scan)
+    info = node.op.info
+    outer = info.outer_inputs(node.inputs)
+    if output < info.n_states:
+        if axis > 0:
+            return outer.initials[output], axis
+        return None if info.is_while else apply_scalar(add, outer.n_steps, info.n_initial(output))
+    if axis == 0:
+        return None if info.is_while else outer.n_steps
+    return _source_of_row(node, node.op.inner_outputs[output], axis - 1)
+
+
+def _source_of_row(node: Apply, row: Variable, axis: int) -> Axis | Variable | None:
+    """Where the length of what a step of the Scan of `node` computes comes from, outside."""
+    assert isinstance(node.op, Scan)
+    while row.owner is not None:
+        known = tensor_type_of(row).shape[axis]
+        if known is not None:
+            return number(known, "int64")
+        source = _source(row, axis)
+        if not isinstance(source, tuple):
+            return None
+        row, axis = source
+    info = node.op.info
+    outer = info.outer_inputs(node.inputs)
+    inner = info.inner_inputs(node.op.inner_inputs)
+    sources: dict[Variable, Axis] = {
+        i: (o, axis + 1) for o, i in zip(outer.sequences, inner.rows, strict=True)
+    }
+    for initial, taps in zip(outer.initials, inner.taps, strict=True):
+        sources |= dict.fromkeys(taps, (initial, axis + 1))
+    sources |= {i: (o, axis) for o, i in zip(outer.non_sequences, inner.non_sequences, strict=True)}
+    return sources.get(row)
 
 
 @node_rewriter([Subtensor])

@@ -84,7 +84,9 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "inline_graphs",
         "merge_first",
         "canonicalize",
+        "scans",
         "optimize_inner_graphs",
+        "clean_scans",
         "merge_last",
         "fusion",
     ]

@@ -9,15 +9,19 @@ from engine.backend.reference import evaluate
 from engine.errors import MissingInputError
 from engine.inner import OpFromGraph, Scan
 
+MODES = {"NUMPY": "NUMPY", "REWRITTEN": engine.Mode("numpy", engine.Mode().optimizer)}
+"""The reference, before and after rewriting."""
+
 X = np.array([1.0, -2.0, 0.5, 3.0, 0.25])
 
 
-@pytest.fixture(params=["NUMPY"])
+@pytest.fixture(params=["NUMPY", "REWRITTEN"])
 def run(request, kernels_once):
     """The values of outputs, given variables and their values, by each backend."""
 
     def run(variables, outputs, *values, updates=None):
-        f = engine.function(variables, outputs, updates=updates, mode=request.param, on_unused_input="ignore")
+        mode = MODES[request.param]
+        f = engine.function(variables, outputs, updates=updates, mode=mode, on_unused_input="ignore")
         return f(*values)
 
     return run

@@ -1,0 +1,90 @@
+"""What a Scan need not compute, and need not be given: outputs and states that nothing uses, what comes twice, what is
+known, and rows that are all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine import scalar
+from engine.graph.traversal import ancestors
+from engine.graph.variables import Constant, Variable
+from engine.inner.scan_building import Loop
+from engine.rewriting.opened_scans import OpenedScan
+from engine.rewriting.pattern import operands_of, tensor_type_of
+from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i
+from engine.tensor.type import tensor_type
+
+
+def drop_unused_outputs(scan: OpenedScan) -> None:
+    """Keep the outputs that the graph uses, and the states that these are computed from."""
+    loop = scan.loop
+    wanted = {state for state, buffer in zip(loop.states, scan.buffers, strict=True) if scan.is_used(buffer)}
+    used = [scan.is_used(output) for output in scan.mapped]
+    fresh = [
+        *(state.new for state in wanted),
+        *(v for v, is_used in zip(loop.mapped, used, strict=True) if is_used),
+    ]
+    fresh += [] if loop.stop is None else [loop.stop]
+    while fresh:
+        reached = set(ancestors(fresh, loop.varying))
+        found = [s for s in loop.states if s not in wanted and any(row in reached for row in s.rows)]
+        wanted.update(found)
+        fresh = [state.new for state in found]
+    scan.buffers = [b for state, b in zip(loop.states, scan.buffers, strict=True) if state in wanted]
+    loop.states = [state for state in loop.states if state in wanted]
+    scan.mapped = [output for output, is_used in zip(scan.mapped, used, strict=True) if is_used]
+    loop.mapped = [v for v, is_used in zip(loop.mapped, used, strict=True) if is_used]
+
+
+def merge_inputs(scan: OpenedScan) -> None:
+    """Of what is given twice use one; put into the steps what is known; make rows that are all the same a
+    non-sequence."""
+    loop = scan.loop
+    for sequence, inside in list(loop.sequences):
+        row = _only_row(sequence)
+        if row is not None and inside.type.is_super(row.type):
+            loop.sequences.remove((sequence, inside))
+            loop.non_sequences.append((row, inside))
+    memo: dict[Variable, Variable] = {}
+    kept: dict[tuple[bool, Variable], Variable] = {}
+    for is_row, pairs in ((True, loop.sequences), (False, loop.non_sequences)):
+        for outside, inside in pairs:
+            is_known = not is_row and isinstance(outside, Constant) and not is_data(outside)
+            found = outside if is_known else kept.setdefault((is_row, outside), inside)
+            if found is not inside and inside.type.is_super(found.type):
+                memo[inside] = found
+    if memo:
+        _substitute(loop, memo)
+
+
+def _substitute(loop: Loop, memo: dict[Variable, Variable]) -> None:
+    loop.substitute(memo)
+    loop.sequences = [pair for pair in loop.sequences if pair[1] not in memo]
+    loop.non_sequences = [pair for pair in loop.non_sequences if pair[1] not in memo]
+
+
+def _only_row(sequence: Variable) -> Variable | None:
+    """The row that all rows of `sequence` are equal to, if it is filled with it."""
+    filled = operands_of(sequence, scalar.second)
+    node = sequence.owner
+    if filled is not None:
+        value = filled[1]
+    elif node is not None and isinstance(node.op, Alloc):
+        value = node.inputs[0]
+    else:
+        return None
+    if not tensor_type_of(value).broadcastable[0]:
+        return None
+    row = _without_first_axis(value)
+    type = tensor_type_of(sequence)
+    if tensor_type_of(value).broadcastable[1:] == type.broadcastable[1:]:
+        return row
+    return alloc(row, *[shape_i(sequence, axis) for axis in range(1, type.ndim)])
+
+
+def _without_first_axis(value: Variable) -> Any:
+    if isinstance(value, Constant):
+        data = value.data[0]
+        return tensor_type(data.dtype.name, data.shape).make_constant(data)
+    return dimshuffle(value, range(1, tensor_type_of(value).ndim))

@@ -1,0 +1,103 @@
+"""Of a state of which only the last rows are read, only these are kept.
+
+What reads the k-th last of the rows computed is an IndexError where there are fewer steps: the index becomes one that is
+out of range then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import engine.tensor as pt
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.variables import Constant, Variable
+from engine.inner.scan_building import State
+from engine.rewriting.opened_scans import OpenedScan, Read
+from engine.tensor import Subtensor
+from engine.tensor.elemwise import elemwise
+from engine.tensor.slicing import INTEGER
+
+
+def reduce_traces(scan: OpenedScan) -> None:
+    """Keep the last rows alone of each state whose buffer is read only there."""
+    for state, buffer in zip(scan.loop.states, scan.buffers, strict=True):
+        if state.keep is None:
+            found = _Reads(scan, state).of(buffer)
+            if found is not None:
+                state.keep, scan.reads[state] = found
+
+
+class _Reads:
+    """The reads of the buffer of a state, as reads of a buffer of its last rows."""
+
+    def __init__(self, scan: OpenedScan, state: State) -> None:
+        self.scan = scan
+        self.initial = state.initial
+        self.first = -state.taps[0]
+        self.keep = 1
+        self.found: list[Read] = []
+
+    def of(self, buffer: Variable) -> tuple[int, list[Read]] | None:
+        """How many rows must be kept, and all reads; None if more rows are read than are given first."""
+        if not all(self._is_late(node, index) for node, index in self.scan.fgraph.clients[buffer]):
+            return None
+        return self.keep, self.found
+
+    def _is_late(self, node: Apply, index: int) -> bool:
+        """Whether a client of the buffer reads nothing but its last rows, or its lengths."""
+        if node.op == elemwise(scalar.second) and index == 0 and self.scan.loop.stop is None:
+            return self._add_fill(node, pt.add(self.scan.loop.n_steps, self.first))
+        entry = first_entry(node, index)
+        if entry == ("a:", self.first) and len(cast(Subtensor, node.op).entries) == 1:
+            return all(self._is_late_step(*client) for client in self.scan.fgraph.clients[node.outputs[0]])
+        if entry is None or entry[0] not in (INTEGER, "a:") or not -self.first <= entry[1] < 0:
+            return False
+        return self._add(node, -entry[1], None)
+
+    def _is_late_step(self, node: Apply, index: int) -> bool:
+        """Whether a client of the rows computed reads nothing but the last of them, or their lengths."""
+        if node.op == elemwise(scalar.second) and index == 0 and self.scan.loop.stop is None:
+            return self._add_fill(node, self.scan.loop.n_steps)
+        entry = first_entry(node, index)
+        if entry is None or entry[0] != INTEGER or not -self.first <= entry[1] < 0:
+            return False
+        if self.scan.does_at_least(-entry[1]):
+            return self._add(node, -entry[1], None)
+        if self.scan.loop.stop is not None and entry[1] != -1:
+            return False
+        return self._add(node, -entry[1], lambda keep: self._index(-entry[1], keep))
+
+    def _index(self, back: int, keep: int) -> Variable:
+        """The index of a row among the `keep` last: one that is out of range if there are not so many steps."""
+        return pt.switch(pt.ge(self.scan.loop.n_steps, back), pt.constant(keep - back), pt.constant(keep))
+
+    def _add(self, node: Apply, back: int, index: Callable[[int], Variable] | None) -> bool:
+        """Note that `node` reads the row `back` from the end, or those from it; at `index` of the rows kept if given."""
+        self.keep = max(self.keep, back)
+        _, first, *rest = node.inputs
+
+        def read(buffer: Variable) -> Variable:
+            start = first if index is None else index(self.keep)
+            return node.op.make_node(buffer, start, *rest).outputs[0]
+
+        self.found.append((node.outputs[0], read))
+        return True
+
+    def _add_fill(self, node: Apply, length: Any) -> bool:
+        """Note that `node` reads the lengths of rows, `length` of them."""
+        lengths = [pt.shape_i(self.initial, axis) for axis in range(1, self.initial.type.ndim)]
+        self.found.append((node.outputs[0], lambda _: pt.alloc(node.inputs[1], length, *lengths)))
+        return True
+
+
+def first_entry(node: Apply, index: int) -> tuple[str, int] | None:
+    """How `node` indexes its input number `index` along the first axis: the entry and its number, if it has one that is
+    known; None if it does anything else with it."""
+    if not isinstance(node.op, Subtensor) or index != 0 or not node.op.entries:
+        return None
+    entry, numbers = node.op.entries[0], node.inputs[1:]
+    if sum(letter in entry for letter in "iabc") != 1 or not isinstance(numbers[0], Constant):
+        return None
+    return entry, int(numbers[0].data)

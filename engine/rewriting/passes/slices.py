@@ -1,0 +1,111 @@
+"""Parts of what was changed, filled or cut before.
+
+As PyTensor's rewrites do, these trust that an index which only a part taken away would have checked is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.inner.scan import Scan
+from engine.rewriting.pattern import apply_scalar, operands_of, scalar_value, tensor_type_of
+from engine.rewriting.rewriters import node_rewriter
+from engine.tensor import Alloc, IncSubtensor, Subtensor
+from engine.tensor.slicing import INTEGER
+
+REVERSE = ("::c",)
+
+
+@node_rewriter([Subtensor])
+def local_reverse_twice(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x[::-1][::-1] -> x."""
+    before = node.inputs[0].owner
+    if before is None or not (_reverses(node) and _reverses(before)):
+        return None
+    x = before.inputs[0]
+    return [x] if node.outputs[0].type.is_super(x.type) else None
+
+
+def _reverses(node: Apply) -> bool:
+    return node.op == Subtensor(REVERSE) and scalar_value(node.inputs[1]) == -1
+
+
+@node_rewriter([Subtensor])
+def local_subtensor_of_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; and x[:k] of x changed from row k on -> x[:k]."""
+    before = node.inputs[0].owner
+    if before is None or not isinstance(before.op, IncSubtensor):
+        return None
+    assert isinstance(node.op, Subtensor)
+    x, y, *changed = before.inputs
+    numbers = node.inputs[1:]
+    output = node.outputs[0]
+    if before.op.entries == node.op.entries and _are_equal(changed, numbers):
+        if not (before.op.set_instead_of_inc or _is_zeros(x)):
+            return None
+        if tensor_type_of(y).broadcastable != tensor_type_of(output).broadcastable:
+            y = apply_scalar(scalar.second, node.op.make_node(x, *numbers).outputs[0], y)
+        return [y] if output.type.is_super(y.type) else None
+    if node.op.entries == (":b",) and before.op.entries in (("a:",), (INTEGER,)):
+        stop, start = scalar_value(numbers[0]), scalar_value(changed[0])
+        if stop is not None and start is not None and 0 <= stop <= start:
+            return [node.op.make_node(x, *numbers).outputs[0]]
+    return None
+
+
+def _are_equal(first: Sequence[Variable], second: Sequence[Variable]) -> bool:
+    pairs = zip(first, second, strict=True)
+    return all(
+        a is b or (scalar_value(a) is not None and scalar_value(a) == scalar_value(b)) for a, b in pairs
+    )
+
+
+def _is_zeros(x: Variable) -> bool:
+    filled = operands_of(x, scalar.second)
+    if filled is not None:
+        return bool(scalar_value(filled[1]) == 0)
+    return (
+        x.owner is not None and isinstance(x.owner.op, Alloc) and bool(scalar_value(x.owner.inputs[0]) == 0)
+    )
+
+
+@node_rewriter([Subtensor])
+def local_subtensor_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """second(a, b)[slices] -> second(a[slices], b), where b has length 1 along the axes that are cut."""
+    assert isinstance(node.op, Subtensor)
+    operands = operands_of(node.inputs[0], scalar.second)
+    entries = node.op.entries
+    if operands is None or INTEGER in entries:
+        return None
+    template, value = operands
+    if not all(tensor_type_of(value).broadcastable[axis] for axis in range(len(entries))):
+        return None
+    part = node.op.make_node(template, *node.inputs[1:]).outputs[0]
+    result = apply_scalar(scalar.second, part, value)
+    return [result] if node.outputs[0].type.is_super(result.type) else None
+
+
+@node_rewriter([Subtensor])
+def local_initial_rows(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """The first rows of the buffer of a Scan -> its initial rows."""
+    assert isinstance(node.op, Subtensor)
+    buffer, entries = node.inputs[0], node.op.entries
+    scan = buffer.owner
+    if scan is None or not isinstance(scan.op, Scan) or entries[:1] not in ((":b",), (INTEGER,)):
+        return None
+    info, state, number = scan.op.info, buffer.index, scalar_value(node.inputs[1])
+    assert state is not None
+    if state >= info.n_states or info.keeps[state] is not None or number is None:
+        return None
+    given = info.n_initial(state)
+    if not 0 <= number < given + (entries[0] != INTEGER):
+        return None
+    initial = info.outer_inputs(scan.inputs).initials[state]
+    result = node.op.make_node(initial, *node.inputs[1:]).outputs[0]
+    if entries == (":b",) and number == given:
+        result = initial
+    return [result] if node.outputs[0].type.is_super(result.type) else None

@@ -1,0 +1,76 @@
+"""How the Scans of a graph are rewritten: each is taken apart, made smaller, and put in its place again.
+
+The last Scan comes first: what it does not need is not computed by those before it. What is new outside of the loops is
+rewritten as the rest of the graph was, and may allow for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from engine.graph.fgraph import FunctionGraph
+from engine.inner.scan import Scan
+from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
+from engine.rewriting.opened_scans import OpenedScan
+from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs
+from engine.rewriting.passes.scan_invariants import push_out_invariants
+from engine.rewriting.passes.scan_traces import reduce_traces
+from engine.rewriting.query import RewriteDatabaseQuery
+from engine.rewriting.report import RewriteReport
+from engine.rewriting.rewriters import GraphRewriter, NodeRewriter
+
+Edit = Callable[[OpenedScan], None]
+
+CLEAN: tuple[Edit, ...] = (drop_unused_outputs, merge_inputs, reduce_traces)
+"""What leaves the graph of a step as it is, but for what it need not compute."""
+
+MOST_ROUNDS = 8
+
+
+class ScanRewriter(GraphRewriter):
+    """Changes each Scan by `edits`, in this order, and the graph around by `canonicalize`, if there is one, until
+    nothing changes."""
+
+    def __init__(self, name: str, edits: Sequence[Edit], canonicalize: GraphRewriter | None = None) -> None:
+        self.name = name
+        self.edits = edits
+        self.canonicalize = canonicalize
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        for _ in range(MOST_ROUNDS):
+            if not self._change(fgraph, report):
+                break
+            if self.canonicalize is not None:
+                self.canonicalize.apply(fgraph, report)
+
+    def _change(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
+        is_changed = False
+        for node in reversed(fgraph.toposort()):
+            if isinstance(node.op, Scan) and node in fgraph.apply_nodes and not _overwrites(node.op):
+                scan = OpenedScan(fgraph, node)
+                for edit in self.edits:
+                    edit(scan)
+                if scan.close(self.name) is not None:
+                    report.count(self.name)
+                    is_changed = True
+        return is_changed
+
+
+class ScanDB(RewriteDatabase[NodeRewriter]):
+    """The rewrites of Scans, which use those of `canonicalize` on what is around."""
+
+    def __init__(self, name: str, canonicalize: EquilibriumDB) -> None:
+        super().__init__(name)
+        self.canonicalize = canonicalize
+
+    def query(self, query: RewriteDatabaseQuery) -> ScanRewriter:
+        """The rewriter of Scans; on what is around it does what `query` chooses."""
+        return ScanRewriter(self.name, (push_out_invariants, *CLEAN), self.canonicalize.query(query))
+
+    def describe(self, query: RewriteDatabaseQuery) -> Description:
+        return self.canonicalize.describe(query)
+
+
+def _overwrites(op: Scan) -> bool:
+    """Whether the graph of a step has an order, because something in it is overwritten: it stays as it is."""
+    return any(node.op.destroy_map for node in op.fgraph.nodes)

@@ -1,0 +1,230 @@
+"""What rewriting makes of loops: what nobody needs is gone, what does not change is outside, few rows are kept."""
+
+import numpy as np
+import pytest
+
+import engine
+import engine.tensor as pt
+from engine.backend.reference import evaluate
+from engine.inner import Scan, ScanInfo
+
+X, W = np.array([1.0, -0.5, 2.0, 0.25]), np.array([[0.5, -0.2], [0.1, 0.3]])
+
+
+def rows(*arguments, **options):
+    return engine.scan(*arguments, **options, return_updates=False)
+
+
+def scans(graph):
+    return [node for node in graph.fgraph.toposort() if isinstance(node.op, Scan)]
+
+
+def inner_ops(node):
+    return [str(inner.op) for inner in node.op.fgraph.nodes]
+
+
+def two_states(x):
+    """Sums of rows, their products with what the sums were, and a mapped output."""
+    return rows(lambda x_t, s, p: [s + x_t, p * s, pt.exp(x_t)], x, [0.0, 1.0, None])
+
+
+def test_what_is_used_stays(rewritten):
+    x = pt.dvector("x")
+    (node,) = scans(rewritten(x, two_states(x)).check_values(X))
+    assert (node.op.info.n_states, node.op.info.n_mapped) == (2, 1)
+
+
+def test_outputs_that_nothing_uses_are_not_computed(rewritten):
+    x = pt.dvector("x")
+    (node,) = scans(rewritten(x, two_states(x)[2]).check_values(X))
+    assert (node.op.info.n_states, node.op.info.n_mapped) == (0, 1)
+    (node,) = scans(rewritten(x, two_states(x)[0]).check_values(X))
+    assert (node.op.info.n_states, node.op.info.n_mapped) == (1, 0)
+    (node,) = scans(rewritten(x, two_states(x)[1]).check_values(X))
+    assert (node.op.info.n_states, node.op.info.keeps) == (2, (1, None))
+
+
+def test_what_a_condition_needs_is_computed(rewritten):
+    x = pt.dvector("x")
+    found = rows(lambda x_t, s: ([s + x_t, x_t * 2], engine.until(s > 2)), x, [0.0, None])
+    graph = rewritten(x, found[1]).check_values(np.ones(9))
+    (node,) = scans(graph)
+    assert (node.op.info.n_states, node.op.info.keeps) == (1, (1,))
+
+
+def test_what_is_given_twice_is_given_once(rewritten):
+    x, y, a, b, s = pt.dscalar(), pt.dscalar(), pt.dscalar(), pt.dscalar(), pt.dscalar()
+    op = Scan([x, y, s, a, b], [s + x * a - y * b + x / a], ScanInfo(2, ((-1,),), (None,), 0, 2))
+    u, start, c = pt.dvector(), pt.dvector(), pt.dscalar()
+    graph = rewritten([u, start, c], op(u.shape[0], u, u, start, c, c)).check_values(
+        X, np.ones(1), np.array(2.0)
+    )
+    (node,) = scans(graph)
+    assert (node.op.info.n_seqs, node.op.info.n_non_seqs) == (1, 1)
+
+
+def test_known_numbers_are_part_of_the_step_and_data_is_not(rewritten):
+    x, a, d, s = pt.dscalar(), pt.dscalar(), pt.dvector(), pt.dscalar()
+    op = Scan([x, s, a, d], [s + x * a + pt.sum(d * x)], ScanInfo(1, ((-1,),), (None,), 0, 2))
+    u, start = pt.dvector(), pt.dvector()
+    graph = rewritten([u, start], op(u.shape[0], u, start, 2.5, np.arange(40.0))).check_values(X, np.ones(1))
+    (node,) = scans(graph)
+    assert node.op.info.n_non_seqs == 1
+
+
+def test_what_does_not_change_is_computed_once(rewritten):
+    x, w, s = pt.dvector(), pt.dmatrix(), pt.dvector()
+    op = Scan([s, w, x], [pt.dot(pt.exp(w), s) + pt.tanh(x)], ScanInfo(0, ((-1,),), (None,), 0, 2))
+    start, n = pt.dmatrix(), pt.lscalar()
+    graph = rewritten([n, start, w, x], op(n, start, w, x)).check_values(3, np.ones((1, 2)), W, X[:2])
+    (node,) = scans(graph)
+    assert sorted(inner_ops(node)) == ["Dot", "add"]
+    assert {"exp", "tanh"} <= set(graph.ops)
+
+
+def test_what_fills_a_shape_stays_where_it_is_used(rewritten):
+    x, s = pt.dvector(), pt.dvector()
+    op = Scan([s, x], [s + pt.ones_like(x)], ScanInfo(0, ((-1,),), (None,), 0, 1))
+    start, n = pt.dmatrix(), pt.lscalar()
+    graph = rewritten([n, start, x], op(n, start, x)).check_values(3, np.ones((1, 4)), X)
+    assert scans(graph)[0].op.info.n_non_seqs <= 1
+    assert "second" not in graph.ops
+
+
+def test_a_loop_that_does_not_change_is_run_once(rewritten):
+    y, total, s = pt.dvector("y"), pt.dscalar(), pt.dvector()
+    inner = rows(lambda y_t, r: r + y_t, y, 0.0)[-1]
+    op = Scan([total, y], [total * inner], ScanInfo(0, ((-1,),), (None,), 0, 1))
+    graph = rewritten([s, y], op(3, s, y)).check_values(np.ones(1), X)
+    assert len(scans(graph)) == 2
+    assert all("Scan" not in inner_ops(node) for node in scans(graph))
+
+
+@pytest.mark.parametrize(
+    ("read", "keep"),
+    [
+        (lambda s: s[-1], 1),
+        (lambda s: s[-1] + s[-2], 2),
+        (lambda s: s.owner.inputs[0][-2:], 2),
+        (lambda s: s.owner.inputs[0][-1], 1),
+        (lambda s: s[-1] * s.shape[0], 1),
+        (lambda s: s[-1] + pt.zeros_like(s), 1),
+        (lambda s: s[-3], None),
+        (lambda s: s[0], None),
+        (lambda s: s[1:][-1], None),
+        (lambda s: s, None),
+    ],
+)
+def test_of_a_state_as_many_rows_are_kept_as_are_read(rewritten, read, keep):
+    start, n = pt.dvector("start"), pt.lscalar("n")
+    s = rows(lambda a, b: a * b + 1, outputs_info={"initial": start, "taps": [-2, -1]}, n_steps=n)
+    graph = rewritten([start, n], read(s)).check_values([0.5, 0.2], 4)
+    (node,) = scans(graph)
+    assert node.op.info.keeps == (keep,)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_row_that_is_not_there_is_an_index_error_as_before(rewritten, steps):
+    start, n = pt.dvector("start"), pt.lscalar("n")
+    s = rows(lambda a, b: a + b, outputs_info={"initial": start, "taps": [-2, -1]}, n_steps=n)
+    for back in (1, 2):
+        graph = rewritten([start, n], s[-back])
+        assert scans(graph)[0].op.info.keeps == (back,)
+        if steps >= back:
+            graph.check_values([1.0, 1.0], steps)
+        else:
+            with pytest.raises(IndexError):
+                graph.evaluate([1.0, 1.0], steps)
+
+
+def test_a_loop_that_a_condition_ends_keeps_its_last_row(rewritten):
+    x = pt.dvector("x")
+    s = rows(lambda x_t, s: (s + x_t, engine.until(s > 2)), x, 0.0)
+    graph = rewritten(x, s[-1]).check_values(np.ones(9))
+    assert scans(graph)[0].op.info.keeps == (1,)
+    with pytest.raises(IndexError):
+        graph.evaluate(np.ones(0))
+
+
+def test_updates_of_shared_variables_keep_one_row(rewritten):
+    count = engine.shared(1.0)
+    _, updates = engine.scan(lambda: {count: count * 2}, n_steps=5)
+    fgraph_input = pt.dscalar()
+    expression = engine.graph.clone_replace(updates[count], {count: fgraph_input})
+    graph = rewritten(fgraph_input, expression).check_values(3.0)
+    assert scans(graph)[0].op.info.keeps == (1,)
+
+
+def test_lengths_of_outputs_need_no_loop(rewritten):
+    x, w = pt.dvector("x"), pt.dmatrix("w")
+    s, mapped = rows(lambda x_t, s: [pt.dot(w, s) * x_t, pt.concatenate([s, s]) + x_t], x, [w[0], None])
+    lengths = [s.shape[0], s.shape[1], mapped.shape[0], s[::-1].shape[0]]
+    graph = rewritten([x, w], pt.stack(lengths)).check_values(X, W)
+    assert scans(graph) == []
+
+
+def test_equal_loops_are_one(rewritten):
+    x = pt.dvector("x")
+    first, second = (rows(lambda x_t, s: s * x_t, x, 1.0) for _ in range(2))
+    assert len(scans(rewritten(x, first + second).check_values(X))) == 1
+
+
+def test_a_long_loop_on_known_numbers_is_not_run_while_rewriting(rewritten):
+    n = 10**9
+    s = rows(lambda s: s * 0.5, outputs_info=1.0, n_steps=n)[-1]
+    assert len(scans(rewritten([], s))) == 1
+
+
+def test_a_gradient_reads_no_rows_that_are_all_the_same(rewritten):
+    x, a = pt.dvector("x"), pt.dscalar("a")
+    s = rows(lambda x_t, s: a * s + x_t, x, a)
+    graph = rewritten([x, a], engine.grad(pt.sum(s), [x, a])).check_values(X, 0.5)
+    _, back = scans(graph)
+    assert back.op.info.n_seqs == 1  # the states before each step
+
+
+def test_a_gradient_that_reads_no_states_keeps_none(rewritten):
+    x, a = pt.dvector("x"), pt.dscalar("a")
+    s = rows(lambda x_t, s: a * s + x_t, x, a)
+    graph = rewritten([x, a], engine.grad(pt.sum(s), x)).check_values(X, 0.5)
+    assert len(scans(graph)) == 1
+    graph = rewritten([x, a], [s[-1], engine.grad(s[-1], x)]).check_values(X, 0.5)
+    forward = [node for node in scans(graph) if node.op.info.n_states == 1 and node.op.info.n_mapped == 0]
+    assert [node.op.info.keeps for node in forward] == [(1,)]
+
+
+def test_the_first_rows_of_a_buffer_are_the_initial_ones(rewritten):
+    start, n = pt.dvector("start"), pt.lscalar("n")
+    s = rows(lambda a, b: a + b, outputs_info={"initial": start, "taps": [-2, -1]}, n_steps=n)
+    buffer = s.owner.inputs[0]
+    for found in (buffer[:2], buffer[:1], buffer[1]):
+        assert scans(rewritten([start, n], found).check_values([1.0, 2.0], 3)) == []
+    assert len(scans(rewritten([start, n], buffer[:3]).check_values([1.0, 2.0], 3))) == 1
+
+
+def test_parts_of_what_was_changed_there_are_what_they_became(rewritten):
+    x, y = pt.dvector("x"), pt.dvector("y")
+    zeros = pt.zeros_like(x)
+    for found, ops in [
+        (x[1:].set(y)[1:], []),
+        (zeros[1:].inc(y)[1:], []),
+        (x[2:].set(y)[:1], ["Subtensor{:b}"]),
+        (x[::-1][::-1], []),
+    ]:
+        arguments = (X, np.array([5.0, 6, 7])) if ops == [] else (X, np.array([5.0, 6]))
+        assert rewritten([x, y], found).check_values(*arguments).ops == ops
+    for found in (x[1:].inc(y)[1:], x[1:].set(y)[2:], x[::-1][::2]):
+        assert len(rewritten([x, y], found).check_values(X, np.array([5.0, 6, 7])).ops) == 2
+    assert rewritten([x], x[1:].set(3.0)[1:]).check_values(X).ops[-1] == "second"
+
+
+def test_what_a_user_holds_does_not_change(rewritten):
+    x, w = pt.dvector("x"), pt.dmatrix("w")
+    s = rows(lambda x_t, s: pt.tanh(pt.dot(pt.exp(w), s)) * x_t, x, w[0])
+    node = s.owner.inputs[0].owner
+    graph, nodes = node.op.fgraph, node.op.fgraph.nodes
+    rewritten([x, w], s[-1]).check_values(X, W)
+    assert node.op.fgraph is graph
+    assert node.op.fgraph.nodes == nodes
+    rewritten([x, w], [s[-1], *engine.grad(pt.sum(s[-1]), [x, w])]).check_values(X, W)
+    assert evaluate([x, w], [s], [X, W])[0].shape == (4, 2)
