@@ -87,7 +87,8 @@ class Body(Lowering):
         return super().scalar_of(variable)
 
     def first_stage(self, variable: Variable) -> int:
-        is_for_each_pass = variable in self.targets or variable in self._destroyed
+        together = [variable] if variable.owner is None else variable.owner.outputs
+        is_for_each_pass = any(v in self.targets or v in self._destroyed for v in together)
         return self.loop.first if is_for_each_pass else self.loop.floor
 
     def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:

@@ -144,7 +144,7 @@ class Lowering:
         return value
 
     def first_stage(self, variable: Variable) -> int:
-        """The first stage in which `variable` may be computed."""
+        """The first stage in which `variable` may be computed; one for all outputs of a node."""
         return self.table.floor
 
     def contiguous(self, value: Value, dtype: str | None = None) -> Value:

@@ -52,7 +52,7 @@ def _right_side(lowering: Lowering, node: Apply, matrix: Value, rows: int) -> Va
     result = _copied(lowering, columns, stage)
     view = (table.constant(1), rows)
     lowering.values[output] = Value(
-        result.pointer, result.dtype, lowering.dims[output], stage, view, result.buffer
+        result.pointer, result.dtype, lowering.dims[output], result.stage, view, result.buffer
     )
     return result
 
@@ -97,10 +97,10 @@ def _lower_slogdet(lowering: Lowering, node: Apply) -> None:
         return
     # A transposed matrix has the same determinant.
     matrix, _ = as_it_lies(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
-    stage = max(matrix.stage, lowering.table.stage((rows,)))
+    results = [lowering.allocate(output, [matrix], (), (rows,)) for output in node.outputs]
+    stage = results[0].stage
     copy = _copied(lowering, matrix, stage)
     pivots = lowering.table.buffer("int64", (rows,), stage)
-    results = [lowering.allocate(output, [copy], ()) for output in node.outputs]
     _call(lowering, node, slogdet(matrix.dtype), [], [*results, copy, pivots], rows)
 
 

@@ -11,7 +11,9 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.backend.reference import evaluate
-from engine.inner import OpFromGraph, Scan, ScanInfo
+from engine.inner import Composite, OpFromGraph, Scan, ScanInfo
+from engine.scalar import add, apply_scalar_op, mul, scalar_type
+from engine.tensor import Elemwise
 from tests.engine.backend.lowered import lower
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
@@ -310,6 +312,36 @@ def test_what_no_step_changes_is_computed_once():
     ((loop,),) = ([step.loop for step in table.steps if step.loop is not None],)
     assert sorted(stage - loop.floor for stage in stages.values() if stage >= loop.floor) == [0, 1]
     agree(op, 3, np.arange(3.0), np.arange(4.0))
+
+
+def test_what_several_outputs_are_computed_with_is_there_in_every_step():
+    m, a, x = pt.dmatrix(), pt.dvector(), pt.dscalar()
+    sign, logdet = pt.linalg.slogdet(m)
+    solved = pt.linalg.solve(m, pt.stack([a, a * 2], axis=1))
+    fused = Scan([x, m, a], [logdet, solved[1], pt.linalg.solve(m, a) * sign], ScanInfo(1, (), (), 3, 2))
+    agree(lambda *v: fused(*v), 3, np.arange(3.0), np.eye(2) + 1, np.arange(2.0) + 1)
+
+
+def test_outputs_of_one_kernel_are_written_in_the_same_step():
+    p, q = (scalar_type("float64").make_variable() for _ in range(2))
+    both = Elemwise(Composite([p, q], [apply_scalar_op(add, p, q), apply_scalar_op(mul, p, q)]))
+    a, b, x = pt.dvector(), pt.dvector(), pt.dscalar()
+    total, product = both(a, b)
+    op = Scan([x, a, b], [product, pt.sum(total) * x], ScanInfo(1, (), (), 2, 2))
+    agree(lambda *v: op(*v), 3, np.arange(3.0), np.arange(4.0), np.ones(4) * 3)
+
+
+def test_systems_of_equations_are_solved_in_every_step():
+    m, state = pt.dmatrix(), pt.dvector()
+    factor = pt.linalg.cholesky(m)
+    new = pt.linalg.solve_triangular(factor, state, lower=True)
+    make = scan([m, state], [new, factor], ScanInfo(1, ((-1,),), (None,), 1, 0))
+    matrices = np.array([np.eye(3) * i + 0.5 for i in (1, 2, 3)])
+    agree(make, 3, matrices, np.ones((1, 3)))
+    variables = [pt.lscalar(), pt.tensor(None, "float64", (None,) * 3), pt.dmatrix()]
+    f = engine.function(variables, make(*variables))
+    with pytest.raises(np.linalg.LinAlgError):
+        f(3, -matrices, np.ones((1, 3)))
 
 
 def inner_product():
