@@ -9,13 +9,18 @@ from engine.backend.reference import evaluate
 from engine.errors import MissingInputError
 from engine.inner import OpFromGraph, Scan
 
-MODES = {"NUMPY": "NUMPY", "REWRITTEN": engine.Mode("numpy", engine.Mode().optimizer)}
-"""The reference, before and after rewriting."""
+MODES = {
+    "REFERENCE": "NUMPY",
+    "REWRITTEN": engine.Mode("numpy", engine.Mode().optimizer),
+    "COMPILED": "FAST_RUN",
+    "HARDLY REWRITTEN": engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer),
+}
+"""The reference, before and after rewriting; compiled, and compiled as it was made."""
 
 X = np.array([1.0, -2.0, 0.5, 3.0, 0.25])
 
 
-@pytest.fixture(params=["NUMPY", "REWRITTEN"])
+@pytest.fixture(params=MODES)
 def run(request, kernels_once):
     """The values of outputs, given variables and their values, by each backend."""
 
