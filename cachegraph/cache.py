@@ -61,7 +61,18 @@ class Cache:
         self._activity = Activity()
         self._flush_at_exit: object = None
         self._warned = False
+        self._refused = False
         self._unloadable: set[bytes] = set()
+
+    def find(self, key: CacheKey, load: Callable[[bytes], T]) -> Found[T] | Miss:
+        """Return the loaded entry of `key` or the reason there is none; never raises.
+
+        What `load` raises is logged, and a reason: untrusted for UntrustedPickle, unreadable for anything else.
+        """
+        found = self._find_and_load(key, lambda _, payload: load(payload))
+        if isinstance(found, Miss):
+            self._note_miss(key, found, 0.0)
+        return found
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key` or the reason there is none; never raises."""
@@ -137,7 +148,10 @@ class Cache:
     def _find(self, key: CacheKey) -> Hit | Miss:
         if self.settings.mode == "off":
             return Miss("disabled", "CACHEGRAPH_MODE is off")
-        return self._store.get(key)
+        found = self._store.get(key)
+        if isinstance(found, Miss) and found.reason == "untrusted":
+            self._note_refusal(found.detail)
+        return found
 
     def _find_all(
         self, keys: Iterable[CacheKey], load: Callable[[CacheKey, bytes], T]
@@ -161,7 +175,7 @@ class Cache:
             value = load(key, hit.payload)
         except Exception as error:
             self._note_load_failure(key)
-            return Miss("unreadable", f"loading it raised {type(error).__name__}: {error}")
+            return Miss(_load_failure_reason(error), f"loading it raised {type(error).__name__}: {error}")
         load_seconds = perf_counter() - begin
         self._note_hit(key, hit, load_seconds)
         return Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
@@ -234,6 +248,11 @@ class Cache:
         self._begin_counting()
         self._activity.miss(key, miss, seconds_spent)
 
+    def _note_refusal(self, detail: str) -> None:
+        log = _log().debug if self._refused else _log().warning
+        self._refused = True
+        log("%s. Said once; every miss of this kind is counted.", detail)
+
     def _note_load_failure(self, key: CacheKey) -> None:
         log = _log().debug if key.digest in self._unloadable else _log().warning
         self._unloadable.add(key.digest)
@@ -259,13 +278,19 @@ class Cache:
             self._flush_at_exit = weakref.finalize(self, _flush, self._store, self._activity, "readwrite")
 
 
+def _load_failure_reason(error: Exception) -> str:
+    from cachegraph.pickling import UntrustedPickle  # imports pickle, which not every entry needs
+
+    return "untrusted" if isinstance(error, UntrustedPickle) else "unreadable"
+
+
 _noticed: set[str] = set()
 
 
 def _open(settings: Settings) -> LocalStore | TieredStore:
     if settings.mode == "off":
         return LocalStore(settings.directory)  # never asked
-    placement = place(settings.directory, settings.shared_directory)
+    placement = place(settings.directory, settings.shared_directory, settings.trust)
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
         _log().info("%s", placement.notice)

@@ -6,6 +6,7 @@ Each setting is declared once in `SETTINGS`: its variable, what it may be, and w
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from cachegraph.units import parse_size
 
 DEFAULT_MAX_SIZE = "5GB"
 
+_TRUST = re.compile(r"(private|published(:[0-9]+)?|group:[0-9]+(,[0-9]+)*)?", re.ASCII)
 Mode = Literal["readwrite", "readonly", "off"]
 OnMiss = Literal["compile", "error"]
 
@@ -52,6 +54,13 @@ SETTINGS = (
         "where an entry is kept says nothing about what it is",
     ),
     Setting("max_size", "CACHEGRAPH_MAX_SIZE", (), False, "how much is kept says nothing about what it is"),
+    Setting(
+        "trust",
+        "CACHEGRAPH_TRUST",
+        ("private", "published", "published:UID", "group:UID,UID,..."),
+        False,
+        "whose entries are believed, not what they are",
+    ),
 )
 
 
@@ -59,7 +68,8 @@ SETTINGS = (
 class Settings:
     """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share.
 
-    `max_size` is the most bytes that the cache on this node holds; 0 sets no limit.
+    `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose entries are
+    believed where others can write (store/trust.py).
     """
 
     directory: Path
@@ -67,6 +77,7 @@ class Settings:
     on_miss: OnMiss
     shared_directory: Path | None = None
     max_size: int = parse_size(DEFAULT_MAX_SIZE)
+    trust: str = "private"
 
 
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -83,7 +94,8 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     shared = get("CACHEGRAPH_SHARED_DIR") or ""
     shared = shared and os.path.abspath(os.path.expanduser(shared))
     size = get("CACHEGRAPH_MAX_SIZE") or DEFAULT_MAX_SIZE
-    return _checked(directory, get("CACHEGRAPH_MODE") or "", get("CACHEGRAPH_ON_MISS") or "", shared, size)
+    chosen = tuple(get(f"CACHEGRAPH_{name}") or "" for name in ("MODE", "ON_MISS", "TRUST"))
+    return _checked(directory, shared, size, *chosen)
 
 
 def user_cache_directory() -> str:
@@ -100,13 +112,14 @@ def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def _checked(directory: str, mode: str, on_miss: str, shared: str, max_size: str) -> Settings:
+def _checked(directory: str, shared: str, max_size: str, mode: str, on_miss: str, trust: str) -> Settings:
     return Settings(
         Path(directory),
         cast("Mode", _one_of("mode", mode)),
         cast("OnMiss", _one_of("on_miss", on_miss)),
         Path(shared) if shared else None,
         _size("max_size", max_size),
+        _trust("trust", trust),
     )
 
 
@@ -125,6 +138,13 @@ def _size(name: str, value: str) -> int:
         raise SettingsError(
             _setting(name).variable, value, ("a size such as 5GB", "0 for no limit")
         ) from None
+
+
+def _trust(name: str, value: str) -> str:
+    setting = _setting(name)
+    if not _TRUST.fullmatch(value):
+        raise SettingsError(setting.variable, value, setting.allowed)
+    return value or setting.allowed[0]
 
 
 def _setting(name: str) -> Setting:

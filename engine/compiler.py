@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cachegraph import pickling
-from cachegraph.cache import Artifact, Cache, Found, Hit, default_cache
+from cachegraph.cache import Artifact, Cache, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import called_kernels, compile_program, load_program
@@ -241,13 +241,13 @@ class _Ops:
     def find(self, op: OpFromGraph) -> OpFromGraph | None:
         """The optimized form of `op`, if the cache has it; never raises."""
         key = self._key(op)
-        entry = None if key is None else self.cache.lookup(key)
-        found = _loaded_op(entry, op) if isinstance(entry, Hit) else None
-        self.tally[found is None] += 1
-        if key is not None and found is not None and isinstance(entry, Hit):
-            self.seconds_saved += sum(entry.seconds.values())
-            self.used.append(key.digest)
-        return found
+        found = None if key is None else self.cache.find(key, lambda payload: _loaded_op(payload, op))
+        self.tally[not isinstance(found, Found)] += 1
+        if key is None or not isinstance(found, Found):
+            return None
+        self.seconds_saved += sum(found.seconds.values())
+        self.used.append(key.digest)
+        return found.value
 
     def keep(self, op: OpFromGraph, optimized: OpFromGraph, seconds: float) -> None:
         """Keep `optimized` under the key of `op`, if it has one and can be pickled."""
@@ -271,19 +271,15 @@ class _Ops:
             return None
 
 
-def _loaded_op(entry: Hit, op: OpFromGraph) -> OpFromGraph | None:
-    """The optimized form of `op` that `entry` holds; None if it holds anything else."""
-    try:
-        found: OpFromGraph = pickling.loads(entry.payload, ("engine",))
-        before = [variable.type for variable in (*op.inner_inputs, *op.inner_outputs)]
-        after = [variable.type for variable in (*found.inner_inputs, *found.inner_outputs)]
-        fits = len(op.inner_inputs) == len(found.inner_inputs) and len(before) == len(after)
-        if type(found) is type(op) and fits and all(map(_may_replace, before, after)):
-            return found
-        _log().warning("the stored form of %s is that of another Op, so it is rewritten anew", op)
-    except Exception:  # whatever a stored Op holds, rewriting gives it anew
-        _log().warning("the stored form of %s cannot be loaded", op, exc_info=True)
-    return None
+def _loaded_op(payload: bytes, op: OpFromGraph) -> OpFromGraph:
+    """The optimized form of `op` that `payload` holds; raises TypeError if it holds anything else, and as loads does."""
+    found: OpFromGraph = pickling.loads(payload, ("engine",))
+    before = [variable.type for variable in (*op.inner_inputs, *op.inner_outputs)]
+    after = [variable.type for variable in (*found.inner_inputs, *found.inner_outputs)]
+    fits = len(op.inner_inputs) == len(found.inner_inputs) and len(before) == len(after)
+    if type(found) is not type(op) or not fits or not all(map(_may_replace, before, after)):
+        raise TypeError(f"the stored form of {op} is that of another Op")
+    return found
 
 
 def _may_replace(before: Type, after: Type) -> bool:

@@ -33,10 +33,10 @@ def open_store(directory: Path | None) -> LocalStore:
 def open_placement(directory: Path | None) -> Placement:
     """Return the tiers of the cache in `directory`, or of the one the settings name."""
     try:
-        if directory is not None:
-            return place(directory.expanduser().absolute())
         settings = current_settings()
-        return place(settings.directory, settings.shared_directory)
+        if directory is not None:
+            return place(directory.expanduser().absolute(), trust=settings.trust)
+        return place(settings.directory, settings.shared_directory, settings.trust)
     except SettingsError as error:
         fail(str(error), code=2)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.store.files import publish_file, read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_digest
+from cachegraph.store.trust import Guard
 
 
 class BlobFile(NamedTuple):
@@ -34,22 +35,24 @@ class BlobFile(NamedTuple):
 class Blobs:
     """The blob files of one cache directory."""
 
-    def __init__(self, layout: Layout | SharedLayout) -> None:
+    def __init__(self, layout: Layout | SharedLayout, guard: Guard) -> None:
         self._layout = layout
+        self._guard = guard
 
-    def read(self, digest_hex: str, read: Callable[[Path], bytes] = read_file) -> bytes | None:
-        """Return what the blob holds, None when that is not what its name says; raises OSError when it cannot be read."""
-        content = read(self._layout.blob(digest_hex))
+    def read(self, digest_hex: str, read: Callable[[Path, Guard], bytes] = read_file) -> bytes | None:
+        """Return what the blob holds, None when that is not what its name says.
+
+        Raises OSError when it cannot be read, and Untrusted when it is not to be believed.
+        """
+        content = read(self._layout.blob(digest_hex), self._guard)
         return content if digest(content).hex() == digest_hex else None
 
     def write(self, content: bytes) -> str:
         """Make sure there is a sound blob of `content`, young enough not to be pruned; return its digest (hex)."""
         digest_hex = digest(content).hex()
         path = self._layout.blob(digest_hex)
-        if self._holds(path, content):
-            os.utime(path)
-        else:
-            publish_file(path, content)
+        if not (self._holds(path, content) and _renewed(path)):
+            publish_file(path, content, self._guard)
         return digest_hex
 
     def exists(self, digest_hex: str) -> bool:
@@ -70,9 +73,18 @@ class Blobs:
 
     def _holds(self, path: Path, content: bytes) -> bool:
         try:
-            return path.stat().st_size == len(content) and read_file(path) == content
+            return path.stat().st_size == len(content) and read_file(path, self._guard) == content
         except OSError:
             return False
+
+
+def _renewed(path: Path) -> bool:
+    """Make the file young; return whether that went well, which it does not on another user's."""
+    try:
+        os.utime(path)
+    except PermissionError:
+        return False
+    return True
 
 
 def _described(found: os.DirEntry[str]) -> BlobFile:

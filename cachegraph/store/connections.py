@@ -13,8 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from cachegraph.store.failures import sqlite_code
-from cachegraph.store.paths import FILE_MODE, make_directory
+from cachegraph.store.files import set_mode
+from cachegraph.store.paths import FILE_MODE
+from cachegraph.store.trust import PRIVATE, Guard, Trust
 
+COMPANIONS = ("", "-wal", "-shm")
 READ_TIMEOUT = 2.0
 WRITE_TIMEOUT = 10.0
 
@@ -54,7 +57,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """
     from cachegraph.store.migrations import migrate
 
-    make_directory(path.parent)
+    _guard_of(path).make_directory(path.parent)
     _make_file(path)
     connection = _connect(path, "mode=rwc", WRITE_TIMEOUT)
     try:
@@ -115,9 +118,33 @@ def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqli
 
 
 def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(
+    """Open an index that may be believed, before SQLite reads a byte of it and still afterwards; else Untrusted."""
+    _check_trust(path)
+    connection = sqlite3.connect(
         f"{path.as_uri()}?{query}", timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
     )
+    try:
+        _check_trust(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_trust(path: Path) -> None:
+    """Raise Untrusted unless the index, its companions and the directories that they are in are this user's alone.
+
+    Through their names: SQLite opens the files itself. Who could change the names could not have made such directories.
+    """
+    guard = _guard_of(path)
+    for companion in COMPANIONS:
+        file = Path(f"{path}{companion}")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            guard.check_link(file)
+
+
+def _guard_of(path: Path) -> Guard:
+    return Guard(path.parent.parent, Trust.of(PRIVATE))
 
 
 def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
@@ -127,8 +154,14 @@ def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> No
 
 def _make_file(path: Path) -> None:
     """Make the index file for its owner only; SQLite gives its companion files the same mode."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    except FileExistsError:
+        return
+    try:
+        set_mode(descriptor, FILE_MODE)
+    finally:
+        os.close(descriptor)
 
 
 def _enter_wal_mode(connection: sqlite3.Connection) -> None:

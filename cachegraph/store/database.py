@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from cachegraph.store.connections import open_for_reading, open_for_writing
+from cachegraph.store.connections import COMPANIONS, open_for_reading, open_for_writing
 from cachegraph.store.failures import IndexDamaged, is_damage, is_moved, sqlite_code
 from cachegraph.store.paths import DAMAGED_SUFFIX, unique_name
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _FORK_WAIT = 15.0
 _CHECKED_SIZE = 10**9  # bytes; about a second
-_COMPANIONS = ("", "-wal", "-shm")
 
 Identity = tuple[int, int]
 
@@ -241,7 +240,7 @@ def set_aside(path: Path, damaged: Identity) -> None:
         if identity(path) != damaged:
             return
         stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{unique_name('')}"
-        for companion in _COMPANIONS:
+        for companion in COMPANIONS:
             with suppress(FileNotFoundError):
                 os.rename(f"{path}{companion}", f"{path}{DAMAGED_SUFFIX}{stamp}{companion}")
 

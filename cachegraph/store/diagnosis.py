@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.store.files import read_file
-from cachegraph.store.paths import DIRECTORY_MODE, TEMPORARY_PREFIX, unique_name
+from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
 from cachegraph.store.tiers import Tier
+from cachegraph.store.trust import Guard, Trust, Untrusted
 
 LARGEST_SKEW = 5.0  # seconds
 LEAST_FREE = 1 << 30  # bytes
@@ -40,7 +42,7 @@ def examine(tier: Tier) -> list[Finding]:
         return [*findings, Finding("directory", "not made yet")]
     except OSError as error:
         return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
-    findings += [_owner(status), _mode(status), _clock(tier.directory)]
+    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), _clock(tier)]
     with suppress(OSError):
         findings += _room(os.statvfs(tier.directory))
     findings.append(_temporary_files(tier.directory))
@@ -48,22 +50,52 @@ def examine(tier: Tier) -> list[Finding]:
 
 
 def _owner(status: os.stat_result) -> Finding:
-    advice = ""
-    if status.st_uid != os.geteuid():
-        advice = "use a directory of your own: whoever can write entries runs code in every reader"
-    return Finding("owner", f"uid {status.st_uid}, this process is {os.geteuid()}", advice)
+    return Finding("owner", f"uid {status.st_uid}, this process is {os.geteuid()}")
 
 
-def _mode(status: os.stat_result) -> Finding:
+def _mode(status: os.stat_result, trust: Trust) -> Finding:
     mode = stat.S_IMODE(status.st_mode)
-    open_to = [who for who, bit in (("its group", stat.S_IWGRP), ("everybody", stat.S_IWOTH)) if mode & bit]
-    advice = f"it can be written by {' and '.join(open_to)}: chmod {DIRECTORY_MODE:o} it" if open_to else ""
+    others = (("its group", stat.S_IWGRP), ("everybody", stat.S_IWOTH))
+    open_to = [who for who, bit in others if mode & bit & ~trust.directory_mode]
+    advice = (
+        f"it can be written by {' and '.join(open_to)}: chmod {trust.directory_mode:o} it" if open_to else ""
+    )
     return Finding("mode", f"{mode:04o}", advice)
 
 
-def _clock(directory: Path) -> Finding:
+def _trust(tier: Tier) -> Finding:
+    """Look at what lies there as a read would; of what is refused the first is shown."""
+    refused = [str(error) for error in _refusals(tier)]
+    if not refused:
+        return Finding("trust", str(tier.trust))
+    return Finding("trust", f"{tier.trust}; {len(refused)} refused", f"{refused[0]}")
+
+
+def _refusals(tier: Tier) -> Iterator[Untrusted]:
+    """Yield why files, or else the directories above them, are refused; a refused directory once."""
+    guard = Guard(tier.directory, tier.trust)
+    for place, _, names in os.walk(tier.directory):
+        try:
+            guard.check_directory(Path(place))
+        except Untrusted as error:
+            yield error
+            continue
+        except OSError:  # gone meanwhile
+            continue
+        for name in names:
+            try:
+                guard.check_link(Path(place, name))
+            except Untrusted as error:
+                yield error
+            except OSError:
+                continue
+
+
+def _clock(tier: Tier) -> Finding:
     """Write a file and see that it reads back, and when the file system says that was."""
-    probe = directory / unique_name(TEMPORARY_PREFIX)
+    if not tier.trust.may_write:
+        return Finding("writing", "left to those who may: this user only reads here")
+    probe = tier.directory / unique_name(TEMPORARY_PREFIX)
     before = time.time()
     try:
         with open(probe, "xb") as file:

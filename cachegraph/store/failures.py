@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import sqlite3
 
+from cachegraph.store.entry import Miss
+from cachegraph.store.trust import Untrusted
+
 _DAMAGE_CODES = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT}
 )
@@ -39,15 +42,18 @@ def is_moved(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and sqlite_code(error) == sqlite3.SQLITE_READONLY_DBMOVED
 
 
-def miss_reason(error: BaseException) -> str:
-    """Return "damaged" or "unreadable" for an error met while reading."""
-    if isinstance(error, sqlite3.Error | OSError):
-        return "damaged" if is_damage(error) else "unreadable"
-    return "damaged"
+def miss_of(error: Exception) -> Miss:
+    """Return the miss that an error met while reading is: damaged, unreadable or untrusted."""
+    if isinstance(error, Untrusted):
+        return Miss("untrusted", str(error))
+    no_access = isinstance(error, sqlite3.Error | OSError) and not is_damage(error)
+    return Miss("unreadable" if no_access else "damaged", f"{type(error).__name__}: {error}")
 
 
 def store_failure_reason(error: BaseException) -> str:
-    """Return full, read-only, busy, damaged, io-error or refused for an error met while writing."""
+    """Return full, read-only, untrusted, busy, damaged, io-error or refused for an error met while writing."""
+    if isinstance(error, Untrusted):
+        return "untrusted"
     if isinstance(error, sqlite3.Error):
         return _sqlite_reason(error)
     if not isinstance(error, OSError):

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from cachegraph.store.paths import FILE_MODE, TEMPORARY_PREFIX, make_directory, unique_name
+from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
+from cachegraph.store.trust import Guard, link_found
 
 T = TypeVar("T")
 
@@ -28,26 +29,31 @@ _TRIES = 3
 _PAUSE = 0.01  # seconds, doubled from try to try
 
 
-def read_file(path: Path) -> bytes:
-    """Return what the regular file at `path` holds; raises OSError, also for anything else than a regular file."""
-    descriptor = os.open(path, _READ_FLAGS | _BINARY)
+def read_file(path: Path, guard: Guard | None = None) -> bytes:
+    """Return what the regular file at `path` holds; raises OSError, also for anything else than a regular file.
+
+    Nothing is read of a file that `guard` does not believe: raises Untrusted.
+    """
+    descriptor = _open_to_read(path)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+        if guard is not None:
+            guard.check_file(path, status)
         return _read_all(descriptor, status.st_size)
     finally:
         os.close(descriptor)
 
 
-def read_network_file(path: Path) -> bytes:
+def read_network_file(path: Path, guard: Guard | None = None) -> bytes:
     """Return what `read_file` does. What is not there, or went stale, is looked for again through its directory.
 
     A client may go on saying "not there" for half a minute; opening the directory makes it ask the server.
     """
     for attempt in range(_TRIES):
         try:
-            return read_file(path)
+            return read_file(path, guard)
         except OSError as error:
             if error.errno not in _PASSING or attempt == _TRIES - 1:
                 raise
@@ -57,15 +63,22 @@ def read_network_file(path: Path) -> bytes:
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def publish_file(path: Path, content: bytes) -> None:
-    """Have `path` hold `content`, whole, readable by its owner only, replacing what is there; raises OSError."""
+def publish_file(path: Path, content: bytes, guard: Guard) -> None:
+    """Have `path` hold `content`, whole, with the modes of `guard`, replacing what is there; raises OSError, Untrusted."""
     for attempt in range(_TRIES):
         try:
-            return _publish_once(path, content)
+            return _publish_once(path, content, guard)
         except OSError as error:
             if error.errno not in _PASSING or attempt == _TRIES - 1:
                 raise
             time.sleep(_PAUSE * 2**attempt)
+
+
+def set_mode(descriptor: int, mode: int) -> None:
+    """Set the mode of an open file whatever the umask made of it, where there are modes; raises OSError."""
+    fchmod: Callable[[int, int], None] | None = getattr(os, "fchmod", None)
+    if fchmod is not None:
+        fchmod(descriptor, mode)
 
 
 def remove_file(path: Path) -> bool:
@@ -81,11 +94,20 @@ def remove_file(path: Path) -> bool:
     return True
 
 
-def _publish_once(path: Path, content: bytes) -> None:
-    make_directory(path.parent)
+def _open_to_read(path: Path) -> int:
+    try:
+        return os.open(path, _READ_FLAGS | _BINARY)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise link_found(path) from error
+        raise
+
+
+def _publish_once(path: Path, content: bytes, guard: Guard) -> None:
+    guard.make_directory(path.parent)
     temporary = path.parent / unique_name(TEMPORARY_PREFIX)
     try:
-        _write_durably(temporary, content)
+        _write_durably(temporary, content, guard.trust.file_mode)
         os.replace(temporary, path)
     except OSError:
         with suppress(OSError):
@@ -93,10 +115,10 @@ def _publish_once(path: Path, content: bytes) -> None:
         raise
 
 
-def _write_durably(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, _WRITE_FLAGS | _BINARY, FILE_MODE)
+def _write_durably(path: Path, content: bytes, mode: int) -> None:
+    descriptor = os.open(path, _WRITE_FLAGS | _BINARY, mode)
     try:
-        _set_mode(descriptor)
+        set_mode(descriptor, mode)
         _write_all(descriptor, content)
         os.fsync(descriptor)
     except BaseException:
@@ -104,13 +126,6 @@ def _write_durably(path: Path, content: bytes) -> None:
             os.close(descriptor)
         raise
     os.close(descriptor)
-
-
-def _set_mode(descriptor: int) -> None:
-    """Set the mode whatever the umask made of it, where there are modes."""
-    fchmod: Callable[[int, int], None] | None = getattr(os, "fchmod", None)
-    if fchmod is not None:
-        fchmod(descriptor, FILE_MODE)
 
 
 def _read_all(descriptor: int, size: int) -> bytes:

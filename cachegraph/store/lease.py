@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachegraph.store.claims import Holder
-from cachegraph.store.files import read_file
-from cachegraph.store.paths import FILE_MODE, make_directory
+from cachegraph.store.files import read_file, set_mode
 from cachegraph.store.processes import host_name, is_gone, machine, start_of
+from cachegraph.store.trust import Guard
 
 TTL = 10.0
 _BEATS_PER_TTL = 5
@@ -46,7 +46,7 @@ class Host(NamedTuple):
 
 
 class Lease:
-    """The claim whose generations are `path` with a number behind. Making one touches nothing.
+    """The claim whose generations are `path` with a number behind, in the directory of `guard`. Making one touches nothing.
 
     `clock` gives seconds that only go forward; `host` is where this process runs.
     """
@@ -54,11 +54,13 @@ class Lease:
     def __init__(
         self,
         path: Path,
+        guard: Guard,
         ttl: float = TTL,
         clock: Callable[[], float] = time.monotonic,
         host: Host | None = None,
     ) -> None:
         self._path = path
+        self._guard = guard
         self._ttl = ttl
         self._clock = clock
         self._host = host or Host.here()
@@ -138,12 +140,14 @@ class Lease:
             "since": time.time(),
         }
         path = self._file(generation)
-        make_directory(path.parent)
+        self._guard.make_directory(path.parent)
+        mode = self._guard.trust.file_mode
         try:
-            descriptor = os.open(path, _CREATE, FILE_MODE)
+            descriptor = os.open(path, _CREATE, mode)
         except FileExistsError:
             return Holder()
         try:
+            set_mode(descriptor, mode)
             _write(descriptor, self._encoded())
         except OSError:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The local store: an index and blobs in one cache directory on a local file system.
+"""The local store: an index and blobs in one cache directory of this user, on a local file system.
 
 A payload of up to 64 KiB lives in the index, a larger one in a blob; one transaction publishes the entry and the
 payload, after its blobs are on the disk.
@@ -17,11 +17,12 @@ from cachegraph.store.claims import Claim
 from cachegraph.store.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
-from cachegraph.store.failures import miss_reason
+from cachegraph.store.failures import miss_of
 from cachegraph.store.index import add_counts, recorded_cost, select_record
 from cachegraph.store.paths import Layout
 from cachegraph.store.reasons import refine
 from cachegraph.store.record import Record, decode
+from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 if TYPE_CHECKING:
     from cachegraph.store.catalogue import Catalogue
@@ -34,7 +35,8 @@ class LocalStore:
         self.max_size = max_size
         self.layout = Layout(directory)
         self.database = Database(self.layout.index)
-        self.blobs = Blobs(self.layout)
+        self.guard = Guard(directory, Trust.of(PRIVATE))
+        self.blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises. Takes no lock and writes nothing."""
@@ -46,7 +48,7 @@ class LocalStore:
                 return refine(self.database, key, found)
             return found
         except Exception as error:  # whatever a damaged index makes SQLite raise
-            return Miss(miss_reason(error), f"{type(error).__name__}: {error}")
+            return miss_of(error)
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; a damaged index is set aside first.
@@ -83,7 +85,7 @@ class LocalStore:
         """Return the lock by which the processes of this node let one of them build."""
         from cachegraph.store.node_lock import NodeLock  # only what builds needs it
 
-        return (NodeLock(self.layout.lock(key.hex)),)
+        return (NodeLock(self.layout.lock(key.hex), self.guard),)
 
     def recorded_cost(self, key: CacheKey) -> float | None:
         """Return about how many seconds building `key` takes, None where nothing is known; never raises."""

@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING
 
 from cachegraph.store.claims import Holder
 from cachegraph.store.files import read_file
-from cachegraph.store.paths import FILE_MODE, make_directory
 from cachegraph.store.processes import host_name
+from cachegraph.store.trust import Guard
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
 class NodeLock:
-    """The claim whose lock file is at `path`. Making one touches nothing."""
+    """The claim whose lock file is at `path`, in the directory of `guard`. Making one touches nothing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path
+        self._guard = guard
         self._lock: BaseFileLock | None = None
         self._pid = 0
 
@@ -36,8 +37,10 @@ class NodeLock:
         """Take the lock, or return who has it; raises OSError where the file cannot be made or locked."""
         from filelock import FileLock, Timeout
 
-        make_directory(self._path.parent)
-        lock = FileLock(self._path, mode=FILE_MODE, thread_local=False, fallback_to_soft=False)
+        self._guard.make_directory(self._path.parent)
+        lock = FileLock(
+            self._path, mode=self._guard.trust.file_mode, thread_local=False, fallback_to_soft=False
+        )
         try:
             lock.acquire(timeout=0)
         except Timeout:

@@ -95,18 +95,18 @@ def _host() -> str:
     return os.uname().nodename if hasattr(os, "uname") else ""
 
 
-def make_directory(path: Path) -> None:
-    """Make `path` and its missing parents, each readable by its owner only. Existing ones keep their modes."""
+def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
+    """Make `path` and its missing parents, each with that mode whatever the umask. Existing ones keep their modes."""
     if path.is_dir():
         return
-    make_directory(path.parent)
+    make_directory(path.parent, mode)
     try:
-        path.mkdir(DIRECTORY_MODE)
+        path.mkdir(mode)
     except FileExistsError:
         if not path.is_dir():
             raise
     else:
-        path.chmod(DIRECTORY_MODE)
+        path.chmod(mode)
 
 
 def file_size(path: Path) -> int:

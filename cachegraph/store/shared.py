@@ -15,28 +15,34 @@ from cachegraph.store.blobs import Blobs
 from cachegraph.store.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.entry_file import read_description, read_record, write_entry
+from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
 from cachegraph.store.paths import SharedLayout, is_digest
 from cachegraph.store.publishing import describe, make_record, write_blobs
 from cachegraph.store.record import Record
+from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 
 class SharedStore:
-    """The store in `directory`. Making one touches nothing. `network`: a miss there is looked at twice."""
+    """The store in `directory`. Making one touches nothing. `network`: a miss there is looked at twice.
 
-    def __init__(self, directory: Path, network: bool = True) -> None:
+    `trust` says whose files are believed; by default this user's.
+    """
+
+    def __init__(self, directory: Path, network: bool = True, trust: Trust | None = None) -> None:
         self.layout = SharedLayout(directory)
+        self.guard = Guard(directory, trust or Trust.of(PRIVATE))
         self._read = read_network_file if network else read_file
-        self._blobs = Blobs(self.layout)
+        self._blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises."""
         try:
-            content = self._read(self.layout.entry(key.hex))
+            content = self._read(self.layout.entry(key.hex), self.guard)
         except FileNotFoundError:
             return Miss("never-seen", f"{self.layout.directory} has no such key")
         except OSError as error:
-            return Miss("unreadable", f"{type(error).__name__}: {error}")
+            return miss_of(error)
         record = read_record(content, key)
         return self._hit(record) if isinstance(record, Record) else record
 
@@ -45,7 +51,7 @@ class SharedStore:
         payload, named = write_blobs(self._blobs, artifact)
         record = make_record(artifact, payload, named)
         entry = describe(key, artifact, named, 0, load_seconds)
-        publish_file(self.layout.entry(key.hex), write_entry(key, record, entry))
+        publish_file(self.layout.entry(key.hex), write_entry(key, record, entry), self.guard)
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
@@ -69,7 +75,7 @@ class SharedStore:
         """Return the lease by which hosts that share the directory let one of them build."""
         from cachegraph.store.lease import Lease  # only what builds needs it
 
-        return (Lease(self.layout.lease(key.hex)),)
+        return (Lease(self.layout.lease(key.hex), self.guard),)
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
@@ -82,7 +88,7 @@ class SharedStore:
         except FileNotFoundError:
             return Miss("damaged", f"the blob {record.payload_blob} of the payload is missing")
         except OSError as error:
-            return Miss("unreadable", f"{type(error).__name__}: {error}")
+            return miss_of(error)
         if payload is None:
             return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
         return Hit(payload, record.blobs, record.seconds)
@@ -93,7 +99,7 @@ class SharedStore:
     def _entries(self) -> Iterator[Entry]:
         for name, path in entry_files(self.layout):
             try:
-                entry = read_description(self._read(path), bytes.fromhex(name))
+                entry = read_description(self._read(path, self.guard), bytes.fromhex(name))
             except OSError:  # removed meanwhile, or unreadable: it is no entry to anybody now
                 continue
             if entry is not None:

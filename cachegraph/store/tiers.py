@@ -1,10 +1,13 @@
 """Tiers: a store on this node before those that nodes share. What is found farther away is copied nearer.
 
-Writes go to all. Copies are made when the process flushes its counts, not while somebody waits for a hit. Which tiers
-there are follows from the settings and from the kind of file system that CACHEGRAPH_DIR is on:
+Writes go to all that this user may write. Copies are made when the process flushes its counts, not while somebody waits for
+a hit. Which tiers there are follows from the settings and from the kind of file system that CACHEGRAPH_DIR is on:
 
     local       the local store in it; then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
     a network   an index on this node (node.py); then the shared store in it; then that in CACHEGRAPH_SHARED_DIR
+
+CACHEGRAPH_TRUST is about what is shared; a local store is always this user's alone. So where several users share
+CACHEGRAPH_DIR itself, it is treated as a network's whatever it is on.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from cachegraph.store.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.filesystem import FileSystem, file_system
 from cachegraph.store.local import LocalStore
+from cachegraph.store.trust import PRIVATE, Trust
 
 if TYPE_CHECKING:
     from cachegraph.store.interface import Store
@@ -34,6 +38,10 @@ class TieredStore:
         self.shared = tuple(shared)
         self.layout = local.layout
         self._all: tuple[Store, ...] = (local, *shared)
+        self._written: tuple[Store, ...] = (
+            local,
+            *(store for store in shared if store.guard.trust.may_write),
+        )
         self._lock = threading.Lock()
         self._to_copy: dict[CacheKey, Hit] = {}
 
@@ -53,12 +61,12 @@ class TieredStore:
         return found
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
-        """Publish `artifact` in every tier; one that fails does not keep the others from it.
+        """Publish `artifact` in every tier that this user may write; one that fails does not keep the others from it.
 
         Raises what the last one that failed raises.
         """
         failure: Exception | None = None
-        for store in self._all:
+        for store in self._written:
             try:
                 store.put(key, artifact, load_seconds)
             except Exception as error:  # of whatever kind: the next tier is another disk
@@ -76,9 +84,12 @@ class TieredStore:
         return self.local.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
-        """Remove entries from every tier and return how many the fullest had; raises sqlite3.Error and OSError."""
+        """Remove entries from every tier that this user may write and return how many the fullest had.
+
+        Raises sqlite3.Error and OSError.
+        """
         chosen = set(digests)
-        return max(store.delete(chosen, why) for store in self._all)
+        return max(store.delete(chosen, why) for store in self._written)
 
     def add_counts(self, batch: Batch) -> bool:
         """Copy what was found farther away into the local tier, then add counts; raises sqlite3.Error and OSError."""
@@ -91,7 +102,7 @@ class TieredStore:
 
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
         """Return what to acquire in every tier, the nearest first: one process of a node asks farther away."""
-        return tuple(claim for store in self._all for claim in store.claims(key))
+        return tuple(claim for store in self._written for claim in store.claims(key))
 
     def recorded_cost(self, key: CacheKey) -> float | None:
         """Return about how many seconds building `key` takes, None where nothing is known; never raises."""
@@ -108,10 +119,11 @@ class TieredStore:
 
 
 class Tier(NamedTuple):
-    """One directory that a cache is kept in, and the file system it is on."""
+    """One directory that a cache is kept in, the file system it is on, and whose files are believed there."""
 
     directory: Path
     file_system: FileSystem
+    trust: Trust
 
 
 class Placement(NamedTuple):
@@ -136,26 +148,31 @@ class Placement(NamedTuple):
             return local
         from cachegraph.store.shared import SharedStore  # most caches have none
 
-        return TieredStore(
-            local, [SharedStore(tier.directory, not tier.file_system.local) for tier in self.shared]
-        )
+        shared = [SharedStore(tier.directory, not tier.file_system.local, tier.trust) for tier in self.shared]
+        return TieredStore(local, shared)
 
 
-def place(directory: Path, shared_directory: Path | None = None) -> Placement:
-    """Return where the tiers go; never raises."""
-    given = Tier(directory, file_system(directory))
-    farther = () if shared_directory is None or shared_directory == directory else (_tier(shared_directory),)
-    if given.file_system.local:
-        return Placement(given, farther, "")
+def place(directory: Path, shared_directory: Path | None = None, trust: str = PRIVATE) -> Placement:
+    """Return where the tiers go; `trust` is the setting of that name. Never raises."""
+    farther = shared_directory not in (None, directory)
+    given = Tier(directory, file_system(directory), Trust.of(PRIVATE if farther else trust))
+    others = () if shared_directory is None or not farther else (_tier(shared_directory, trust),)
+    if given.file_system.local and not given.trust.shared:
+        return Placement(given, others, "")
     from cachegraph.store.node import node_directory  # what it imports is not needed elsewhere
 
-    local = _tier(node_directory(directory))
-    notice = (
-        f"{directory} is on {given.file_system.name}, which is not known to be local to this node: entries are kept there"
-        f" as files, and their index in {local.directory}"
+    local = _tier(node_directory(directory), PRIVATE)
+    return Placement(local, (given, *others), _notice(given, local))
+
+
+def _notice(given: Tier, local: Tier) -> str:
+    why = f"on {given.file_system.name}, which is not known to be local to this node"
+    if given.file_system.local:
+        why = f"shared by several users ({given.trust})"
+    return (
+        f"{given.directory} is {why}: entries are kept there as files, and their index in {local.directory}"
     )
-    return Placement(local, (given, *farther), notice)
 
 
-def _tier(directory: Path) -> Tier:
-    return Tier(directory, file_system(directory))
+def _tier(directory: Path, trust: str) -> Tier:
+    return Tier(directory, file_system(directory), Trust.of(trust))

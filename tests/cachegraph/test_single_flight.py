@@ -17,7 +17,7 @@ from cachegraph.cache import Artifact, Cache, Found
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, Settings
 from cachegraph.single_flight import LEAST_WAIT, MOST_WAIT, UNKNOWN_WAIT, SingleFlight, longest_wait
-from cachegraph.store.claims import Holder
+from cachegraph.store.claims import Claim, Holder
 from cachegraph.store.node_lock import NodeLock
 
 
@@ -66,6 +66,12 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_flight, "UNKNOWN_WAIT", 0.3)
     monkeypatch.setattr(single_flight, "LEAST_WAIT", 0.3)
     monkeypatch.setattr(single_flight, "MOST_WAIT", 0.3)
+
+
+def node_lock(cache: Cache, key: CacheKey) -> Claim:
+    """Return the claim on a key that every process of the node has to acquire."""
+    [claim] = cache._store.claims(key)
+    return claim
 
 
 def get_many(cache: Cache, keys: Sequence[CacheKey], builds: Builds) -> dict[CacheKey, Found[bytes]]:
@@ -168,8 +174,8 @@ def test_one_process_of_a_node_asks_farther_away() -> None:
 def test_a_holder_that_hangs_is_waited_for_no_longer_than_the_bound(
     cache: Cache, caplog: pytest.LogCaptureFixture, cache_directory: Path
 ) -> None:
-    hung = NodeLock(cache._store.layout.lock(key_of("a").hex))
-    also = NodeLock(cache._store.layout.lock(key_of("b").hex))
+    hung = node_lock(cache, key_of("a"))
+    also = node_lock(cache, key_of("b"))
     assert hung.acquire() is also.acquire() is None
     builds = Builds(0.0)
     begin = time.monotonic()
@@ -273,7 +279,7 @@ def test_builds_that_ask_for_each_other_end_with_the_longest_wait(cache: Cache) 
 
 @pytest.mark.parametrize("mode", ["readonly", "off"])
 def test_who_stores_nothing_waits_for_nobody(cache: Cache, cache_directory: Path, mode: Mode) -> None:
-    hung = NodeLock(cache._store.layout.lock(key_of("a").hex))
+    hung = node_lock(cache, key_of("a"))
     assert hung.acquire() is None
     begin = time.monotonic()
     get_many(Cache(Settings(cache_directory, mode, "compile")), [key_of("a")], Builds(0.0))
@@ -365,7 +371,7 @@ def test_a_builder_that_forks_keeps_its_claim_when_its_child_is_done(cache: Cach
         if child == 0:
             return Artifact(b"built")
         ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        assert NodeLock(cache._store.layout.lock(key_of("a").hex)).acquire() is not None
+        assert node_lock(cache, key_of("a")).acquire() is not None
         return Artifact(b"built")
 
     try:

@@ -17,8 +17,9 @@ import pytest
 
 from cachegraph.store import lease as lease_module
 from cachegraph.store.claims import Holder
-from cachegraph.store.lease import TTL, Host, Lease
+from cachegraph.store.lease import TTL, Host
 from cachegraph.store.processes import machine, start_of
+from cachegraph.store.trust import Guard, Trust
 
 ELSEWHERE = Host("n2", "n2 of another boot")
 
@@ -31,6 +32,10 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def Lease(path: Path, **keywords: Any) -> lease_module.Lease:
+    return lease_module.Lease(path, Guard(path.parents[2], Trust.of("private")), **keywords)
 
 
 @pytest.fixture
@@ -121,9 +126,9 @@ def test_of_two_who_replace_a_dead_holder_one_does(path: Path, nobody_beats: Non
     assert all(lease.acquire() is not None for lease in waiting)
     clock.now += 2 * TTL
     ready = threading.Barrier(8)
-    winners: list[Lease] = []
+    winners: list[lease_module.Lease] = []
 
-    def replace(lease: Lease) -> None:
+    def replace(lease: lease_module.Lease) -> None:
         ready.wait()
         if lease.acquire() is None:
             winners.append(lease)
@@ -244,8 +249,10 @@ def test_a_killed_holder_is_replaced_at_once_on_its_machine_and_after_a_ttl_else
     path: Path, start_python: Start
 ) -> None:
     program = (
-        "import sys, time; from pathlib import Path; from cachegraph.store.lease import Lease\n"
-        "lease = Lease(Path(sys.argv[1]), ttl=0.5); assert lease.acquire() is None\n"
+        "import sys, time; from pathlib import Path\n"
+        "from cachegraph.store.lease import Lease; from cachegraph.store.trust import Guard, Trust\n"
+        "path = Path(sys.argv[1]); guard = Guard(path.parents[2], Trust.of('private'))\n"
+        "lease = Lease(path, guard, ttl=0.5); assert lease.acquire() is None\n"
         "print('held', flush=True); time.sleep(60)"
     )
     process = start_python(program, path)

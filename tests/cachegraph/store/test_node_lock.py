@@ -11,16 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from cachegraph.store import node_lock
 from cachegraph.store.claims import Holder
-from cachegraph.store.node_lock import NodeLock
 from cachegraph.store.processes import host_name
+from cachegraph.store.trust import Guard, Trust
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
-HOLD = (
-    "import sys, time; from pathlib import Path; from cachegraph.store.node_lock import NodeLock\n"
-    "lock = NodeLock(Path(sys.argv[1])); print(lock.acquire(), flush=True); time.sleep(60)"
+PRELUDE = (
+    "import os, sys, time; from pathlib import Path\n"
+    "from cachegraph.store.node_lock import NodeLock; from cachegraph.store.trust import Guard, Trust\n"
+    "path = Path(sys.argv[1]); guard = Guard(path.parents[1], Trust.of('private'))\n"
 )
+HOLD = PRELUDE + "lock = NodeLock(path, guard); print(lock.acquire(), flush=True); time.sleep(60)"
+
+
+def NodeLock(path: Path) -> node_lock.NodeLock:
+    return node_lock.NodeLock(path, Guard(path.parents[1], Trust.of("private")))
 
 
 @pytest.fixture
@@ -119,8 +126,7 @@ def test_a_child_that_outlives_a_killed_holder_does_not_keep_its_lock(
     path: Path, start_python: Start
 ) -> None:
     program = (
-        "import os, sys, time; from pathlib import Path; from cachegraph.store.node_lock import NodeLock\n"
-        "lock = NodeLock(Path(sys.argv[1])); lock.acquire()\n"
+        PRELUDE + "lock = NodeLock(path, guard); lock.acquire()\n"
         "child = os.fork()\n"
         "if child == 0: time.sleep(60); os._exit(0)\n"
         "print(child, flush=True); time.sleep(60)"

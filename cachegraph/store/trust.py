@@ -1,0 +1,152 @@
+"""Trust: whose files are believed. Whoever can write an entry runs code in every reader, so that is decided before a read.
+
+CACHEGRAPH_TRUST    who may write                  directories, files    made so whatever the umask is
+private             this user                      0700, 0600
+published[:UID]     that user, or this one         0755, 0644
+group:UID,UID..     the users listed               2770, 0640
+
+Root's files are believed too: root needs no cache to run code. Owner and mode of a file are those of the descriptor that is
+read, which was opened without following a link; nobody but its owner may be able to write it. The directories above it,
+from the cache directory down, must belong to one of those users and be no links; others may not write in them, but for
+the group where the policy is `group`, and in the cache directory itself, below which everything is looked at again. A
+user is a number: it needs no entry in any list of users. Where the system has no owners and modes, nothing is checked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from cachegraph.store.paths import make_directory
+
+_ROOT = 0
+_MODES = {"private": (0o700, 0o600), "published": (0o755, 0o644), "group": (0o2770, 0o640)}
+
+
+class Untrusted(OSError):
+    """Something in a cache directory is not to be believed: what lies at `path`, what was `found`, and `advice`."""
+
+    def __init__(self, path: str | os.PathLike[str], found: str, advice: str) -> None:
+        super().__init__(errno.EPERM, found, os.fspath(path))
+        self.path = path
+        self.found = found
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"not using {os.fspath(self.path)}: found {self.found}; {self.advice}"
+
+
+class Trust(NamedTuple):
+    """A `policy`, the users whose files are believed under it, the modes of what is written, and whether this user writes."""
+
+    policy: str
+    owners: frozenset[int]
+    directory_mode: int
+    file_mode: int
+    may_write: bool
+
+    @classmethod
+    def of(cls, setting: str) -> Trust:
+        """Return what CACHEGRAPH_TRUST asks for; `setting` is as settings.py lets it through."""
+        policy, _, listed = setting.partition(":")
+        writers = frozenset(map(int, filter(None, listed.split(",")))) or frozenset((_own_user(),))
+        return cls(policy, writers | {_own_user(), _ROOT}, *_MODES[policy], _own_user() in writers)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several users use the same directory."""
+        return self.policy != "private"
+
+    def __str__(self) -> str:
+        return f"{self.policy}, files of uid {', '.join(map(str, sorted(self.owners)))}"
+
+
+PRIVATE = "private"
+
+
+class Guard:
+    """Refuses what is not to be believed in the cache directory `top`, by `trust`; remembers directories that passed."""
+
+    def __init__(self, top: Path, trust: Trust) -> None:
+        self.top = top
+        self.trust = trust
+        self._sound: set[Path] = set()
+
+    def check_file(self, path: Path, status: os.stat_result) -> None:
+        """Raise Untrusted unless the open file at `path`, of that `status`, and all directories above may be believed.
+
+        Raises OSError where a directory cannot be looked at.
+        """
+        self.check_directory(path.parent)
+        self._check_owner(path, status)
+        if _has_modes() and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            mode = stat.S_IMODE(status.st_mode)
+            raise Untrusted(
+                path, f"mode {mode:04o}: others can write it", f"chmod {self.trust.file_mode:o} it"
+            )
+
+    def check_link(self, path: Path) -> None:
+        """Raise what `check_file` raises, for a file that somebody else is to open by its name; it may be no link."""
+        status = os.lstat(path)
+        _refuse_link(path, status)
+        self.check_file(path, status)
+
+    def check_directory(self, directory: Path) -> None:
+        """Raise Untrusted unless `directory`, and those above it up to the top, may be believed; raises OSError too."""
+        if directory in self._sound:
+            return
+        if directory != self.top:
+            self.check_directory(directory.parent)
+        self._check_directory(directory, os.stat(directory) if directory == self.top else os.lstat(directory))
+        self._sound.add(directory)
+
+    def make_directory(self, directory: Path) -> None:
+        """Make `directory` and its missing parents with the mode that the policy has; raises OSError and Untrusted."""
+        make_directory(directory, self.trust.directory_mode)
+        self.check_directory(directory)
+
+    def _check_directory(self, directory: Path, status: os.stat_result) -> None:
+        _refuse_link(directory, status)
+        self._check_owner(directory, status)
+        mode = stat.S_IMODE(status.st_mode)
+        if _has_modes() and mode & self._forbidden(directory, mode):
+            raise Untrusted(
+                directory,
+                f"mode {mode:04o}: others can write in it",
+                f"chmod {self.trust.directory_mode:o} it",
+            )
+
+    def _forbidden(self, directory: Path, mode: int) -> int:
+        top = directory == self.top
+        by_group = 0 if top or self.trust.policy == "group" else stat.S_IWGRP
+        by_others = 0 if top and mode & stat.S_ISVTX else stat.S_IWOTH
+        return by_group | by_others
+
+    def _check_owner(self, path: Path, status: os.stat_result) -> None:
+        if _has_modes() and status.st_uid not in self.trust.owners:
+            advice = (
+                "use a directory of your own, or name in CACHEGRAPH_TRUST whose entries may run code here:"
+                f" published:{status.st_uid}, or group: and their numbers"
+            )
+            raise Untrusted(path, f"uid {status.st_uid} as its owner, and trust is {self.trust}", advice)
+
+
+def link_found(path: Path) -> Untrusted:
+    """Return the error for a link where nothing but a file or a directory is believed."""
+    return Untrusted(path, "a symbolic link", "remove it: only the cache directory itself may be one")
+
+
+def _refuse_link(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise link_found(path)
+
+
+def _has_modes() -> bool:
+    return hasattr(os, "geteuid")
+
+
+def _own_user() -> int:
+    return os.geteuid() if _has_modes() else _ROOT
