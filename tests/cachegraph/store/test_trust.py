@@ -363,7 +363,9 @@ def test_who_only_reads_what_another_publishes_neither_writes_nor_deletes_nor_cl
     for path in [shared, *paths(shared)]:
         os.chown(path, STRANGER, -1)
     before = paths(shared)
-    reader = Cache(Settings(tmp_path / "local", "readwrite", "compile", shared, trust=f"published:{STRANGER}"))
+    reader = Cache(
+        Settings(tmp_path / "local", "readwrite", "compile", shared, trust=f"published:{STRANGER}")
+    )
     assert isinstance(reader.lookup(key("a")), Hit)
     assert reader.get_or_build(key("b"), lambda: Artifact(b"b"), bytes).value == b"b"
     assert isinstance(reader.lookup(key("b")), Hit)
