@@ -121,6 +121,7 @@ class CarriedProgram:
             self.convert,
             self.name,
             tally,
+            {},
         )
         info = self._info(entries, entry, tally, perf_counter() - begin)
         return Compiled(runner, info, lambda: self._optimized(entries, entry), lambda: self)
@@ -129,12 +130,13 @@ class CarriedProgram:
         """How the function came about: "hit" if the cache here had its entry, else "carried"."""
         carried = self.bypass or entries.taken.get(self.key, "")
         kernels = sum(key.level == "kernel" for key in entries.taken)
+        functions = sum(key.level == "function" for key in entries.taken) + bool(self.bypass)
         return CacheInfo(
             outcome="carried" if carried else "hit",
             reason=carried,
             key=None if self.bypass else self.key.hex,
             found={
-                "function": [int(not carried), int(bool(carried))],
+                "function": [1 + tally.functions[0] - functions, functions],
                 "kernel": [tally.hits - kernels, kernels],
             },
             seconds={"load": seconds, "total": seconds},

@@ -12,9 +12,10 @@ from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.backend.compile import called_kernels, compile_program, load_program
-from engine.backend.execution import Convert, Execution
+from engine.backend.compile import called_entries, compile_program, load_program
+from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import KernelTally
+from engine.callees import Callees
 from engine.carried import OPTIMIZED, CarriedGraph, CarriedProgram, carry, stored_graph
 from engine.compiled import CacheInfo, Compiled, Interpreted
 from engine.graph.fgraph import FunctionGraph
@@ -97,6 +98,7 @@ class _Work:
         self.kernels = KernelTally()
         self.ops = _Ops(cache, wanted.mode)
         self.built: FrozenFunctionGraph | None = None
+        self.callees: Mapping[str, Callee] = {}
         self.data = data_constants(wanted.graph)
 
     def find_or_build(self, key: CacheKey) -> Compiled:
@@ -121,7 +123,11 @@ class _Work:
         runner = self.load(self.build().payload)
         self.info.outcome, self.info.reason = "bypass", reason
         self.info.seconds["total"] = perf_counter() - begin
-        self.info.found = {**self.ops.found, "kernel": [self.kernels.hits, self.kernels.misses]}
+        self.info.found = {
+            **self.kernels.found_functions,
+            **self.ops.found,
+            "kernel": [self.kernels.hits, self.kernels.misses],
+        }
         self._count_parts()
         return self._compiled(runner, None, {})
 
@@ -132,7 +138,8 @@ class _Work:
         fgraph, report = _rewritten(self.wanted, self.ops)
         rewritten = perf_counter()
         self.kernels = KernelTally()
-        payload, lowering = compile_program(
+        functions = Callees(self.cache, self.wanted.mode, self.kernels, self.wanted.name)
+        payload, lowering, self.callees = compile_program(
             self.cache,
             fgraph.inputs,
             fgraph.outputs,
@@ -141,12 +148,13 @@ class _Work:
             self.data,
             tuple(inner_constants(self.wanted.graph)),
             self.kernels,
+            functions,
         )
         self.built = fgraph.freeze()
         self.info.rewrites = report.total
         self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
         own = {"rewrite": rewritten - begin, "lower": lowering}
-        needed = (*called_kernels(payload), *self.ops.used)
+        needed = (*called_entries(payload), *self.ops.used)
         return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph), needed)
 
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
@@ -174,6 +182,7 @@ class _Work:
             wanted.convert,
             wanted.name,
             tally,
+            self.callees,
         )
 
     def _summary(self, fgraph: FunctionGraph) -> str:
@@ -182,8 +191,9 @@ class _Work:
 
     def _count(self, found: Found[Execution]) -> None:
         is_hit = found.outcome == "hit"
+        hits, misses = self.kernels.functions
         self.info.found = {
-            "function": [int(is_hit), int(not is_hit)],
+            "function": [hits + is_hit, misses + (not is_hit)],
             **self.ops.found,
             "kernel": [self.kernels.hits, self.kernels.misses],
         }

@@ -99,6 +99,27 @@ def op_key(op: Op, graph: FrozenFunctionGraph, rewrites: object, options: object
     return CacheKey.build("op", parts)
 
 
+def callee_key(graph: FrozenFunctionGraph, options: object) -> CacheKey:
+    """The key of a function that a callback calls: `graph` is compiled as it is, and all of its constants are identity.
+
+    Raises as function_key does.
+    """
+    parts = {
+        "scheme": encode(("called function", ENGINE_VERSION)),
+        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _inner_body(graph),
+        "code": engine_code(),
+        "options": encode(options),
+        "toolchain": encode_toolchain(),
+        "target": encode((sys.platform, platform.machine())),
+    }
+    return CacheKey.build("function", parts)
+
+
+def all_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
+    """The large constants of `graph` and of the graphs within it, at all depths."""
+    return inner_constants(graph).union(_large_constants(graph))
+
+
 def data_constants(graph: FrozenFunctionGraph) -> list[Constant]:
     """The data of `graph`, in the order in which its encoding numbers constants; none that `inner_constants` has."""
     inner = inner_constants(graph)

@@ -10,12 +10,26 @@ from typing import Any, cast
 import numpy as np
 
 from cachegraph.key import CacheKey
+from engine.backend.callbacks import Callback
 from engine.backend.instructions import Assembler
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering
-from engine.backend.program import Allocation, BoundArray, KernelUse, Program, Site, Yield, array_input
+from engine.backend.program import (
+    Allocation,
+    BoundArray,
+    CallbackUse,
+    Invocation,
+    KernelUse,
+    Operand,
+    Program,
+    Returned,
+    Site,
+    Yield,
+    array_input,
+)
 from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
 from engine.backend.table import Buffer, Carried, Check, Loop, Step, Table, Value, floor_of, region_of
+from engine.backend.table import Invocation as StepInvocation
 from engine.graph.variables import Constant
 
 _ALIGNMENT = 64
@@ -30,9 +44,11 @@ class _Layout:
 
     table: Table
     kernels: Mapping[Kernel, int]
+    callbacks: Sequence[Callback]
     area: int
     assembler: Assembler = field(default_factory=Assembler)
     yields: list[Yield] = field(default_factory=list)
+    invocations: list[Invocation] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
 
     def check(self, check: Check) -> int:
@@ -47,14 +63,16 @@ def assemble(
     updated: Sequence[int],
     machine: CacheKey,
     keys: Mapping[Kernel, CacheKey],
+    callbacks: Mapping[Callback, CallbackUse],
 ) -> Program:
     """The program of a lowered graph. The first `n_outputs` of `results` are returned, the others replace the values
-    of the inputs at the positions `updated`; `keys` has the key of each kernel, `machine` is that of the machine."""
+    of the inputs at the positions `updated`; `keys` has the key of each kernel, `machine` is that of the machine, and
+    `callbacks` has the record of each callback."""
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
     scratch = _plan_scratch(table)
-    layout = _Layout(table, kernels, area)
+    layout = _Layout(table, kernels, tuple(callbacks), area)
     inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
@@ -72,7 +90,9 @@ def assemble(
             _use(0, machine),
             *(_use(register, keys[kernel]) for kernel, register in kernels.items()),
         ),
+        callbacks=tuple(callbacks.values()),
         yields=tuple(layout.yields),
+        invocations=tuple(layout.invocations),
         sites=tuple(layout.sites),
         outputs=tuple(numbers[:n_outputs]),
         updates=tuple(zip(updated, numbers[n_outputs:], strict=True)),
@@ -181,12 +201,30 @@ def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
 
 
 def _lay_out_step(layout: _Layout, step: Step) -> None:
+    if step.invocation is not None:
+        _lay_out_invocation(layout, step.invocation, step.op)
+        return
     arguments = [layout.table.canonical(register) for register in step.arguments]
     if step.kernel is None:
         layout.assembler.emit("STORE64", *arguments)
         return
     layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
     layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
+
+
+def _lay_out_invocation(layout: _Layout, step: StepInvocation, op: str) -> None:
+    canonical = layout.table.canonical
+    inputs = tuple(
+        Operand(
+            v.dtype, v.pointer, tuple(map(canonical, v.dims)), v.strides and tuple(map(canonical, v.strides))
+        )
+        for v in step.inputs
+    )
+    outputs = tuple(Returned(v.dtype, dims) for v, dims in zip(step.outputs, step.dims, strict=True))
+    layout.invocations.append(Invocation(layout.callbacks.index(step.callback), op, inputs, outputs))
+    layout.assembler.emit("INVOKE", len(layout.invocations) - 1)
+    for item, value in enumerate(step.outputs):
+        _bind(layout, value.pointer, item, value.dtype, len(value.dims))
 
 
 def _plan_scratch(table: Table) -> Scratch:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cachegraph.key import CacheKey
+from cachegraph.store.entry import Hit
 from engine.backend import linking
-from engine.backend.execution import Convert, Execution
+from engine.backend.callbacks import Callback
+from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import Entries, KernelTally
 from engine.backend.load import process_loader
 from engine.backend.machine import process_machine
-from engine.backend.program import array_input, check_interface, pack_program, unpack_program
+from engine.backend.program import (
+    ArrayInput,
+    CallbackUse,
+    Program,
+    array_input,
+    check_interface,
+    pack_program,
+    unpack_program,
+)
+from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
     from cachegraph.cache import Cache
+    from engine.backend.table import Table
+
+Callees = Mapping[str, Callee]
+"""Functions that callbacks call, by the digest of their keys, in hexadecimal."""
 
 
 def compile_program(
@@ -28,12 +45,15 @@ def compile_program(
     data: Sequence[Constant],
     embedded: Sequence[Constant],
     tally: KernelTally,
-) -> tuple[bytes, float]:
-    """Lower a graph and link its kernels into this process: the stored program, and the seconds lowering took.
+    functions: Callable[[FrozenFunctionGraph], Callee],
+) -> tuple[bytes, float, Callees]:
+    """Lower a graph and link its kernels into this process: the stored program, the seconds lowering took, and the
+    functions that it calls.
 
     The first `n_outputs` of `outputs` are returned, the others replace the values of the inputs at the positions
     `updated`. `data` is bound when the program is loaded, `embedded` becomes a part of it. Ops that hold graphs are
-    lowered as these graphs are: equal ones share their kernels. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
+    lowered as these graphs are: equal ones share their kernels; but the graphs of callbacks are `functions` of their
+    own. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
     """
     from engine.backend.assemble import assemble
     from engine.backend.keys import kernel_key, machine_key
@@ -47,16 +67,38 @@ def compile_program(
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: kernel_key(kernel.encoding()) for kernel in kernels}
     machine = machine_key()
-    program = assemble(lowering, results, n_outputs, updated, machine, keys)
-    seconds = perf_counter() - begin
+    lowered = perf_counter()
+    callees = {graph: functions(graph) for graph in _called(lowering.table)}
+    called = perf_counter()
+    callbacks = {callback: _use(callback, callees) for callback in _callbacks(lowering.table)}
+    program = assemble(lowering, results, n_outputs, updated, machine, keys, callbacks)
+    seconds = perf_counter() - called + lowered - begin
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
     linking.build(cache, process_loader(), wanted, tally)
-    return pack_program(program), seconds
+    return pack_program(program), seconds, {callee.key.hex: callee for callee in callees.values()}
 
 
-def called_kernels(payload: bytes) -> tuple[bytes, ...]:
-    """The digests of the keys of the kernels that a stored program calls; raises ProgramFormatError."""
-    return tuple(bytes.fromhex(use.digest) for use in unpack_program(payload).kernels)
+def _callbacks(table: Table) -> list[Callback]:
+    found = [step.invocation.callback for step in table.steps if step.invocation is not None]
+    return list(dict.fromkeys(found))
+
+
+def _called(table: Table) -> list[FrozenFunctionGraph]:
+    return list(dict.fromkeys(graph for callback in _callbacks(table) for graph in callback.graphs))
+
+
+def _use(callback: Callback, callees: Mapping[FrozenFunctionGraph, Callee]) -> CallbackUse:
+    keys = [callees[graph].key for graph in callback.graphs]
+    functions = tuple((key.hex, key.confirmation.hex()) for key in keys)
+    return CallbackUse(callback.kind, callback.version, callback.options, functions)
+
+
+def called_entries(payload: bytes) -> tuple[bytes, ...]:
+    """The digests of the keys of the kernels and functions that a stored program calls; raises ProgramFormatError."""
+    program = unpack_program(payload)
+    kernels = [use.digest for use in program.kernels]
+    functions = [digest for use in program.callbacks for digest, _ in use.functions]
+    return tuple(map(bytes.fromhex, dict.fromkeys([*kernels, *functions])))
 
 
 def load_program(
@@ -69,31 +111,92 @@ def load_program(
     convert: Convert,
     name: str,
     tally: KernelTally | None,
+    callees: Callees,
 ) -> Execution:
-    """Link a stored program. With a `tally` its kernels come from the cache; without, they are linked already.
+    """Link a stored program. With a `tally` its kernels come from the cache; without, they are linked already. So do the
+    functions that its callbacks call, but for those among `callees`.
 
     Raises ProgramFormatError, also for the program of a function of other inputs, outputs or updates, LookupError for
-    a kernel that the cache has not, and what the loader raises.
+    a kernel or a function that the cache has not, and what the loader raises.
     """
     program = unpack_program(payload)
     check_interface(program, [array_input(variable) for variable in inputs], n_outputs, updated)
+    return _link(cache, program, data, convert, name, tally, callees)
+
+
+def load_callee(
+    cache: Entries, key: CacheKey, payload: bytes, name: str, tally: KernelTally | None, callees: Callees
+) -> Callee:
+    """Link the stored program of a function that a callback calls; as load_program, whose caller's `name` it takes."""
+    program = unpack_program(payload)
+    execution = _link(cache, program, (), _Arguments(program.inputs, name), name, tally, callees)
+    return Callee(key, payload, execution)
+
+
+def _link(
+    cache: Entries,
+    program: Program,
+    data: Sequence[Any],
+    convert: Convert,
+    name: str,
+    tally: KernelTally | None,
+    callees: Callees,
+) -> Execution:
+    called = [
+        [
+            callees.get(digest) or _found(cache, _key("function", digest, confirmation), name, tally)
+            for digest, confirmation in use.functions
+        ]
+        for use in program.callbacks
+    ]
     loader = process_loader()
-    keys = [_key(use.digest, use.confirmation) for use in program.kernels]
+    keys = [_key("kernel", use.digest, use.confirmation) for use in program.kernels]
     if tally is None:
         addresses = [loader.address(linking.symbol_of(key)) for key in keys]
     else:
         addresses = linking.link(cache, loader, keys, tally)
-    return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name)
+    return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name, called)
 
 
 def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes]]:
-    """The key and the stored form of each kernel that a linked program calls."""
+    """The key and the stored form of each kernel and of each function that a linked program calls, and that these call."""
     loader = process_loader()
     for use in execution.program.kernels:
-        key = _key(use.digest, use.confirmation)
+        key = _key("kernel", use.digest, use.confirmation)
         yield key, loader.content(linking.symbol_of(key))
+    for callee in execution.callees:
+        yield callee.key, callee.payload
+        yield from linked_entries(callee.execution)
 
 
-def _key(digest: str, confirmation: str) -> CacheKey:
-    """The key by which a program names a kernel: enough to find the entry and to confirm it."""
-    return CacheKey("kernel", (), bytes.fromhex(digest), bytes.fromhex(confirmation))
+def _found(cache: Entries, key: CacheKey, name: str, tally: KernelTally | None) -> Callee:
+    entry = cache.lookup(key)
+    if tally is not None:
+        seconds = sum(entry.seconds.values()) if isinstance(entry, Hit) else 0.0
+        tally.count_function(isinstance(entry, Hit), seconds)
+    if not isinstance(entry, Hit):
+        raise LookupError(f"the program calls function {key.hex}, which is not in the cache ({entry.reason})")
+    return load_callee(cache, key, entry.payload, name, tally, {})
+
+
+def _key(level: str, digest: str, confirmation: str) -> CacheKey:
+    """The key by which a program names a kernel or a function: enough to find the entry and to confirm it."""
+    return CacheKey(level, (), bytes.fromhex(digest), bytes.fromhex(confirmation))
+
+
+class _Arguments:
+    """What converts the arguments of a function that a callback calls: they have dtype and rank, and may lie otherwise."""
+
+    def __init__(self, inputs: Sequence[ArrayInput], name: str) -> None:
+        self._inputs = inputs
+        self._name = name
+
+    def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
+        dtype, shape = self._inputs[position]
+        fits = value.dtype == dtype and value.ndim == len(shape)
+        if not fits or any(due not in (None, n) for due, n in zip(shape, value.shape, strict=True)):
+            raise ValueError(
+                f"Calling {self._name}: argument {position} of a function within it must be {dtype} of shape {shape}; "
+                f"found {value.dtype} of shape {value.shape}"
+            )
+        return np.array(value, order="C", subok=False, copy=None)

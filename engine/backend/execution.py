@@ -7,11 +7,14 @@ it stands (a list, another dtype, a strided array) is converted by the input's t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from cachegraph.key import CacheKey
 from engine.backend import instructions
+from engine.backend.callbacks import build_callback
+from engine.backend.invocation import BoundInvocation
 from engine.backend.machine import Machine, dtype_word, items_address
 from engine.backend.program import BoundArray, Program, Yield
 from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
@@ -20,10 +23,18 @@ Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
 """`convert(position, value)`: an array of just the dtype and rank that the input takes, or an error."""
 
 
+class Callee(NamedTuple):
+    """A function that a callback calls, an entry of its own: its key, its stored program, and that linked."""
+
+    key: CacheKey
+    payload: bytes
+    execution: Execution
+
+
 class _State:
     """The registers and the scratch memory of one call at a time."""
 
-    __slots__ = ("address", "array", "registers", "scratch")
+    __slots__ = ("address", "array", "held", "registers", "scratch")
 
     def __init__(self, template: np.ndarray[Any, Any], n_yields: int) -> None:
         self.array = template.copy()
@@ -31,13 +42,15 @@ class _State:
         self.address: int = self.array.ctypes.data
         self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
         self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
+        self.held: dict[int, tuple[np.ndarray[Any, Any], ...]] = {}
+        """What each invocation returned last: the program reads it until it comes there again, or ends."""
 
 
 class Execution:
     """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
 
     Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
-    dtypes than the program binds.
+    dtypes than the program binds. `callees` has the functions that each of the program's callbacks calls.
     """
 
     def __init__(
@@ -48,6 +61,7 @@ class Execution:
         data: Sequence[np.ndarray[Any, Any]],
         convert: Convert,
         name: str,
+        callees: Sequence[Sequence[Callee]] = (),
     ) -> None:
         code = np.frombuffer(program.code, dtype="<i8").astype(np.int64)
         self.program = program
@@ -58,13 +72,21 @@ class Execution:
         self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
         words = code.tolist()
         instructions.check_code(words, len(self._template))
-        instructions.check_items(words, _items(program))
+        instructions.check_items(words, *_items(program))
         self._code = code
         self._code_address = code.ctypes.data
         self._machine = machine.run
         self._bound = [_bound_array(program, row, data) for row in program.bound]
         self._fill_template(addresses)
         self._allocations = [_allocations(site) for site in program.yields]
+        self.callees = [callee for row in callees for callee in row]
+        callbacks = [
+            build_callback(use, [callee.execution.compute for callee in row])
+            for use, row in zip(program.callbacks, callees, strict=True)
+        ]
+        self._invocations = [
+            BoundInvocation(site, callbacks[site.callback], name) for site in program.invocations
+        ]
         self._n_results = sum(len(site.arrays) for site in program.yields)
         self._states: list[_State] = []
 
@@ -87,7 +109,14 @@ class Execution:
         try:
             return self._run(items, state)
         finally:
+            if state.held:
+                state.held.clear()
             self._states.append(state)
+
+    def compute(self, items: tuple[Any, ...]) -> list[Any]:
+        """The outputs, for one value an input."""
+        results = self.run(items)
+        return [results[number] for number in self.outputs]
 
     def _run(self, items: tuple[Any, ...], state: _State) -> list[Any]:
         machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
@@ -96,17 +125,18 @@ class Execution:
         if status == instructions.NOT_BOUND:
             items = tuple([self._convert(position, value) for position, value in enumerate(items)])
             status = machine(items_address(items), address, code, 0)
-        while status == instructions.YIELDED:
-            arrays = self._make(registers[1], state, results)
+        while status in _RESUMED:
+            arrays = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
             status = machine(items_address(arrays), address, code, registers[0])
         if status != instructions.HALTED:
             self._fail(status, registers.tolist(), items)
         return results
 
-    def _make(self, number: int, state: _State, results: list[Any]) -> tuple[Any, ...]:
+    def _make(self, state: _State, results: list[Any]) -> tuple[Any, ...]:
         """Make the arrays, or the scratch, that the program stopped for."""
-        need, base, present, arrays = self._allocations[number]
         registers = state.registers
+        number = registers[1]
+        need, base, present, arrays = self._allocations[number]
         if not arrays:
             scratch = state.scratch[number] = np.empty(registers[need], dtype=np.uint8)
             registers[base], registers[present] = scratch.ctypes.data, scratch.nbytes
@@ -117,6 +147,12 @@ class Execution:
             made.append(array)
         return tuple(made)
 
+    def _invoke(self, state: _State, results: list[Any]) -> tuple[Any, ...]:
+        """Have the callback that the program stopped for make its arrays."""
+        number = state.registers[1]
+        arrays = state.held[number] = self._invocations[number](state.registers)
+        return arrays
+
     def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:
         from engine.backend.failures import describe_failure
 
@@ -126,11 +162,19 @@ class Execution:
         raise describe_failure(self.program, self.name, status, registers)
 
 
-def _items(program: Program) -> list[list[tuple[int, int]]]:
-    """What the program binds, in the call and at each yield: the register of the dtype, and the rank."""
-    given = [(row.dtype, len(row.shape)) for row in program.inputs]
-    made = [[(row.dtype, len(row.dims)) for row in site.arrays] for site in program.yields]
-    return [[(DESCRIPTORS.get(dtype, -1), rank) for dtype, rank in items] for items in (given, *made)]
+_RESUMED = (instructions.YIELDED, instructions.INVOKED)
+
+
+def _items(program: Program) -> tuple[instructions.Items, list[instructions.Items], list[instructions.Items]]:
+    """What the program binds, in the call, at each yield and at each invocation."""
+    given = [_item(row.dtype, row.shape) for row in program.inputs]
+    made = [[_item(row.dtype, row.dims) for row in site.arrays] for site in program.yields]
+    returned = [[_item(row.dtype, row.dims) for row in site.outputs] for site in program.invocations]
+    return given, [*made], [*returned]
+
+
+def _item(dtype: str, dims: Sequence[object]) -> tuple[int, int]:
+    return DESCRIPTORS.get(dtype, -1), len(dims)
 
 
 def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:

@@ -14,6 +14,7 @@ instruction writes them. Status codes are what the machine returns; details are 
 Version history
     1  first
     2  loops: SKIP, NEXT, SWAP; memory is asked for by GROW, where there is too little
+    3  INVOKE
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 
 from engine.backend.errors import InvalidProgram
 
-MACHINE_VERSION = 2
+MACHINE_VERSION = 3
 
 HALTED = 0
 YIELDED = 1
@@ -40,9 +41,14 @@ KERNEL_FAILED = 6
 """Registers 1, 2: the kernel's status and the register of its address."""
 NOT_BOUND = 7
 """Register 1: the item that is not an array as expected."""
+INVOKED = 8
+"""Register 1: the invocation. Register 0: where to go on."""
 
 RESERVED = 4
 MAX_RANK = 64
+
+Items = Sequence[tuple[int, int]]
+"""The arrays that a program is started or resumed with: the register of the dtype, and the rank of each."""
 
 _KINDS = {
     "d": "register written",
@@ -99,6 +105,7 @@ _TABLE = (
         "diaan",
         "d = address, d+1.. = lengths of the array in this item; stop with NOT_BOUND unless it fits",
     ),
+    ("INVOKE", "i", "stop with INVOKED for this invocation, to be resumed behind it"),
 )
 INSTRUCTIONS = {
     name: Instruction(name, opcode, operands, meaning)
@@ -155,22 +162,24 @@ def check_code(code: Sequence[int], registers: int) -> None:
     _check_loops(walked)
 
 
-def check_items(code: Sequence[int], items: Sequence[Sequence[tuple[int, int]]]) -> None:
-    """Refuse (InvalidProgram) code that binds other items than there are, or yields at a site that there is not.
+def check_items(code: Sequence[int], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
+    """Refuse (InvalidProgram) code that binds other items than there are, or stops at a site that there is not.
 
-    `items` has those of the call, then those that the program is resumed with at each site: the register of the dtype
-    and the rank of each. Where it is not known from where the program comes, behind GROW or a jump, nothing is bound.
+    `given` are the items of the call, `made` those that the program is resumed with at each yield, `returned` those of
+    each invocation. Where it is not known from where the program comes, behind GROW or a jump, nothing is bound.
     """
-    present, *resumed = items
+    present = given
     targets = _targets(code)
     for position, instruction, operands in _walk(code):
         if position in targets:
             present = ()
-        if instruction.name in ("YIELD", "GROW"):
+        if instruction.name in ("YIELD", "GROW", "INVOKE"):
+            resumed = returned if instruction.name == "INVOKE" else made
             site = operands[-1]
             if site >= len(resumed):
-                raise InvalidProgram("checking", "a program", f"site {site} at word {position}")
-            present = resumed[site] if instruction.name == "YIELD" else ()
+                found = f"{instruction.name} {site} of {len(resumed)} at word {position}"
+                raise InvalidProgram("checking", "a program", found)
+            present = () if instruction.name == "GROW" else resumed[site]
         elif instruction.name == "BIND":
             _, item, _, dtype, rank = operands
             if item >= len(present) or present[item] != (dtype, rank):

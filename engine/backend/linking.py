@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,9 +30,21 @@ class KernelTally:
 
     hits: int = 0
     misses: int = 0
+    functions: list[int] = field(default_factory=lambda: [0, 0])
+    """[hits, misses] of the functions that callbacks call."""
     compiled: int = 0
     seconds: float = 0.0
     seconds_saved: float = 0.0
+
+    @property
+    def found_functions(self) -> dict[str, list[int]]:
+        """[hits, misses] at the level "function", if there were any."""
+        return {"function": self.functions} if any(self.functions) else {}
+
+    def count_function(self, is_hit: bool, seconds_saved: float) -> None:
+        """Count one function that was asked for."""
+        self.functions[not is_hit] += 1
+        self.seconds_saved += seconds_saved if is_hit else 0.0
 
     def count(self, is_hit: bool, seconds_saved: float) -> None:
         """Count one kernel that was asked for."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from engine.backend.callbacks import Callback
 from engine.backend.kernels.elementwise import copy, elementwise
 from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.table import Buffer, Check, Table, Value
@@ -147,6 +148,24 @@ class Lowering:
         """The first stage in which `variable` may be computed; one for all outputs of a node."""
         return self.table.floor
 
+    def invoke(self, node: Apply, callback: Callback, dims: Sequence[Sequence[int | None]]) -> None:
+        """Have Python compute all outputs of `node`: `dims` has, for each, the registers of the lengths that are known
+        beforehand; a length that is None here may still be known from the output's type."""
+        table = self.table
+        outputs = [
+            (
+                dtype(output),
+                [_static(table, n) if d is None else d for d, n in zip(known, _shape(output), strict=True)],
+            )
+            for output, known in zip(node.outputs, dims, strict=True)
+        ]
+        reads = [self.value_of(variable) for variable in node.inputs]
+        first = max(map(self.first_stage, node.outputs))
+        values = table.invoke(callback, reads, outputs, str(node.op), first)
+        for output, value in zip(node.outputs, values, strict=True):
+            self.dims[output] = value.dims
+            self.values[output] = value
+
     def contiguous(self, value: Value, dtype: str | None = None) -> Value:
         """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""
         if value.strides is None and dtype in (None, value.dtype):
@@ -217,6 +236,14 @@ class Lowering:
         if value.strides is not None or value.pointer != buffer.pointer:
             return False
         return list(map(self.table.canonical, value.dims)) == list(map(self.table.canonical, buffer.dims))
+
+
+def _shape(variable: Variable) -> tuple[int | None, ...]:
+    return cast(tuple[int | None, ...], cast(Any, variable.type).shape)
+
+
+def _static(table: Table, length: int | None) -> int | None:
+    return None if length is None else table.constant(length)
 
 
 def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:

@@ -13,6 +13,7 @@ from engine.backend.instructions import (
     HALTED,
     INDIVISIBLE,
     INSTRUCTIONS,
+    INVOKED,
     KERNEL_FAILED,
     NEGATIVE,
     NOT_BOUND,
@@ -154,7 +155,8 @@ def _emit_halt(block: _Block) -> None:
 
 
 def _emit_yield(block: _Block) -> None:
-    block.stop(YIELDED, block.value("getelementptr inbounds i64, ptr %ip, i64 2"), block.operand(0))
+    behind = block.value("getelementptr inbounds i64, ptr %ip, i64 2")
+    block.stop(_STOPS[block.name], behind, block.operand(0))
 
 
 def _emit_grow(block: _Block) -> None:
@@ -190,6 +192,7 @@ def _emit_swap(block: _Block) -> None:
     block.go_on()
 
 
+_STOPS = {"YIELD": YIELDED, "INVOKE": INVOKED}
 _UNARY = {"MOV": "add i64 {a}, 0", "NEG": "sub i64 0, {a}"}
 _BINARY = {"ADD": "add", "SUB": "sub", "MUL": "mul", "MAX": "sgt", "MIN": "slt"}
 _LOADS = {"LOAD64": "i64", "LOAD32": "i32", "LOAD8": "i8"}
@@ -355,6 +358,7 @@ _EMITTERS = {
     "HALT": _emit_halt,
     "YIELD": _emit_yield,
     "GROW": _emit_grow,
+    "INVOKE": _emit_yield,
     "MOV": _emit_unary,
     "SWAP": _emit_swap,
     "NEG": _emit_unary,

@@ -12,6 +12,7 @@ The description is an object with the fields of `Program` that are not bytes, by
 Version history
     1  first
     2  scratch memory has a register that says how much is present; a yield for scratch makes no arrays
+    3  callbacks and invocations
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from engine.backend.registers import FIRST_FREE
 from engine.graph.variables import Variable
 
 MAGIC = b"CGPR"
-FORMAT = 2
+FORMAT = 3
 
 
 class ProgramFormatError(CachegraphError):
@@ -88,6 +89,43 @@ class Yield(NamedTuple):
     arrays: tuple[Allocation, ...]
 
 
+class CallbackUse(NamedTuple):
+    """A callback of that kind and version (callbacks.py), with its options (JSON, canonical), and the keys (digest and
+    confirmation in hexadecimal) of the functions that it calls, which are entries of their own."""
+
+    kind: str
+    version: int
+    options: str
+    functions: tuple[tuple[str, str], ...]
+
+
+class Operand(NamedTuple):
+    """An array that a callback is shown: registers of its address, its lengths and, unless it is C-contiguous, its
+    strides in elements."""
+
+    dtype: str
+    pointer: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...] | None
+
+
+class Returned(NamedTuple):
+    """An array that a callback returns: its dtype, and a register that holds each of its lengths, or None where any
+    will do."""
+
+    dtype: str
+    dims: tuple[int | None, ...]
+
+
+class Invocation(NamedTuple):
+    """A place where the program stops for Python: callback number `callback` computes `outputs`, for `op`."""
+
+    callback: int
+    op: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Returned, ...]
+
+
 class Site(NamedTuple):
     """What to say when the instruction at `pc` fails: the kind of failure, the Op, and names or numbers about it."""
 
@@ -105,7 +143,9 @@ class Program:
     inputs: tuple[ArrayInput, ...]
     bound: tuple[BoundArray, ...]
     kernels: tuple[KernelUse, ...]
+    callbacks: tuple[CallbackUse, ...]
     yields: tuple[Yield, ...]
+    invocations: tuple[Invocation, ...]
     sites: tuple[Site, ...]
     outputs: tuple[int, ...]
     updates: tuple[tuple[int, int], ...]
@@ -118,8 +158,15 @@ _RECORDS: dict[str, Any] = {
     "inputs": lambda row: ArrayInput(row[0], tuple(row[1])),
     "bound": lambda row: BoundArray(row[0], row[1], tuple(row[2]), row[3], row[4]),
     "kernels": lambda row: KernelUse(*row),
+    "callbacks": lambda row: CallbackUse(row[0], row[1], row[2], tuple((k, c) for k, c in row[3])),
     "yields": lambda row: Yield(
         row[0], row[1], row[2], tuple(Allocation(r, d, tuple(n)) for r, d, n in row[3])
+    ),
+    "invocations": lambda row: Invocation(
+        row[0],
+        row[1],
+        tuple(Operand(d, p, tuple(n), None if s is None else tuple(s)) for d, p, n, s in row[2]),
+        tuple(Returned(d, tuple(n)) for d, n in row[3]),
     ),
     "sites": lambda row: Site(row[0], row[1], row[2], tuple(row[3])),
     "outputs": int,
@@ -160,12 +207,20 @@ def _check_references(program: Program, registers: int) -> None:
     named = [row.register for row in program.bound] + [use.register for use in program.kernels[1:]]
     named += [dim for allocation in allocated for dim in allocation.dims]
     named += [register for site in program.yields if not site.arrays for register in site[:3]]
+    named += [register for site in program.invocations for register in _registers(site)]
     if not all(FIRST_FREE <= register < registers for register in named):
         raise ProgramFormatError(f"a register that is not among {FIRST_FREE} to {registers - 1}")
+    if not all(0 <= site.callback < len(program.callbacks) for site in program.invocations):
+        raise ProgramFormatError(f"a callback that is not among {len(program.callbacks)}")
     results = sorted(allocation.result for allocation in allocated)
     returned = (*program.outputs, *(result for _, result in program.updates))
     if results != list(range(len(results))) or not set(returned) <= set(results):
         raise ProgramFormatError("results that are returned and never made, or made twice")
+
+
+def _registers(site: Invocation) -> list[int]:
+    shown = [register for row in site.inputs for register in (row.pointer, *row.dims, *(row.strides or ()))]
+    return shown + [register for row in site.outputs for register in row.dims if register is not None]
 
 
 def array_input(variable: Variable) -> ArrayInput:

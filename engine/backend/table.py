@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.backend.callbacks import Callback
 from engine.backend.loops import Kernel
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.registers import FIRST_FREE
@@ -68,8 +69,20 @@ class Value:
 
 
 @dataclass(eq=False, slots=True)
+class Invocation:
+    """What Python computes: `callback` is shown `inputs` and returns an array for each of `outputs`, whose lengths
+    must be those that the registers `dims` hold (None: any will do)."""
+
+    callback: Callback
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    dims: tuple[tuple[int | None, ...], ...]
+
+
+@dataclass(eq=False, slots=True)
 class Step:
-    """One kernel call, a loop with all that is in it, or (neither) the store of a register into a buffer."""
+    """One kernel call, an invocation, a loop with all that is in it, or (none of these) the store of a register into a
+    buffer."""
 
     kernel: Kernel | None
     arguments: tuple[int, ...]
@@ -79,6 +92,7 @@ class Step:
     op: str
     about: tuple[str, ...] = ()
     loop: Loop | None = None
+    invocation: Invocation | None = None
 
 
 class Carried(NamedTuple):
@@ -290,6 +304,32 @@ class Table:
         memory = tuple(value.buffer for value in reads if value.buffer is not None)
         written = tuple(value.buffer for value in writes if value.buffer is not None)
         self.steps.append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
+
+    def invoke(
+        self,
+        callback: Callback,
+        reads: Sequence[Value],
+        outputs: Sequence[tuple[str, Sequence[int | None]]],
+        op: str,
+        stage: int,
+    ) -> list[Value]:
+        """Append the invocation of `callback`, not before `stage`; the arrays that it returns, one for each of `outputs`: dtype, and the
+        register of each length, or None. The next stage has the arrays, and the lengths that were not known before."""
+        known = [tuple([None if d is None else self.canonical(d) for d in dims]) for _, dims in outputs]
+        lengths = [d for dims in known for d in dims if d is not None]
+        stage = max([stage, self.stage(lengths), *(value.stage for value in reads)])
+        values = [
+            self._returned(dtype, dims, stage + 1) for (dtype, _), dims in zip(outputs, known, strict=True)
+        ]
+        memory = tuple(value.buffer for value in reads if value.buffer is not None)
+        invocation = Invocation(callback, tuple(reads), tuple(values), tuple(known))
+        self.steps.append(Step(None, (), stage, memory, (), op, invocation=invocation))
+        return values
+
+    def _returned(self, dtype: str, dims: tuple[int | None, ...], stage: int) -> Value:
+        pointer = self.new(stage, 1 + len(dims))
+        lengths = [pointer + 1 + k if d is None else d for k, d in enumerate(dims)]
+        return Value(pointer, dtype, tuple(lengths), stage)
 
     def store(self, register: int, value: Value) -> None:
         """Append the store of `register` into the scalar `value`."""

@@ -6,6 +6,7 @@ from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.joining import RULES as JOINING
 from engine.backend.rules.linalg import RULES as LINALG
 from engine.backend.rules.linear import RULES as LINEAR
+from engine.backend.rules.optimize import RULES as OPTIMIZE
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.scan import scan_rule
 from engine.backend.rules.shape import RULES as SHAPE
@@ -26,5 +27,6 @@ RULES: dict[type[Op], OpRule] = {
     **JOINING,
     **ALLOC,
     **SPECIAL,
+    **OPTIMIZE,
 }
 RULES[Scan] = scan_rule(RULES)

@@ -35,4 +35,4 @@ def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Se
     used = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: CacheKey.build("kernel", {"kernel": kernel.encoding()}) for kernel in used}
     machine = CacheKey.build("kernel", {"machine": b""})
-    return assemble(lowering, results, len(outputs) - len(updated), updated, machine, keys)
+    return assemble(lowering, results, len(outputs) - len(updated), updated, machine, keys, {})

@@ -395,10 +395,10 @@ def test_code_that_jumps_astray_or_forever_is_refused(code):
 def test_what_is_bound_must_be_known_whichever_way_the_program_came():
     site, item = [(11, 1)], (11, 1)
     straight = encoded(("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
-    check_items(straight, [[], site])
+    check_items(straight, [], [site], [])
     jumped_over = encoded(("SKIP", 5, 6, 6), ("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
     behind_grow = encoded(("GROW", 5, 6, 0), ("BIND", 20, 0, 10, 11, 1))
     for code in (jumped_over, behind_grow):
         check_code(code, REGISTERS)
         with pytest.raises(InvalidProgram, match="BIND"):
-            check_items(code, [[item], site])
+            check_items(code, [item], [site], [])

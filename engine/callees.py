@@ -1,0 +1,78 @@
+"""Functions that callbacks call: found in the cache by keys of their own, whatever function calls them, or built.
+
+Their graphs are those that Ops hold, which are rewritten with the Ops: here they are compiled as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cachegraph.cache import Artifact, Cache
+from cachegraph.errors import SourceError, Unfingerprintable
+from cachegraph.key import CacheKey
+from engine.backend.compile import called_entries, compile_program, load_callee
+from engine.backend.execution import Callee
+from engine.backend.linking import KernelTally
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.keys import all_constants, callee_key
+from engine.mode import Mode
+
+
+class Callees:
+    """Call it with a graph: the function that computes it, for a program that is being made for the function `name`.
+
+    Raises as compile_function does.
+    """
+
+    def __init__(self, cache: Cache, mode: Mode, tally: KernelTally, name: str) -> None:
+        self._cache = cache
+        self._mode = mode
+        self._tally = tally
+        self._name = name
+
+    def __call__(self, graph: FrozenFunctionGraph) -> Callee:
+        try:
+            key = callee_key(graph, (self._mode.linker,))
+        except (Unfingerprintable, SourceError):
+            return self._without_key(graph)
+        work = _Work(self, graph, key)
+        found = self._cache.get_or_build(key, work.build, work.load)
+        self._tally.count_function(found.outcome == "hit", sum(found.seconds.values()) - found.load_seconds)
+        return found.value
+
+    def _without_key(self, graph: FrozenFunctionGraph) -> Callee:
+        """What no key describes is named by what it became: the program that calls it is in no cache either."""
+        payload, _, callees = self.compile(graph)
+        return self.load(CacheKey.build("function", {"program": payload}), payload, True, callees)
+
+    def compile(self, graph: FrozenFunctionGraph) -> tuple[bytes, float, Mapping[str, Callee]]:
+        """As compile_program does."""
+        constants = tuple(all_constants(graph))
+        return compile_program(
+            self._cache, graph.inputs, graph.outputs, len(graph.outputs), (), (), constants, self._tally, self
+        )
+
+    def load(self, key: CacheKey, payload: bytes, is_linked: bool, callees: Mapping[str, Callee]) -> Callee:
+        """As load_callee does; the kernels are linked already if `is_linked`."""
+        tally = None if is_linked else self._tally
+        return load_callee(self._cache, key, payload, self._name, tally, callees)
+
+
+class _Work:
+    """The compilation of one function that a callback calls."""
+
+    def __init__(self, callees: Callees, graph: FrozenFunctionGraph, key: CacheKey) -> None:
+        self._callees = callees
+        self._graph = graph
+        self._key = key
+        self._is_built = False
+        self._built: Mapping[str, Callee] = {}
+
+    def build(self) -> Artifact:
+        payload, seconds, self._built = self._callees.compile(self._graph)
+        self._is_built = True
+        summary = f"called by a callback: {len(self._graph.nodes)} nodes"
+        return Artifact(payload, {}, {"lower": seconds}, summary, called_entries(payload))
+
+    def load(self, payload: bytes) -> Callee:
+        return self._callees.load(self._key, payload, self._is_built, self._built)

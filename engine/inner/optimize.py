@@ -1,0 +1,171 @@
+"""`minimize`, `minimize_scalar`, `root` and `root_scalar`: solutions of optimization problems as variables of a graph.
+
+    x, target = pt.vector("x"), pt.scalar("target")
+    solution, success = minimize(pt.sum((x - target) ** 2), x)
+
+The unknown, `x`, is any variable that the objective depends on; its own value is where the solver starts. Whatever else
+the objective needs is found: what does not depend on the unknown is computed once, before the solver starts, and a
+gradient flows to it. A solver that fails says so in `success`, and raises nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import engine.tensor as pt
+from engine.graph.replace import clone_replace
+from engine.graph.traversal import graph_inputs, io_toposort
+from engine.graph.variables import Constant, Variable
+from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar
+from engine.tensor.type import is_data
+
+Options = Mapping[str, Any]
+
+
+def minimize(
+    objective: Any,
+    x: Any,
+    method: str = "BFGS",
+    jac: bool = True,
+    hess: bool = False,
+    optimizer_kwargs: Options | None = None,
+) -> tuple[Any, Any]:
+    """Where `objective`, a float of 0 dimensions, is smallest, and whether the solver found that (a bool).
+
+    `x` is a variable of any rank, or several (the solution is a list then). `method` is one of scipy.optimize.minimize;
+    with `jac` and `hess` it gets gradient and Hessian, if it uses them, else it takes differences. `optimizer_kwargs`
+    are its `tol`, `bounds` and `options`. Refuses what SolverOp does.
+    """
+    unknown, objective, solution_of = _packed(x, pt.as_tensor_variable(objective))
+    parameters = _parameters(objective, unknown)
+    op = Minimize(unknown, parameters, objective, method, jac, hess, optimizer_kwargs)
+    solution, success = op(unknown, *parameters)
+    return solution_of(solution), success
+
+
+def minimize_scalar(
+    objective: Any,
+    x: Any,
+    method: str = "brent",
+    bracket: Any = None,
+    bounds: Any = None,
+    optimizer_kwargs: Options | None = None,
+) -> tuple[Any, Any]:
+    """Where `objective`, a float of 0 dimensions, is smallest in `x`, another, and whether the solver found that.
+
+    `method` is one of scipy.optimize.minimize_scalar; no method starts at the value of `x`. `bracket`, two or three
+    numbers, and `bounds`, two, may be variables. `optimizer_kwargs` are `tol` and `options`. Refuses what SolverOp does.
+    """
+    limits = {"bracket": bracket, "bounds": bounds}
+    return _scalar(MinimizeScalar, objective, x, limits, method, False, False, optimizer_kwargs)
+
+
+def root(
+    equations: Any,
+    variables: Any,
+    method: str = "hybr",
+    jac: bool = True,
+    optimizer_kwargs: Options | None = None,
+) -> tuple[Any, Any]:
+    """Where `equations` are zero, and whether the solver found that (a bool).
+
+    `variables` is one of 0 or 1 dimensions, of which `equations` has as many; or several of any, and `equations` is a
+    vector of as many elements (the solution is a list then). `method` is one of scipy.optimize.root; with `jac` it gets
+    the Jacobian, if it uses it. `optimizer_kwargs` are its `tol` and `options`. Refuses what SolverOp does.
+    """
+    unknown, equations, solution_of = _packed(variables, pt.as_tensor_variable(equations))
+    parameters = _parameters(equations, unknown)
+    op = Root(unknown, parameters, equations, method, jac, False, optimizer_kwargs)
+    solution, success = op(unknown, *parameters)
+    return solution_of(solution), success
+
+
+def root_scalar(
+    equation: Any,
+    variable: Any,
+    method: str = "secant",
+    jac: bool = False,
+    hess: bool = False,
+    bracket: Any = None,
+    optimizer_kwargs: Options | None = None,
+) -> tuple[Any, Any]:
+    """Where `equation`, a float of 0 dimensions, is zero in `variable`, another, and whether the solver found that.
+
+    `method` is one of scipy.optimize.root_scalar; with `jac` and `hess` it gets first and second derivatives, if it uses
+    them. `bracket`, two numbers where the signs differ, may be a variable. `optimizer_kwargs` are `maxiter`, `options`,
+    `rtol`, `x1` and `xtol`. Refuses what SolverOp does.
+    """
+    return _scalar(RootScalar, equation, variable, {"bracket": bracket}, method, jac, hess, optimizer_kwargs)
+
+
+def _scalar(
+    kind: type[MinimizeScalar] | type[RootScalar],
+    objective: Any,
+    x: Any,
+    limits: Mapping[str, Any],
+    method: str,
+    jac: bool,
+    hess: bool,
+    optimizer_kwargs: Options | None,
+) -> tuple[Any, Any]:
+    objective = pt.as_tensor_variable(objective)
+    given = {name: _vector(value, x.type.dtype) for name, value in limits.items() if value is not None}
+    parameters = _parameters(objective, x)
+    op = kind(x, parameters, objective, method, jac, hess, optimizer_kwargs, tuple(given))
+    solution, success = op(x, *parameters, *given.values())
+    return solution, success
+
+
+def _vector(value: Any, dtype: str) -> Any:
+    """The numbers `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
+    numbers = pt.stack([*value]) if isinstance(value, list | tuple) else pt.as_tensor_variable(value)
+    return pt.cast(numbers, dtype)
+
+
+def _parameters(objective: Any, x: Any) -> list[Variable]:
+    """The variables that the objective needs besides `x`, each as far down as it does not depend on `x`.
+
+    Small constants, and what is computed from these alone, stay in the objective. Data becomes a parameter: its numbers
+    are not identity.
+    """
+    dependent = {x}
+    found: dict[Variable, None] = {}
+    for node in io_toposort([x], [objective]):
+        if any(variable in dependent for variable in node.inputs):
+            dependent.update(node.outputs)
+            found.update(dict.fromkeys(v for v in node.inputs if v not in dependent))
+    return [variable for variable in found if not _is_constant(variable)]
+
+
+def _is_constant(variable: Variable) -> bool:
+    return all(isinstance(root, Constant) and not is_data(root) for root in graph_inputs([variable]))
+
+
+def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """One unknown of at most 1 dimension, `expression` in terms of it, and what makes a solution of its form one of the
+    form of `unknowns`."""
+    if isinstance(unknowns, Variable) and unknowns.type.ndim <= 1:
+        return unknowns, expression, lambda solution: solution
+    is_one = isinstance(unknowns, Variable)
+    parts = [unknowns] if is_one else list(unknowns)
+    packed = pt.concatenate([pt.flatten(part) for part in parts])
+    expression = clone_replace(expression, dict(zip(parts, _pieces(packed, parts), strict=True)))
+    return (
+        packed,
+        expression,
+        lambda solution: _pieces(solution, parts)[0] if is_one else _pieces(solution, parts),
+    )
+
+
+def _pieces(packed: Any, parts: list[Any]) -> list[Any]:
+    """Consecutive elements of the vector `packed`, each in the shape and dtype of one of `parts`."""
+    pieces: list[Any] = []
+    start: Any = 0
+    for part in parts:
+        lengths = [pt.shape_i(part, dim) if n is None else n for dim, n in enumerate(part.type.shape)]
+        stop = start + math.prod(lengths)
+        pieces.append(pt.cast(pt.reshape(packed[start:stop], lengths), part.type.dtype))
+        start = stop
+    return pieces

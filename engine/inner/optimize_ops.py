@@ -1,0 +1,222 @@
+"""Ops that solve: `Minimize`, `MinimizeScalar`, `Root` and `RootScalar`, each around one graph and a method of SciPy's.
+
+The graph computes, from the unknown and parameters, what is to be minimized or to be zero, and the derivatives that the
+method uses. The gradient for a parameter follows from what holds at a solution (the implicit function theorem): with
+F(x*, p) = 0, where F is the equations or the gradient of the objective, dx*/dp = -(dF/dx)^-1 dF/dp. So it needs one
+linear system, whatever the number of parameters, and nothing of how the solution was found. It is that of a solution:
+where the solver failed, it means nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import engine.tensor as pt
+from engine import gradient
+from engine.gradient import connections, pull_back
+from engine.graph.apply import Apply
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.op import Op
+from engine.graph.replace import clone_replace
+from engine.graph.traversal import ancestors
+from engine.graph.variables import Variable
+from engine.inner.base import HasInnerGraph, computed_outputs
+from engine.inner.solver_methods import canonical_options, find_method
+from engine.inner.solvers import Solver
+from engine.scalar.promotion import FLOATS
+from engine.tensor.type import TensorType, tensor_type
+
+
+class SolverOp(Op, HasInnerGraph):
+    """Applied to [starting point, *parameters, *limits], gives the solution, of the type of the starting point, and a
+    bool of 0 dimensions: whether it is one. Limits are vectors, one for each name in `limits`.
+
+    `jac` and `hess` ask for first and second derivatives; those that the method does not use are left out. Two are
+    equal if their graphs, methods, `optimizer_kwargs` and `limits` are.
+
+    Refuses (ValueError) what `solver_methods` does, an unknown or an objective of a rank that the solver does not take,
+    an objective that does not depend on the unknown, and `hess` without `jac`; (TypeError) one that is no float, and
+    optimizer_kwargs that are not plain values.
+    """
+
+    __props__ = ("fgraph", "method", "options", "limits")
+    solver: ClassVar[str]
+    ranks: ClassVar[tuple[int, ...]] = (0, 1)
+    is_minimization: ClassVar[bool]
+
+    def __init__(
+        self,
+        x: Variable,
+        parameters: Sequence[Variable],
+        objective: Variable,
+        method: str,
+        jac: bool = False,
+        hess: bool = False,
+        optimizer_kwargs: Mapping[str, Any] | None = None,
+        limits: Sequence[str] = (),
+    ) -> None:
+        self._check(x, objective, jac, hess)
+        derivatives = int(jac) + int(hess)
+        chosen = find_method(self.solver, method, derivatives, limits)
+        self.method = chosen.name
+        self.options = canonical_options(self.solver, optimizer_kwargs)
+        self.limits = tuple(limits)
+        outputs: list[Any] = [objective]
+        for _ in range(min(derivatives, chosen.uses)):
+            outputs.append(_derivative(outputs[-1], x))
+        self.fgraph = FrozenFunctionGraph.from_io([x, *parameters], outputs)
+
+    def _check(self, x: Any, objective: Any, jac: bool, hess: bool) -> None:
+        for name, variable in (("unknown", x), ("objective", objective)):
+            if not isinstance(variable, Variable) or not isinstance(variable.type, TensorType):
+                raise TypeError(
+                    f"Making a {self.solver}: the {name} is {variable!r}; it must be a tensor variable"
+                )
+            if variable.type.dtype not in FLOATS:
+                raise TypeError(
+                    f"Making a {self.solver}: the {name} {variable} has type {variable.type}; cast it to a float"
+                )
+        if x.type.ndim not in self.ranks:
+            ranks = " or ".join(map(str, self.ranks))
+            raise ValueError(
+                f"Making a {self.solver}: the unknown {x} has {x.type.ndim} dimensions; {ranks} are needed"
+            )
+        due = 0 if self.is_minimization else x.type.ndim
+        if objective.type.ndim != due:
+            raise ValueError(
+                f"Making a {self.solver}: the objective {objective} has {objective.type.ndim} dimensions; {due} are needed"
+            )
+        if x not in ancestors([objective]):
+            raise ValueError(
+                f"Making a {self.solver}: the objective {objective} does not depend on the unknown {x}"
+            )
+        if hess and not jac:
+            raise ValueError(f"Making a {self.solver}: hess=True needs jac=True: no method uses it alone")
+
+    @property
+    def description(self) -> str:
+        """What a Solver is made of, as JSON."""
+        record = {
+            "solver": self.solver,
+            "method": self.method,
+            "derivatives": len(self.fgraph.outputs) - 1,
+            "options": json.loads(self.options),
+            "limits": self.limits,
+        }
+        return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """The application; refuses (TypeError) another number of inputs, or what has another type."""
+        types = [nominal.type for nominal in self.inner_inputs]
+        types += [tensor_type(self._unknown.dtype, (None,))] * len(self.limits)
+        if len(inputs) != len(types):
+            raise TypeError(f"Applying {self}: it takes {len(types)} inputs, {len(inputs)} were given")
+        variables = [
+            type.filter_variable(pt.as_tensor_variable(given))
+            for type, given in zip(types, inputs, strict=True)
+        ]
+        return Apply(
+            self, variables, [self._unknown.make_variable(), tensor_type("bool", ()).make_variable()]
+        )
+
+    @property
+    def _unknown(self) -> Any:
+        return self.inner_inputs[0].type
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        solver = Solver(lambda arrays: computed_outputs(self.fgraph, arrays), **json.loads(self.description))
+        for cell, result in zip(output_storage, solver(inputs), strict=True):
+            cell[0] = result
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """A solution depends on what its conditions depend on; the flag is no number, and nothing flows to a limit."""
+        found = self.fgraph.computed(f"{self.solver} connections", self._connections)
+        return [*([is_connected, False] for is_connected in found), *([False, False] for _ in self.limits)]
+
+    def _connections(self, fgraph: FrozenFunctionGraph) -> list[bool]:
+        inputs = [nominal.type.make_variable() for nominal in fgraph.inputs]
+        return [connected for (connected,) in connections(inputs, [self._conditions(inputs)])]
+
+    def _conditions(self, inputs: Sequence[Any]) -> Any:
+        """What is zero at a solution, a function of the unknown and the parameters."""
+        objective, *_ = self.fgraph.bind(inputs)
+        return _derivative(objective, inputs[0]) if self.is_minimization else objective
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        return self.pullback_wanted(inputs, outputs, cotangents, None)
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        """Of the parameters; none flows to the starting point."""
+        if cotangents[0] is None:
+            return [None] * len(inputs)
+        # In variables of its own: the solution depends on the parameters, but not as its conditions do.
+        x, *parameters = [nominal.type.make_variable() for nominal in self.inner_inputs]
+        weights = cotangents[0].type.make_variable()
+        conditions = self._conditions([x, *parameters])
+        adjoint = -_solve(_derivative(conditions, x), weights)
+        asked = [v for k, v in enumerate(parameters, 1) if wanted is None or wanted[k]]
+        found = dict(zip(asked, pull_back([conditions], [adjoint], asked), strict=True))
+        actual = dict(
+            zip(
+                [x, *parameters, weights],
+                [outputs[0], *inputs[1 : 1 + len(parameters)], cotangents[0]],
+                strict=True,
+            )
+        )
+        present = [v for v in asked if found[v] is not None]
+        replaced = dict(zip(present, clone_replace([found[v] for v in present], actual), strict=True))
+        return [None, *map(replaced.get, parameters), *(None for _ in self.limits)]
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{{self.method}}}"
+
+    __repr__ = __str__
+
+
+class Minimize(SolverOp):
+    """Where an objective of 0 dimensions is smallest: a number or a vector."""
+
+    solver = "minimize"
+    is_minimization = True
+
+
+class MinimizeScalar(SolverOp):
+    """Where an objective of a number is smallest. The starting point is not used."""
+
+    solver = "minimize_scalar"
+    ranks = (0,)
+    is_minimization = True
+
+
+class Root(SolverOp):
+    """Where equations, as many as there are unknowns, are zero."""
+
+    solver = "root"
+    is_minimization = False
+
+
+class RootScalar(SolverOp):
+    """Where one equation of a number is zero."""
+
+    solver = "root_scalar"
+    ranks = (0,)
+    is_minimization = False
+
+
+def _derivative(expression: Any, x: Any) -> Any:
+    """That of a number, for a number or a vector; of a vector, for a vector, a row an element."""
+    derive = gradient.grad if expression.type.ndim == 0 else gradient.jacobian
+    return derive(expression, x, disconnected_inputs="ignore")
+
+
+def _solve(slopes: Any, weights: Any) -> Any:
+    """The solution of slopes^T y = weights."""
+    return weights / slopes if slopes.type.ndim == 0 else pt.linalg.solve(slopes.T, weights)

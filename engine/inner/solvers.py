@@ -1,0 +1,194 @@
+"""SciPy's solvers as a computation: from a starting point and parameters to a solution and whether it is one.
+
+What a solver itself fails at is reported, never raised; what the function that it is given raises comes through.
+scipy.optimize is imported when a solver first runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+Function = Callable[[tuple[Any, ...]], Sequence["np.ndarray[Any, Any]"]]
+
+
+class Solver:
+    """Call it with [starting point, *parameters, *limits]: the solution, in the shape and dtype of the starting point,
+    and a bool of 0 dimensions that says whether it is one.
+
+    `function` gives, at (point, *parameters), what is to be minimized or to be zero, and its first `derivatives`
+    derivatives. `solver` names the function of scipy.optimize, `method` its method, and `options` its keyword
+    arguments; `limits` names those that are inputs. Refuses nothing: solver_methods does when an Op is made.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        solver: str,
+        method: str,
+        derivatives: int,
+        options: Mapping[str, Any],
+        limits: Sequence[str],
+    ) -> None:
+        self._function = function
+        self._solver = solver
+        self._method = method
+        self._derivatives = derivatives
+        self._options = options
+        self._limits = limits
+
+    def __call__(self, inputs: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        n_limits = len(self._limits)
+        arrays = [np.asarray(array, order="C") for array in inputs]
+        start, *parameters = arrays[: len(arrays) - n_limits]
+        limits = dict(zip(self._limits, (a.tolist() for a in arrays[len(arrays) - n_limits :]), strict=True))
+        evaluation = Evaluation(self._function, start, parameters)
+        found, is_solved = self._solve(evaluation, start, {**self._options, **limits})
+        solution = np.array(found, dtype=start.dtype).reshape(start.shape)
+        return [solution, np.array(is_solved and evaluation.is_finite(solution))]
+
+    def _solve(
+        self, evaluation: Evaluation, start: np.ndarray[Any, Any], options: Mapping[str, Any]
+    ) -> tuple[Any, bool]:
+        """Where the solver ended, and whether it says that this is a solution."""
+        solve = _SOLVERS[self._solver]
+        try:
+            with np.errstate(all="ignore"):
+                found = solve(evaluation, start, self._derivatives, {"method": self._method, **options})
+        except (ValueError, ArithmeticError, RuntimeError) as error:
+            evaluation.raise_if_failed()
+            _log().info("%s (%s) gave up: %s", self._solver, self._method, error)
+            return start, False
+        evaluation.raise_if_failed()
+        return found
+
+
+class Evaluation:
+    """A function and its derivatives at the last point that a solver asked for: computed together, once.
+
+    Points may be of any shape of as many elements as `start` has, and of any dtype.
+    """
+
+    def __init__(
+        self, function: Function, start: np.ndarray[Any, Any], parameters: Sequence[np.ndarray[Any, Any]]
+    ) -> None:
+        self._function = function
+        self._dtype = start.dtype
+        self._shape = start.shape
+        self._parameters = parameters
+        self._point = b""
+        self._results: Sequence[np.ndarray[Any, Any]] | None = None
+        self._error: Exception | None = None
+
+    def number(self, point: Any) -> float:
+        """The function, a number."""
+        return float(self._at(point)[0])
+
+    def vector(self, point: Any) -> np.ndarray[Any, Any]:
+        """The function, as a vector of float64."""
+        return _float64(self._at(point)[0]).reshape(-1)
+
+    def slope(self, point: Any) -> float:
+        """The first derivative of a number for a number."""
+        return float(self._at(point)[1])
+
+    def curvature(self, point: Any) -> float:
+        """The second derivative of a number for a number."""
+        return float(self._at(point)[2])
+
+    def gradient(self, point: Any) -> np.ndarray[Any, Any]:
+        """The first derivative of a number, as a vector of float64."""
+        return _float64(self._at(point)[1]).reshape(-1)
+
+    def jacobian(self, point: Any) -> np.ndarray[Any, Any]:
+        """The first derivative of a vector, as a matrix of float64."""
+        return np.atleast_2d(_float64(self._at(point)[1]))
+
+    def hessian(self, point: Any) -> np.ndarray[Any, Any]:
+        """The second derivative of a number, as a matrix of float64."""
+        return np.atleast_2d(_float64(self._at(point)[2]))
+
+    def is_finite(self, point: np.ndarray[Any, Any]) -> bool:
+        """Whether `point` and the function there are."""
+        return bool(np.isfinite(point).all() and np.isfinite(self._at(point)[0]).all())
+
+    def raise_if_failed(self) -> None:
+        """Raise what the function raised, if it did: a solver may hide it, or raise another error in its place."""
+        if self._error is not None:
+            raise self._error
+
+    def _at(self, point: Any) -> Sequence[np.ndarray[Any, Any]]:
+        # A copy: solvers go on in the memory that they asked about.
+        array = np.array(point, dtype=self._dtype, order="C").reshape(self._shape)
+        content = array.tobytes()
+        if self._results is None or content != self._point:
+            try:
+                self._results = self._function((array, *self._parameters))
+            except Exception as error:
+                self._error = error
+                raise
+            self._point = content
+        return self._results
+
+
+Options = Mapping[str, Any]
+
+
+def _minimize(evaluation: Evaluation, start: Any, derivatives: int, options: Options) -> tuple[Any, bool]:
+    from scipy import optimize
+
+    jac = evaluation.gradient if derivatives > 0 else None
+    hess = evaluation.hessian if derivatives > 1 else None
+    found = optimize.minimize(evaluation.number, start.reshape(-1), jac=jac, hess=hess, **options)
+    return found.x, bool(found.success)
+
+
+def _minimize_scalar(
+    evaluation: Evaluation, start: Any, derivatives: int, options: Options
+) -> tuple[Any, bool]:
+    from scipy import optimize
+
+    found = optimize.minimize_scalar(evaluation.number, **options)
+    return found.x, bool(found.success)
+
+
+def _root(evaluation: Evaluation, start: Any, derivatives: int, options: Options) -> tuple[Any, bool]:
+    from scipy import optimize
+
+    jac = evaluation.jacobian if derivatives > 0 else None
+    found = optimize.root(evaluation.vector, start.reshape(-1), jac=jac, **options)
+    return found.x, bool(found.success)
+
+
+def _root_scalar(evaluation: Evaluation, start: Any, derivatives: int, options: Options) -> tuple[Any, bool]:
+    from scipy import optimize
+
+    fprime = evaluation.slope if derivatives > 0 else None
+    fprime2 = evaluation.curvature if derivatives > 1 else None
+    found = optimize.root_scalar(
+        evaluation.number, x0=float(start), fprime=fprime, fprime2=fprime2, **options
+    )
+    return found.root, bool(found.converged)
+
+
+_SOLVERS = {
+    "minimize": _minimize,
+    "minimize_scalar": _minimize_scalar,
+    "root": _root,
+    "root_scalar": _root_scalar,
+}
+
+
+def _float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return array.astype(np.float64, copy=False)
+
+
+def _log() -> Logger:
+    import logging  # 7 ms, which a warm start does not need
+
+    return logging.getLogger("engine")

@@ -1,0 +1,18 @@
+"""`engine.tensor.optimize.minimize` and its like: PyTensor's names for what `engine.inner.optimize` defines.
+
+Ops that hold a graph are a layer above tensors, which knows nothing of them: a name is imported when it is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.inner.optimize import minimize, minimize_scalar, root, root_scalar
+
+__all__ = ["minimize", "minimize_scalar", "root", "root_scalar"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("engine.inner.optimize"), name)
