@@ -21,6 +21,7 @@ from engine.inner.base import HasInnerGraph
 from engine.inner.scan_gradient import pull_back_scan
 from engine.inner.scan_info import ScanInfo
 from engine.inner.scan_reference import run_scan
+from engine.inner.scan_tangents import push_forward_scan
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
@@ -165,6 +166,10 @@ class Scan(Op, HasInnerGraph):
     ) -> list[Any]:
         """A Scan that goes back through the steps: see `scan_gradient`."""
         return pull_back_scan(self, inputs, outputs, cotangents, wanted)
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        """A Scan over the steps done: see `scan_tangents`."""
+        return push_forward_scan(self, inputs, outputs, tangents)
 
     def __str__(self) -> str:
         return f"Scan{{{self.name}}}" if self.name else "Scan"

@@ -13,19 +13,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import engine.tensor as pt
-from engine.graph.frozen import FrozenFunctionGraph
-from engine.graph.variables import Constant
 from engine.inner.scan_building import Loop, State
-from engine.inner.scan_info import OuterInputs, OuterOutputs
+from engine.inner.scan_info import OuterOutputs
 from engine.inner.scan_step_back import StepBack, total
+from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
 from engine.scalar.promotion import FLOATS
-from engine.tensor.shape import Shape_i
 from engine.tensor.slicing import set_part
 
 if TYPE_CHECKING:
     from engine.inner.scan import Scan
-
-Pairs = list[tuple[Any, Any]]
 
 
 def pull_back_scan(
@@ -39,32 +35,23 @@ def pull_back_scan(
 
     Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after gradients are taken.
     """
-    info = op.info
-    if any(keep is not None for keep in info.keeps):
-        raise NotImplementedError(
-            f"Differentiating {op}: take the gradient of the graph before it is rewritten"
-        )
-    given = info.outer_outputs([_of_float(c, output) for c, output in zip(cotangents, outputs, strict=True)])
-    step = StepBack(op, info.outer_inputs(list(wanted or [True] * len(inputs))), given)
-    return _Reverse(op, info.outer_inputs(inputs), info.outer_outputs(outputs), given, step).gradients()
+    steps = StepsDone(op, inputs, outputs)
+    given = op.info.outer_outputs(
+        [_of_float(c, output) for c, output in zip(cotangents, outputs, strict=True)]
+    )
+    step = StepBack(op, op.info.outer_inputs(list(wanted or [True] * len(inputs))), given)
+    return _Reverse(op, steps, given, step).gradients()
 
 
 class _Reverse:
     """The application of a reverse Scan: `step` is one step of it."""
 
-    def __init__(
-        self,
-        op: Scan,
-        outer: OuterInputs[Any],
-        traces: OuterOutputs[Any],
-        given: OuterOutputs[Any],
-        step: StepBack,
-    ) -> None:
+    def __init__(self, op: Scan, steps: StepsDone, given: OuterOutputs[Any], step: StepBack) -> None:
         self.op, self.info = op, op.info
-        self.outer, self.traces, self.given, self.step = outer, traces, given, step
-        self.steps_done = self._steps_done()
+        self.outer, self.given, self.step, self.steps = steps.outer, given, step, steps
         limit = op.truncate_gradient
-        self.steps_back = self.steps_done if limit == -1 else pt.minimum(self.steps_done, limit)
+        self.is_cut_off = limit != -1
+        self.steps_back = pt.minimum(steps.number, limit) if self.is_cut_off else steps.number
 
     def gradients(self) -> list[Any]:
         """The gradients for all outer inputs, None where there is none."""
@@ -88,14 +75,12 @@ class _Reverse:
     def _inner_graph(self, *parts: list[Any]) -> tuple[Loop, list[list[Any]]]:
         """A loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
         step = self.step
-        pairs = [(trace, row) for trace, row in self._read() if not isinstance(row, Constant)]
+        pairs = self._read()
         states = [(state, old) for state, every in step.accumulators.items() for old in every]
         constants = step.inputs.non_sequences
         arguments = [*(row for _, row in pairs), *(old for _, old in states), *constants]
-        graph = FrozenFunctionGraph.from_structural_inputs(arguments, [g for part in parts for g in part])
-        inside = [variable.type.make_variable() for variable in arguments]
-        computed = iter(graph.bind(inside))
-        fresh = iter(inside)
+        inside, found = computed_inside(arguments, [g for part in parts for g in part])
+        computed, fresh = iter(found), iter(inside)
         sequences = [(trace[::-1], next(fresh)) for trace, _ in pairs]
         loop = Loop(self.steps_back, sequences)
         for state, old in states:
@@ -105,37 +90,14 @@ class _Reverse:
         return loop, [[next(computed) for _ in part] for part in parts]
 
     def _read(self) -> Pairs:
-        """What a step back may read: the rows of all steps, and what stands for one row in the step."""
-        info, step = self.info, self.step
-        pairs: Pairs = [
-            (sequence if self._is_used_up(sequence) else sequence[: self.steps_done], row)
-            for sequence, row in zip(self.outer.sequences, step.inputs.rows, strict=True)
-        ]
-        for state, buffer in enumerate(self.traces.buffers):
-            first = info.n_initial(state)
-            taps = zip(info.taps[state], step.inputs.taps[state], strict=True)
-            pairs += [(buffer[first + tap : tap], row) for tap, row in taps]
-            pairs.append((buffer[first:], step.results.states[state]))
-            if self.given.buffers[state] is not None:
-                pairs.append((self.given.buffers[state][first:], step.given.buffers[state]))
-        pairs += zip(self.traces.mapped, step.results.mapped, strict=True)
-        given = zip(self.given.mapped, step.given.mapped, strict=True)
-        return [*pairs, *((trace, row) for trace, row in given if trace is not None)]
-
-    def _steps_done(self) -> Any:
-        if not self.info.is_while:
-            return self.outer.n_steps
-        if self.traces.mapped:
-            return pt.shape_i(self.traces.mapped[0], 0)
-        return pt.sub(pt.shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
-
-    def _is_used_up(self, sequence: Any) -> bool:
-        """Whether there are as many steps as rows, as far as the graph tells."""
-        steps = self.steps_done
-        if isinstance(steps, Constant):
-            return bool(steps.data == sequence.type.shape[0])
-        node = steps.owner
-        return node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
+        """What a step back may read: what the step read and computed, and the gradients for that."""
+        pairs = self.steps.read(self.step.inputs, self.step.results)
+        states = zip(self.given.buffers, self.step.given.buffers, strict=True)
+        for state, (trace, row) in enumerate(states):
+            if trace is not None:
+                pairs.append((trace[self.info.n_initial(state) :], row))
+        mapped = zip(self.given.mapped, self.step.given.mapped, strict=True)
+        return [*pairs, *((trace, row) for trace, row in mapped if trace is not None)]
 
     def _outer_gradients(self, mapped: Iterator[Any], buffers: Iterator[Any]) -> list[Any]:
         """The gradients for sequences, initial rows and non-sequences, from what the reverse Scan gives."""
@@ -153,11 +115,13 @@ class _Reverse:
 
     def _placed(self, sequence: Any, rows: Any) -> Any:
         """The gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
-        if self.steps_back is self.steps_done and self._is_used_up(sequence):
+        if not self.is_cut_off and self.steps.use_up(sequence):
             return rows
         zeros = pt.zeros_like(sequence, rows.type.dtype)
-        start = pt.sub(self.steps_done, self.steps_back)
-        return set_part(["a:b"], zeros, rows, [start, self.steps_done])
+        done = self.steps.number
+        if not self.is_cut_off:
+            return set_part([":b"], zeros, rows, [done])
+        return set_part(["a:b"], zeros, rows, [pt.sub(done, self.steps_back), done])
 
     def _of_initial(self, state: int, cotangent: Any, last: Sequence[Any]) -> Any:
         """The gradient for the initial rows: what is given for them, and the accumulators after the step back to the
@@ -165,8 +129,8 @@ class _Reverse:
         passed_on = None
         if last:
             passed_on = pt.concatenate(last[::-1])
-            if self.steps_back is not self.steps_done:
-                is_first = pt.eq(self.steps_back, self.steps_done)
+            if self.is_cut_off:
+                is_first = pt.eq(self.steps_back, self.steps.number)
                 passed_on = pt.switch(is_first, passed_on, pt.zeros_like(passed_on))
         given = None if cotangent is None else cotangent[: self.info.n_initial(state)]
         return total([given, passed_on])

@@ -1,0 +1,72 @@
+"""The steps that a Scan did, for those who take its derivatives: how many, and what each read and computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import engine.tensor as pt
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.variables import Constant
+from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs
+from engine.tensor.shape import Shape_i
+
+if TYPE_CHECKING:
+    from engine.inner.scan import Scan
+
+Pairs = list[tuple[Any, Any]]
+
+
+class StepsDone:
+    """The steps of `op`, applied to `inputs`, which gave `outputs`.
+
+    Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after derivatives are taken.
+    """
+
+    def __init__(self, op: Scan, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        if any(keep is not None for keep in op.info.keeps):
+            raise NotImplementedError(
+                f"Differentiating {op}: take the derivative of the graph before it is rewritten"
+            )
+        self.info = op.info
+        self.outer: OuterInputs[Any] = op.info.outer_inputs(inputs)
+        self.traces: OuterOutputs[Any] = op.info.outer_outputs(outputs)
+        self.number = self._number()
+
+    def _number(self) -> Any:
+        if not self.info.is_while:
+            return self.outer.n_steps
+        if self.traces.mapped:
+            return pt.shape_i(self.traces.mapped[0], 0)
+        return pt.sub(pt.shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
+
+    def use_up(self, sequence: Any) -> bool:
+        """Whether there were as many steps as `sequence` has rows, as far as the graph tells."""
+        number = self.number
+        if isinstance(number, Constant):
+            return bool(number.data == sequence.type.shape[0])
+        node = number.owner
+        return node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
+
+    def read(self, inputs: InnerInputs[Any], results: InnerOutputs[Any]) -> Pairs:
+        """What each step read and computed, as sequences: pairs with the one of `inputs` or `results` that stands for it
+        in one step. What does not change has none."""
+        pairs: Pairs = [
+            (sequence if self.use_up(sequence) else sequence[: self.number], row)
+            for sequence, row in zip(self.outer.sequences, inputs.rows, strict=True)
+        ]
+        for state, buffer in enumerate(self.traces.buffers):
+            first = self.info.n_initial(state)
+            taps = zip(self.info.taps[state], inputs.taps[state], strict=True)
+            pairs += [(buffer[first + tap : tap], row) for tap, row in taps]
+            pairs.append((buffer[first:], results.states[state]))
+        pairs += zip(self.traces.mapped, results.mapped, strict=True)
+        return [pair for pair in pairs if not isinstance(pair[1], Constant)]
+
+
+def computed_inside(arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Fresh variables for `arguments`, which may be computed, and `outputs` computed from them: what equals an argument
+    is not computed again."""
+    graph = FrozenFunctionGraph.from_structural_inputs(arguments, outputs)
+    inside = [variable.type.make_variable() for variable in arguments]
+    return inside, graph.bind(inside)

@@ -1,0 +1,124 @@
+"""The tangents of a Scan: another Scan, over the steps that were done, whose states are the tangents of the states.
+
+What the steps read and computed it reads; nothing of that is computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import engine.tensor as pt
+from engine.gradient import push_forward
+from engine.inner.scan_building import Loop, State
+from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs
+from engine.inner.scan_steps import StepsDone, computed_inside
+from engine.scalar.promotion import FLOATS
+
+if TYPE_CHECKING:
+    from engine.inner.scan import Scan
+
+
+def push_forward_scan(
+    op: Scan, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
+) -> list[Any]:
+    """The tangent of each of the outer `outputs` of `op`, for those of its `inputs` (None: it does not change); None if
+    there is none.
+
+    Refuses (NotImplementedError) a Scan that keeps no whole traces.
+    """
+    steps = StepsDone(op, inputs, outputs)
+    given = op.info.outer_inputs(tangents)
+    step = _StepForward(op, given)
+    if not step.active and all(tangent is None for tangent in step.mapped):
+        return [None] * len(outputs)
+    loop = _loop(steps, given, step)
+    found = loop.apply(type(op))
+    buffers, mapped = iter(found.buffers), iter(found.mapped)
+    of_states = [next(buffers) if state in step.active else None for state in range(op.info.n_states)]
+    return [*of_states, *(None if tangent is None else next(mapped) for tangent in step.mapped)]
+
+
+class _StepForward:
+    """A step of `op` and its tangents, in variables that nothing computes.
+
+    `inputs` and `results` are those of the step; `rows`, `taps` and `constants` the tangents of its inputs, None where
+    these do not change; `active` the states that have some; `new` and `mapped` the tangents of the results.
+    """
+
+    def __init__(self, op: Scan, given: OuterInputs[Any]) -> None:
+        info = op.info
+        fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
+        self.inputs: InnerInputs[Any] = info.inner_inputs(fresh)
+        self.results: InnerOutputs[Any] = info.inner_outputs(op.fgraph.bind(fresh))
+        self.rows = _tangents(self.inputs.rows, given.sequences)
+        self.constants = _tangents(self.inputs.non_sequences, given.non_sequences)
+        self.taps: list[list[Any]] = [[None] * len(taps) for taps in self.inputs.taps]
+        self.active: set[int] = set()
+        fresh_states = {state for state, tangent in enumerate(given.initials) if tangent is not None}
+        while True:
+            self._activate(fresh_states)
+            self.new, self.mapped = self._push_forward()
+            fresh_states = {
+                state for state, tangent in enumerate(self.new) if tangent is not None
+            } - self.active
+            if not fresh_states:
+                break
+
+    def _activate(self, states: set[int]) -> None:
+        for state in states:
+            self.taps[state] = [_like(tap) for tap in self.inputs.taps[state]]
+        self.active |= states
+
+    def _push_forward(self) -> tuple[list[Any], list[Any]]:
+        inputs, results = self.inputs, self.results
+        variables = [*inputs.rows, *(tap for taps in inputs.taps for tap in taps), *inputs.non_sequences]
+        tangents = [*self.rows, *(tap for taps in self.taps for tap in taps), *self.constants]
+        found = push_forward([*results.states, *results.mapped], variables, tangents)
+        return found[: len(results.states)], found[len(results.states) :]
+
+
+def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Loop:
+    """The loop of the tangents."""
+    active = sorted(step.active)
+    new = [pt.zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
+    mapped = [tangent for tangent in step.mapped if tangent is not None]
+    read = steps.read(step.inputs, step.results)
+    sequences = zip(steps.outer.sequences, given.sequences, step.rows, strict=True)
+    for sequence, tangent, row in sequences:
+        if tangent is not None:
+            found = pt.cast(tangent, row.type.dtype)
+            read.append((found if steps.use_up(sequence) else found[: steps.number], row))
+    constants = list(zip(steps.outer.non_sequences, step.inputs.non_sequences, strict=True))
+    constants += [
+        (pt.cast(tangent, inside.type.dtype), inside)
+        for tangent, inside in zip(given.non_sequences, step.constants, strict=True)
+        if tangent is not None
+    ]
+    taps = [tap for state in active for tap in step.taps[state]]
+    arguments = [*(row for _, row in read), *taps, *(inside for _, inside in constants)]
+    inside, computed = computed_inside(arguments, [*new, *mapped])
+    fresh, results = iter(inside), iter(computed)
+    loop = Loop(steps.number, [(sequence, next(fresh)) for sequence, _ in read])
+    for state in active:
+        initial, dtype = steps.outer.initials[state], step.taps[state][0].type.dtype
+        tangent = given.initials[state]
+        start = pt.zeros_like(initial, dtype) if tangent is None else pt.cast(tangent, dtype)
+        rows = [next(fresh) for _ in step.taps[state]]
+        loop.states.append(State(start, steps.info.taps[state], rows, next(results)))
+    loop.non_sequences = [(outside, next(fresh)) for outside, _ in constants]
+    loop.mapped = list(results)
+    return loop
+
+
+def _tangents(variables: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    """Variables for the tangents of those that have one."""
+    return [
+        None if tangent is None else _like(variable)
+        for variable, tangent in zip(variables, given, strict=True)
+    ]
+
+
+def _like(variable: Any) -> Any:
+    dtype = variable.type.dtype
+    return variable.type.clone(dtype=dtype if dtype in FLOATS else "float64").make_variable()
