@@ -118,6 +118,8 @@ class _Checker:
             self.check(node.body)
             for carried in node.carried:
                 self.carry(carried, {c.name for c in node.carried})
+            if node.until:
+                self.require(self.value(node.until) == "bool", f"condition {node.until} is not a bool")
 
     def carry(self, carried: Carried, names: set[str]) -> None:
         dtype = self.values[carried.name]

@@ -14,6 +14,7 @@ cachegraph/fingerprint/values.py writes it.
 
 Version history
     1  first
+    2  a loop may end early (`until`)
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 from cachegraph.fingerprint.hasher import encode
 
-LOOPS_VERSION = 1
+LOOPS_VERSION = 2
 
 OK = 0
 INDEX_OUT_OF_RANGE = 1
@@ -119,7 +120,10 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """For `index` (int64) from `start` while less than `stop`, `step` (a positive number) apart: `body`."""
+    """For `index` (int64) from `start` while less than `stop`, `step` (a positive number) apart: `body`.
+
+    With `until`, the name of a bool of the body, the pass in which that is true is the last.
+    """
 
     index: str
     start: Bound
@@ -127,6 +131,7 @@ class Loop:
     step: int
     body: tuple[Node, ...]
     carried: tuple[Carried, ...] = ()
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from engine.backend.kernels.nest import (
     Fused,
     Operand,
     Ref,
+    Repeat,
     Signature,
     Statement,
     collapse,
@@ -23,7 +24,7 @@ from engine.backend.loops import Kernel, Loop, Node, Place, Store
 
 
 def elementwise(
-    inputs: Sequence[Operand], body: Sequence[Statement], outputs: Sequence[Ref], rank: int
+    inputs: Sequence[Operand], body: Sequence[Statement | Repeat], outputs: Sequence[Ref], rank: int
 ) -> Kernel:
     """Return the kernel that computes `body` for each element of a nest of `rank` dims and stores `outputs`.
 

@@ -6,19 +6,22 @@ nest over contiguous operands is one flat loop whatever its rank.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from engine.backend.errors import InvalidKernel
 from engine.backend.loops import (
     NEGATIVE_POWER,
     Argument,
+    Carried,
     Compute,
     Constant,
     Fail,
     If,
     Integer,
     Load,
+    Loop,
     Node,
     Parameter,
     Place,
@@ -26,8 +29,15 @@ from engine.backend.loops import (
 )
 from engine.backend.operations import INTEGERS, ITEM_SIZES
 
-Ref = tuple[str, int] | tuple[str, str, bytes]
-"""("input", i) | ("value", j), the result of statement j | ("constant", dtype, little-endian bytes)."""
+Ref = (
+    tuple[Literal["input", "value"], int]
+    | tuple[Literal["result"], int, int]
+    | tuple[Literal["constant"], str, bytes]
+)
+"""("input", i) | ("value", j), the result of statement j | ("result", j, k), result k of statement j, a `Repeat` |
+("constant", dtype, little-endian bytes)."""
+
+_TRUE: Ref = ("constant", "bool", b"\1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,32 @@ class Statement:
     op: str
     arguments: tuple[Ref, ...]
     dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`body`, done again and again: `arguments` are how often (an int64), then its inputs in the first pass.
+
+    Its inputs are `dtypes`, of which the first are states: each pass takes for them what `following` names of the pass
+    before. The states after the last pass are the results; with `until`, a bool of the body, the pass that makes it
+    true is the last, and a further result is whether one did, or no pass was asked for.
+    """
+
+    arguments: tuple[Ref, ...]
+    dtypes: tuple[str, ...]
+    body: tuple[Statement | Repeat, ...]
+    following: tuple[Ref, ...]
+    until: Ref | None = None
+
+    @property
+    def op(self) -> str:
+        """What it is to a reader."""
+        return f"loop({', '.join(statement.op for statement in self.body)})"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The dtypes of the results."""
+        return (*self.dtypes[: len(self.following)], *(["bool"] if self.until else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +165,7 @@ class Fused:
     """
 
     operands: Sequence[Operand]
-    statements: Sequence[Statement]
+    statements: Sequence[Statement | Repeat]
     axes: Sequence[Axis]
     order: Sequence[Axis]
     """The same axes in the order of memory."""
@@ -147,30 +183,23 @@ class Fused:
 
     def dtype(self, ref: Ref) -> str:
         """Return the dtype of what `ref` names; raises InvalidKernel if there is no such thing."""
-        try:
-            match ref:
-                case ("input", int(position)):
-                    return self.operands[position].dtype
-                case ("value", int(position)):
-                    return self.statements[position].dtype
-                case ("constant", str(dtype), bytes()) if dtype in ITEM_SIZES:
-                    return dtype
-        except IndexError:
-            pass
-        raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
+        return dtype_of(ref, [operand.dtype for operand in self.operands], self.statements)
 
     def name(self, ref: Ref, copy: str = "") -> str:
         """Return the name of what `ref` names, in the given `copy` of the innermost statements."""
         self.dtype(ref)
         if ref[0] == "constant":
-            return self._constants.setdefault(ref, f"c{len(self._constants)}")
+            return self._constant(ref)
         suffix = copy if self._depth_of(ref) == self.depth else ""
-        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}"
+        result = f"_{ref[2]}" if ref[0] == "result" else ""
+        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}{result}"
 
     def constants(self) -> tuple[Node, ...]:
         """Return the definitions of all constants that were named so far."""
         return tuple(
-            Constant(name, str(ref[1]), ref[2]) for ref, name in self._constants.items() if len(ref) == 3
+            Constant(name, str(ref[1]), ref[2])
+            for ref, name in self._constants.items()
+            if isinstance(ref[-1], bytes)
         )
 
     def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
@@ -184,16 +213,16 @@ class Fused:
                 nodes.extend(self._statement(position, copy))
         return tuple(nodes)
 
-    def _statement(self, position: int, copy: str) -> list[Node]:
+    def _statement(self, position: int, copy: str) -> tuple[Node, ...]:
         statement = self.statements[position]
         arguments = tuple(self.name(ref, copy) for ref in statement.arguments)
-        target = self.name(("value", position), copy)
-        compute = Compute(target, statement.op, arguments, statement.dtype)
-        if not _may_fail(statement):
-            return [compute]
-        zero = self.name(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
-        negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
-        return [negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute]
+        # What a Repeat gives has a name for each result, all of which begin with this.
+        is_innermost = self._value_depths[position] == self.depth
+        target = f"v{position}{copy if is_innermost else ''}"
+        return _nodes_of(statement, target, arguments, self._constant)
+
+    def _constant(self, ref: Ref) -> str:
+        return self._constants.setdefault(ref, f"c{len(self._constants)}")
 
     def place(self, position: int, innermost: str = "") -> Place:
         """Return where the element of an input is; `innermost` replaces the name of the innermost index."""
@@ -216,22 +245,103 @@ class Fused:
             (n + 1 for n, axis in enumerate(self.axes) if not operand.broadcast[axis.dims[0]]), default=0
         )
 
-    def _statement_depth(self, statement: Statement) -> int:
+    def _statement_depth(self, statement: Statement | Repeat) -> int:
         if _may_fail(statement):
             return self.depth
         return max((self._depth_of(ref) for ref in statement.arguments), default=0)
 
     def _depth_of(self, ref: Ref) -> int:
         self.dtype(ref)
-        match ref:
-            case ("input", int(position)):
-                return self._input_depths[position]
-            case ("value", int(position)) if position < len(self._value_depths):
-                return self._value_depths[position]
-            case ("value", int(position)):
-                raise InvalidKernel("resolving", f"value {position}", "it is used before it is computed")
-        return 0
+        if ref[0] == "constant":
+            return 0
+        if ref[0] == "input":
+            return self._input_depths[ref[1]]
+        if ref[1] < len(self._value_depths):
+            return self._value_depths[ref[1]]
+        raise InvalidKernel("resolving", f"value {ref[1]}", "it is used before it is computed")
 
 
-def _may_fail(statement: Statement) -> bool:
+def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:
+    """Return the dtype of what `ref` names among `inputs` (dtypes) and `statements`.
+
+    Raises InvalidKernel if there is no such thing.
+    """
+    if ref[0] == "constant" and ref[1] in ITEM_SIZES:
+        return ref[1]
+    if ref[0] == "input" and 0 <= ref[1] < len(inputs):
+        return inputs[ref[1]]
+    if ref[0] in ("value", "result") and 0 <= ref[1] < len(statements):
+        statement = statements[ref[1]]
+        if isinstance(statement, Statement) and ref[0] == "value":
+            return statement.dtype
+        if isinstance(statement, Repeat) and ref[0] == "result" and ref[2] < len(statement.results):
+            return statement.results[ref[2]]
+    raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
+
+
+Named = Callable[[Ref], str]
+
+
+def _nodes_of(
+    statement: Statement | Repeat, target: str, arguments: tuple[str, ...], constant: Named
+) -> tuple[Node, ...]:
+    """One statement of values with these names: its value is `target`, its results are `{target}_0`, ..."""
+    if isinstance(statement, Repeat):
+        return _Repeated(statement, target, constant).nodes(arguments)
+    compute = Compute(target, statement.op, arguments, statement.dtype)
+    if not _may_fail(statement):
+        return (compute,)
+    zero = constant(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
+    negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
+    return negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A Repeat whose names begin with `target`."""
+
+    repeat: Repeat
+    target: str
+    constant: Named
+
+    def nodes(self, arguments: tuple[str, ...]) -> tuple[Node, ...]:
+        steps, *inputs = arguments
+        repeat, body = self.repeat, self._body(inputs)
+        states = inputs[: len(repeat.following)]
+        carried = []
+        for number, (initial, ref) in enumerate(zip(states, repeat.following, strict=True)):
+            body.append(self._handed_on(number, ref, inputs))
+            carried.append(Carried(f"{self.target}_{number}", initial, f"{self.target}_next{number}"))
+        until = ""
+        if repeat.until is not None:
+            until = f"{self.target}_next{len(states)}"
+            body.append(self._handed_on(len(states), repeat.until, inputs))
+            carried.append(Carried(f"{self.target}_{len(states)}", self.constant(_TRUE), until))
+        return (Loop(f"{self.target}_i", 0, steps, 1, tuple(body), tuple(carried), until),)
+
+    def _body(self, inputs: Sequence[str]) -> list[Node]:
+        nodes: list[Node] = []
+        for position, statement in enumerate(self.repeat.body):
+            arguments = tuple(self._name(ref, inputs) for ref in statement.arguments)
+            nodes += _nodes_of(statement, f"{self.target}_v{position}", arguments, self.constant)
+        return nodes
+
+    def _name(self, ref: Ref, inputs: Sequence[str]) -> str:
+        dtype_of(ref, self.repeat.dtypes, self.repeat.body)
+        if ref[0] == "constant":
+            return self.constant(ref)
+        if ref[0] == "input":
+            position = int(ref[1])
+            return f"{self.target}_{position}" if position < len(self.repeat.following) else inputs[position]
+        return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
+
+    def _handed_on(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
+        """What the next pass finds, under a name of its own: it may be what another state was."""
+        dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
+        return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)
+
+
+def _may_fail(statement: Statement | Repeat) -> bool:
+    if isinstance(statement, Repeat):
+        return any(map(_may_fail, statement.body))
     return statement.op == "pow" and statement.dtype in INTEGERS

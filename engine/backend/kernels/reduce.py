@@ -24,6 +24,7 @@ from engine.backend.kernels.nest import (
     Fused,
     Operand,
     Ref,
+    Repeat,
     Signature,
     Statement,
     collapse,
@@ -65,7 +66,7 @@ _FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "boo
 def reduction(
     kind: str,
     inputs: Sequence[Operand],
-    body: Sequence[Statement],
+    body: Sequence[Statement | Repeat],
     reduced: Ref,
     rank: int,
     dims: Sequence[int],
@@ -82,7 +83,7 @@ def reduction(
     over = frozenset(dims)
     if kind not in _OPERATIONS or not over <= set(range(rank)):
         raise InvalidKernel("building", f"a {kind} over dims {tuple(dims)}", f"the nest has {rank} dims")
-    statements = [*body, Statement("cast", (reduced,), accumulator)]
+    statements: list[Statement | Repeat] = [*body, Statement("cast", (reduced,), accumulator)]
     if not over:
         statements.append(Statement("cast", (("value", len(body)),), result))
         return elementwise(inputs, statements, [("value", len(statements) - 1)], rank)

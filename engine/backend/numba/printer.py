@@ -123,6 +123,9 @@ class _Printer:
         yield from self.body(node.body, depth + 1)
         for carried in node.carried:
             yield f"{inside}{carried.name} = {carried.following}"
+        if node.until:
+            yield f"{inside}if {node.until}:"
+            yield f"{inside}{_INDENT}break"
 
     def branch(self, node: If, depth: int) -> Iterator[str]:
         yield f"{_INDENT * depth}if {node.condition}:"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from engine.backend.kernels.elementwise import elementwise
-from engine.backend.kernels.nest import Operand
+from engine.backend.kernels.nest import Operand, Ref
 from engine.backend.kernels.update import update
 from engine.backend.lower import Lowering, OpRule, kernel_arguments
 from engine.backend.operations import ITEM_SIZES
@@ -174,7 +174,7 @@ def _lower_inc_subtensor(lowering: Lowering, node: Apply) -> None:
 
 def fill_zeros(lowering: Lowering, result: Value) -> None:
     """Make every element of `result` 0."""
-    zero = ("constant", result.dtype, bytes(ITEM_SIZES[result.dtype]))
+    zero: Ref = ("constant", result.dtype, bytes(ITEM_SIZES[result.dtype]))
     kernel = elementwise([], [], [zero], len(result.dims))
     arguments = kernel_arguments(lowering.table, kernel.arguments, [], [result], result.dims)
     lowering.table.call(kernel, arguments, [], [result], "zeros")
