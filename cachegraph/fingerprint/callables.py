@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, reads
 from cachegraph.fingerprint.names import is_importable
-from cachegraph.fingerprint.native import write_native
+from cachegraph.fingerprint.native import is_of_extension, write_native
 from cachegraph.fingerprint.origin import origin_of, write_origin
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ if TYPE_CHECKING:
 
     from cachegraph.fingerprint.hasher import Encoder
 
+# The function types that binding generators make: nanobind's, pybind11's, Cython's and f2py's.
+_OF_BINDINGS = (
+    *("nb_func", "nb_method", "nb_bound_method", "instancemethod"),
+    *("cython_function_or_method", "fused_cython_function", "fortran"),
+)
 _UNBOUNDED = ("eval", "exec", "globals", "locals", "vars", "__import__", "compile")
 _NOT_IDENTITY = ("__wrapped__", "__doc__", "__module__", "__name__", "__qualname__")
 
@@ -194,9 +199,23 @@ def encode_method(encoder: Encoder, value: MethodType) -> None:
 
 
 def _write_method(encoder: Encoder, value: MethodType) -> None:
+    if is_of_extension(value.__self__):
+        _write_bound_by_name(encoder, value)
+        return
     encoder.tag(b"m")
     _write_inside(encoder, value.__self__, ".__self__")
     encoder.value(value.__func__)
+
+
+def _write_bound_by_name(encoder: Encoder, value: Any) -> None:
+    """A native method: the object, which its module holds under a name unless it is a plain value, and the name."""
+    owner = value.__self__
+    encoder.tag(b"b")
+    if is_of_extension(owner):
+        encoder.definition(owner, write_native)
+    else:
+        _write_inside(encoder, owner, ".__self__")
+    encoder.text(value.__name__)
 
 
 def encode_native(encoder: Encoder, value: Any) -> None:
@@ -206,12 +225,12 @@ def encode_native(encoder: Encoder, value: Any) -> None:
 
 def _write_native(encoder: Encoder, value: Any) -> None:
     home = getattr(value, "__self__", None)
-    if home is None or isinstance(home, ModuleType) or type(home).__name__ == "PyCapsule":
+    try:
         write_native(encoder, value)
-        return
-    encoder.tag(b"b")
-    _write_inside(encoder, home, ".__self__")
-    encoder.text(value.__name__)
+    except Unfingerprintable:
+        if home is None or isinstance(home, ModuleType) or not hasattr(type(home), value.__name__):
+            raise
+        _write_bound_by_name(encoder, value)
 
 
 def encode_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
@@ -295,15 +314,4 @@ def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
         return _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", "cache")
     if cls.__module__ == "numpy" and cls.__qualname__ in ("ufunc", "_ArrayFunctionDispatcher"):
         return encode_native
-    return encode_native if _is_native_callable(cls) else None
-
-
-def _is_native_callable(cls: type) -> bool:
-    """Whether `cls` is a function type that a binding generator made: of nanobind, Cython, f2py."""
-    return cls.__name__ in (
-        "nb_func",
-        "nb_method",
-        "cython_function_or_method",
-        "fused_cython_function",
-        "fortran",
-    )
+    return encode_native if cls.__name__ in _OF_BINDINGS else None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from enum import Enum
+from struct import calcsize
 from types import FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ _NOT_IDENTITY = frozenset(
         "__orig_bases__", "__parameters__", "__type_params__", "__classdictcell__",
     )
 )  # fmt: skip
+_POINTER = calcsize("P")
 _FUNCTIONS = (FunctionType, property, staticmethod, classmethod)
 _MADE_BY_THE_CLASS = (MemberDescriptorType, type(vars(namedtuple("_", "field"))["field"]))
 _OF_ENUMS = ("__new__", "__new_member__", "_new_member_", "_generate_next_value_")
@@ -99,15 +101,27 @@ def _write_attribute(encoder: Encoder, name: str, value: object) -> None:
 
 def has_own_code(cls: type, described: Collection[str]) -> bool:
     """Whether instances of `cls` are described by its code and their attributes: it is followed, and no metaclass, and
-    keeps nothing in a native base."""
-    if not cls.__flags__ & _HEAP_TYPE or issubclass(cls, type) or not _is_followed(cls, described):
+    keeps nothing where only native code sees it."""
+    if issubclass(cls, type) or not _is_followed(cls, described):
         return False
-    return issubclass(cls, Enum) or all(base.__flags__ & _HEAP_TYPE for base in cls.__mro__[:-1])
+    return issubclass(cls, Enum) or all(map(_keeps_only_attributes, cls.__mro__[:-1]))
 
 
 def _is_followed(cls: type, described: Collection[str]) -> bool:
     """Whether the code of `cls` is described by nothing but itself."""
     return bool(cls.__flags__ & _HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"
+
+
+def _keeps_only_attributes(cls: type) -> bool:
+    """Whether instances of `cls` have no more memory than its slots, its dict and its weak references need."""
+    if not cls.__flags__ & _HEAP_TYPE:
+        return False
+    pointers = len(_slots(cls)) + sum(
+        name in vars(cls) and offset > 0
+        for name, offset in (("__dict__", cls.__dictoffset__), ("__weakref__", cls.__weakrefoffset__))
+    )
+    base = cls.__base__ or object
+    return cls.__basicsize__ - base.__basicsize__ == pointers * _POINTER
 
 
 def encode_instance(encoder: Encoder, value: Any) -> None:

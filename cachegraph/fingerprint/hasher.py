@@ -133,11 +133,12 @@ class Encoder:
             ) from None
 
     def _value_reached_by_code(self, cls: type, value: Any) -> None:
-        from cachegraph.fingerprint.classes import encode_instance, has_own_code
+        from cachegraph.fingerprint import callables, classes
 
-        own = has_own_code(cls, self.described)
-        encoder = encode_instance if own else ENCODERS.get(cls) or find_encoder(cls)
-        encoder(self, value)
+        if callables.encoder_for(cls) is None and classes.has_own_code(cls, self.described):
+            classes.encode_instance(self, value)
+        else:
+            (ENCODERS.get(cls) or find_encoder(cls))(self, value)
 
     @property
     def follows(self) -> bool:

@@ -6,15 +6,18 @@ import sys
 
 from cachegraph.errors import Unfingerprintable
 
-_SCRIPTS = ("__main__", "__mp_main__")
+SCRIPTS = ("__main__", "__mp_main__")
+"""Modules that are another thing in every process."""
 
 
 def imported(module: object, qualname: object) -> object:
     """What `qualname` of the loaded module `module` is, None if there is nothing."""
-    found: object = sys.modules.get(module) if isinstance(module, str) else None
-    if found is None or not isinstance(qualname, str):
+    space = sys.modules.get(module) if isinstance(module, str) else None
+    if space is None or not isinstance(qualname, str):
         return None
-    for name in qualname.split("."):
+    first, *others = qualname.split(".")
+    found = vars(space).get(first)  # and not what a module makes up when it is asked
+    for name in others:
         found = getattr(found, name, None)
     return found
 
@@ -22,7 +25,7 @@ def imported(module: object, qualname: object) -> object:
 def is_importable(value: object) -> bool:
     """Whether another process that imports `value`, or the method that it is the function of, by its name gets the same thing."""
     module = getattr(value, "__module__", None)
-    if module in _SCRIPTS:
+    if module in SCRIPTS:
         return False
     found = imported(module, getattr(value, "__qualname__", None))
     return found is value or (found is not None and getattr(found, "__func__", None) is value)
@@ -31,7 +34,7 @@ def is_importable(value: object) -> bool:
 def importable_name(cls: type) -> tuple[str, str]:
     """Return the module and qualified name that import `cls`; raises Unfingerprintable if they would not give it."""
     module, qualname = cls.__module__, cls.__qualname__
-    if module in _SCRIPTS:
+    if module in SCRIPTS:
         raise Unfingerprintable(
             f"class {module}.{qualname}", "another script's __main__ differs; move it to a module"
         )

@@ -1,22 +1,23 @@
 """Native functions: those of C, C++, Cython or Fortran, known by a name that imports them and by the file behind it.
 
-    native := 'x' text(module) text(qualname) origin (extension)     the file, unless the module is Python's own
+    native := 'x' text(module) text(place) origin (extension)     the file, unless the module is Python's own
+    place  := name ("." name)* ("[" types "]")                     the types: of one specialization of a fused function
 
 The name is the function's own where that imports the identical object. Where a binding generator gives it none, or a
-wrong one (static methods of pybind11 and nanobind, ufuncs, f2py), it is looked for in the module it claims, then in
-the extension modules that are loaded, in the order of their names.
+wrong one (static methods of pybind11 and SWIG, ufuncs, f2py), it is looked for in the module it claims, then in the
+extension modules that are loaded, in the order of their names, then in all.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import imported
+from cachegraph.fingerprint.names import SCRIPTS, imported
 from cachegraph.fingerprint.origin import origin_of, write_extension, write_origin
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ _HOMES_OF_UFUNCS = ("numpy", "scipy.special")
 
 
 def write_native(encoder: Encoder, value: Any) -> None:
-    """Write the native function `value`; raises Unfingerprintable if no name imports it."""
-    module, qualname = native_name(value)
+    """Write the native function, or the importable native object, `value`; raises Unfingerprintable if no name imports it."""
+    module, place = native_name(value)
     encoder.tag(b"x")
     encoder.text(module)
-    encoder.text(qualname)
+    encoder.text(place)
     origin = origin_of(module, encoder.described)
     if origin != "followed":
         write_origin(encoder, module, encoder.described)
@@ -39,22 +40,36 @@ def write_native(encoder: Encoder, value: Any) -> None:
 
 
 def native_name(value: Any) -> tuple[str, str]:
-    """Return the module and the qualified name that import the identical object.
+    """Return the module and the place in it that import the identical object.
 
     Raises Unfingerprintable if there is none: what a C++ lambda made, say, or what sits in a module that cannot be
     imported.
     """
-    for module, qualname in _claimed(value):
-        if imported(module, qualname) is value:
-            return module, qualname
+    for module, place in _claimed(value):
+        if find_native(module, place) is value:
+            return module, place
     for home in _likely_homes(value):
-        place = _place_in(sys.modules[home], value)
-        if place is not None:
-            return home, place
+        found = _place_in(sys.modules[home], value)
+        if found is not None:
+            return home, found
     raise Unfingerprintable(
         f"{type(value).__name__} {getattr(value, '__name__', '')} of {getattr(value, '__module__', None)}",
         "no name imports it; call it through a Python function, or make it an attribute of its module",
     )
+
+
+def find_native(module: str, place: str) -> object:
+    """What is at `place` in the loaded `module`, None if there is nothing."""
+    name, is_specialized, types = place.partition("[")
+    found = imported(module, name)
+    if not is_specialized:
+        return found
+    return getattr(found, "__signatures__", {}).get(types.removesuffix("]"))
+
+
+def is_of_extension(value: object) -> bool:
+    """Whether the class of `value` was made by an extension module."""
+    return _is_extension(type(value).__module__)
 
 
 def _claimed(value: Any) -> Iterator[tuple[str, str]]:
@@ -65,33 +80,45 @@ def _claimed(value: Any) -> Iterator[tuple[str, str]]:
     home = getattr(value, "__self__", None)
     modules = (home.__name__ if isinstance(home, ModuleType) else None, getattr(value, "__module__", None))
     for module in modules:
-        for name in (getattr(value, "__qualname__", None), getattr(value, "__name__", None)):
-            if isinstance(module, str) and isinstance(name, str):
+        for name in _own_names(value):
+            if isinstance(module, str):
                 yield module, name
 
 
-def _likely_homes(value: Any) -> list[str]:
-    claimed = getattr(value, "__module__", None)
-    first = [name for name in (claimed, *_HOMES_OF_UFUNCS) if name in sys.modules]
-    return [*first, *sorted(name for name in list(sys.modules) if _is_extension(name))]
+def _own_names(value: Any) -> list[str]:
+    names = (getattr(value, "__qualname__", None), getattr(value, "__name__", None))
+    return [name for name in names if isinstance(name, str)]
+
+
+def _likely_homes(value: Any) -> Iterable[str]:
+    loaded = sorted(sys.modules)
+    claimed = (getattr(value, "__module__", None), type(value).__module__, *_HOMES_OF_UFUNCS)
+    first = [name for name in claimed if isinstance(name, str)]
+    ordered = dict.fromkeys([*first, *filter(_is_extension, loaded), *loaded])
+    return [name for name in ordered if name not in SCRIPTS and isinstance(sys.modules.get(name), ModuleType)]
 
 
 def _place_in(module: ModuleType, value: Any) -> str | None:
     """Where `value` is among the attributes of `module` and of the classes that it defines."""
-    name = getattr(value, "__name__", None)
-    if isinstance(name, str) and getattr(module, name, None) is value:
-        return name
-    classes = [cls for cls in vars(module).values() if _is_defined_in(cls, module.__name__)]
-    while classes and isinstance(name, str):
-        cls = classes.pop(0)
-        if getattr(cls, name, None) is value:
-            return f"{cls.__qualname__}.{name}"
-        classes.extend(inner for inner in vars(cls).values() if _is_defined_in(inner, module.__name__))
+    for name in _own_names(value):
+        if find_native(module.__name__, name) is value:
+            return name
+    spaces: list[tuple[str, Any]] = [("", module)]
+    seen: set[int] = set()
+    while spaces:
+        prefix, space = spaces.pop(0)
+        seen.add(id(space))
+        attributes = sorted((name, item) for name, item in vars(space).items() if isinstance(name, str))
+        for name, item in attributes:
+            if item is value or getattr(item, "__func__", None) is value:
+                return prefix + name
+            if _is_class_of(item, module) and id(item) not in seen:
+                spaces.append((f"{prefix}{name}.", item))
     return None
 
 
-def _is_defined_in(value: object, module: str) -> bool:
-    return isinstance(value, type) and value.__module__ == module
+def _is_class_of(item: object, module: ModuleType) -> bool:
+    return isinstance(item, type) and item.__module__ == module.__name__
 
 
 def _is_extension(module: str) -> bool:

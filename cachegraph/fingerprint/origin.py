@@ -116,14 +116,20 @@ def _file(module: str) -> str | None:
 def _extension_files(module: str) -> list[tuple[str, str]]:
     """(name, path) of the extension files behind `module`, sorted by names that do not say where they lie."""
     file = _file(module)
+    while file is None and "." in module:  # what an extension calls a submodule has no file of its own
+        module = module.rpartition(".")[0]
+        file = _file(module)
     if file is None:
         return []
     if file.endswith(tuple(EXTENSION_SUFFIXES)):
         return [(module, file)]
-    package = _file(module.partition(".")[0])
-    if package is None or not hasattr(sys.modules[module.partition(".")[0]], "__path__"):
+    beside = f"{module.rpartition('.')[0]}._{module.rpartition('.')[2]}".lstrip(".")  # as SWIG names it
+    if (_file(beside) or "").endswith(tuple(EXTENSION_SUFFIXES)):
+        return _extension_files(beside)
+    package = sys.modules.get(module.partition(".")[0])
+    if not hasattr(package, "__path__"):
         return []
-    return _extensions_below(os.path.dirname(package))
+    return _extensions_below(os.path.dirname(_file(module.partition(".")[0]) or file))
 
 
 def _extensions_below(root: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import functools
 import importlib.util
 import math
 import operator
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,6 +22,7 @@ SOURCE = """
 import enum
 import functools
 import operator
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -350,3 +352,9 @@ def test_described_packages_are_named(tmp_path: Path) -> None:
 def test_native_functions_are_known_by_the_name_that_imports_them() -> None:
     functions = (math.sin, len, np.sin, np.dot, "a".join, operator.add, str.upper, np.ndarray.sum)
     assert len({fingerprint(function) for function in functions}) == len(functions)
+
+
+def test_an_object_with_native_state_is_not_taken_for_its_attributes() -> None:
+    match = re.match("a", "a")
+    with pytest.raises(Unfingerprintable, match="Match"):
+        fingerprint(lambda: match)
