@@ -99,17 +99,20 @@ class Body(Lowering):
         found = self.values[variable] = replace(place, stage=max(stage, self.first_stage(variable)))
         return found
 
-    def overwrites(self, source: Variable, output: Variable) -> bool:
-        """Whether `output` is the memory of `source` by itself, because nodes overwrite it, or is `source`."""
-        while output.owner is not None and output.index in output.owner.op.destroy_map:
-            output = output.owner.inputs[output.owner.op.destroy_map[output.index][0]]
-        return output is source
-
     def write(self, variable: Variable, place: Value) -> None:
         """Have the value of `variable` written to `place`, C-contiguous and of its lengths, unless it is there."""
         value = self.value_of(variable)
         if value.pointer != place.pointer or value.strides is not None:
             self.copy(value, replace(place, stage=max(place.stage, value.stage)))
+
+
+def origin(variable: Variable) -> Variable:
+    """What is overwritten, by one node or several, to be `variable`; or `variable` itself."""
+    node = variable.owner
+    while node is not None and variable.index in node.op.destroy_map:
+        variable = node.inputs[node.op.destroy_map[variable.index][0]]
+        node = variable.owner
+    return variable
 
 
 def _destroyed(nodes: Sequence[Apply]) -> Iterator[Variable]:

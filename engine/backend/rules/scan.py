@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from engine.backend.body import Body, InnerGraph, inner_graph
+from engine.backend.body import Body, InnerGraph, inner_graph, origin
 from engine.backend.lower import Lowering, OpRule, count_uses
 from engine.backend.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.backend.table import Carried, Check, Loop
@@ -152,7 +152,7 @@ class _Lowered:
             self.rows[position] = Mapped(lowering, loop, output, self.info.is_while, what)
         for position, rows in self.rows.items():
             if position in step.positions and not (isinstance(rows, Ring) and rows.is_inplace):
-                body.targets.setdefault(step.graph.outputs[position], rows.place)
+                body.targets.setdefault(origin(step.graph.outputs[position]), rows.place)
 
     def _declare_state(self, body: Body, loop: Loop, number: int, taps: Sequence[Variable]) -> None:
         initial, output = self.outer.initials[number], self.node.outputs[number]
@@ -168,7 +168,7 @@ class _Lowered:
             rows.begin(m, self.info.is_while)
         else:
             rows = Ring(self.lowering, loop, output, initial, what)
-            is_inplace = len(taps) == m == 1 and body.overwrites(taps[0], self.step.graph.outputs[number])
+            is_inplace = len(taps) == m == 1 and origin(self.step.graph.outputs[number]) is taps[0]
             rows.begin(m, keep or m, is_inplace)
         self.rows[number] = rows
         for offset, tap in zip(self.info.taps[number], taps, strict=True):
