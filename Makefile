@@ -17,6 +17,8 @@ environment:
 
 demo: environment
 	@$(python) examples/grunfeld/demo.py
+	@echo
+	@$(python) examples/nile/demo.py
 
 test: environment
 	@$(python) -m pytest

@@ -15,6 +15,7 @@ import engine.tensor as pt
 from engine import carried, compiler, function, shared
 from engine.backend import load
 from engine.errors import ArgumentError, FunctionLoadError
+from engine.tensor.optimize import minimize
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 OFF = {"CACHEGRAPH_MODE": "off"}
@@ -231,6 +232,24 @@ def test_a_function_whose_optimized_graph_was_lost_carries_one_made_again(counti
     assert warm.cache_info.outcome == "hit"
     monkeypatch.setattr("cachegraph.cache.Cache.read_blob", lambda *_: None)
     assert engine.dprint(pickle.loads(pickle.dumps(warm)), file="str") == due
+
+
+# Functions with others in them
+
+
+def test_functions_that_a_search_calls_are_carried_too(never_built, monkeypatch):
+    x, shift = pt.vector("x", shape=(2,)), pt.scalar("shift")
+    solution, success = minimize(pt.sum(pt.sqr(x - shift) + x**4), x)
+    f = function([x, shift], [solution, success])
+    content = pickle.dumps(f)
+    never_built()
+    due = f(np.ones(2), 2.0)[0]
+    for environment, found in (({}, [2, 0]), (OFF, [0, 2])):
+        elsewhere(monkeypatch, **environment)
+        g = pickle.loads(content)
+        np.testing.assert_array_equal(g(np.ones(2), 2.0)[0], due)
+        assert g.cache_info.found["function"] == found
+        assert (g.cache_info.rewrites, g.cache_info.compilations) == (0, 0)
 
 
 # What does not fit

@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 
 import engine
+import engine.tensor as pt
+from engine.tensor.optimize import minimize
 from tests.flow.model_process import COMPILING, MODELS, ROOT
 
-Functions = tuple[engine.Function, engine.Function]
+Functions = tuple[engine.Function, engine.Function, engine.Function]
 LOAD = """
 import json, pickle, sys
 from tests.flow.pickled_process import answer
@@ -34,24 +36,29 @@ with open(sys.argv[1], "rb") as file:
 
 
 def functions() -> tuple[Functions, list[Any]]:
-    """The regression, which counts its calls, a function that looks at that count, and values for the first."""
+    """The regression, which counts its calls, a function that looks at that count, one with a search for a minimum in it,
+    and values for the first."""
     inputs, outputs, updates, values = MODELS["regression"](0)
     (count,) = updates
     fit = engine.function(inputs, outputs, updates=updates, name="regression")
-    return (fit, engine.function([], count * 10, name="count")), values
+    x, shift = pt.vector("x", shape=(2,)), pt.scalar("shift")
+    solution, _ = minimize(pt.sum(pt.sqr(x - shift) + x**4), x)
+    search = engine.function([x, shift], [solution, engine.grad(pt.sum(solution), shift)], name="search")
+    return (fit, engine.function([], count * 10, name="count"), search), values
 
 
-def answer(pair: Functions, values: list[Any]) -> dict[str, Any]:
+def answer(made: Functions, values: list[Any]) -> dict[str, Any]:
     """What a worker finds: the results of two calls, the count that both functions share, how they came about."""
-    fit, count = pair
+    fit, count, search = made
     results = [[np.asarray(r).tolist() for r in fit(*values)] for _ in range(2)][-1]
     counted = int(count())
     imported = [name for name in COMPILING if name in sys.modules]
-    infos = [f.cache_info for f in pair]
+    infos = [f.cache_info for f in made]
     return {
         "process": os.getpid(),
         "results": results,
         "counted": counted,
+        "found": [result.tolist() for result in search(np.ones(2), 0.5)],
         "imported": imported,
         "outcomes": [info.outcome for info in infos],
         "reasons": [info.reason for info in infos],
@@ -62,26 +69,26 @@ def answer(pair: Functions, values: list[Any]) -> dict[str, Any]:
     }
 
 
-def in_worker(method: str, pair: Functions, values: list[Any]) -> list[dict[str, Any]]:
+def in_worker(method: str, made: Functions, values: list[Any]) -> list[dict[str, Any]]:
     """What the worker reports, or each of two workers."""
     if method == "loky":
         from joblib import Parallel, delayed
 
-        return list(Parallel(n_jobs=2, backend="loky")(delayed(answer)(pair, values) for _ in range(2)))
+        return list(Parallel(n_jobs=2, backend="loky")(delayed(answer)(made, values) for _ in range(2)))
     if method in ("pickle", "cloudpickle"):
-        return [in_fresh_process(method, pair, values)]
+        return [in_fresh_process(method, made, values)]
     with multiprocessing.get_context(method).Pool(1) as pool:
-        return [pool.apply(answer, (pair, values))]
+        return [pool.apply(answer, (made, values))]
 
 
-def in_fresh_process(method: str, pair: Functions, values: list[Any]) -> dict[str, Any]:
+def in_fresh_process(method: str, made: Functions, values: list[Any]) -> dict[str, Any]:
     """What a process reports that loads a file."""
     import cloudpickle
 
     dump = pickle.dumps if method == "pickle" else cloudpickle.dumps
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "functions"
-        path.write_bytes(dump((pair, values)))
+        path.write_bytes(dump((made, values)))
         done = subprocess.run(
             [sys.executable, "-c", LOAD, str(path)], stdout=subprocess.PIPE, check=True, cwd=ROOT
         )
@@ -92,13 +99,20 @@ def in_fresh_process(method: str, pair: Functions, values: list[Any]) -> dict[st
 def main() -> None:
     """Do what the module says."""
     method, *variables = sys.argv[1:]
-    pair, values = functions()
-    made = [f.cache_info.outcome for f in pair]
-    due = [np.asarray(r).tolist() for r in pair[0](*values)]
-    graph = engine.dprint(pair[0], file="str")
+    made, values = functions()
+    outcomes = [f.cache_info.outcome for f in made]
+    due = [np.asarray(r).tolist() for r in made[0](*values)]
+    graph = engine.dprint(made[0], file="str")
     os.environ |= dict(variable.split("=", 1) for variable in variables)
-    workers = in_worker(method, pair, values)
-    here = {"process": os.getpid(), "made": made, "results": due, "graph": graph, "counted": int(pair[1]())}
+    workers = in_worker(method, made, values)
+    here = {
+        "process": os.getpid(),
+        "made": outcomes,
+        "results": due,
+        "graph": graph,
+        "counted": int(made[1]()),
+        "found": [result.tolist() for result in made[2](np.ones(2), 0.5)],
+    }
     print(json.dumps({"here": here, "workers": workers}))
 
 

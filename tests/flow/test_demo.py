@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -11,13 +12,25 @@ from typing import Any
 
 import pytest
 
-GRUNFELD = Path(__file__).parents[2] / "examples" / "grunfeld"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHOWN = {
+    "grunfeld": ("function() + first call", "found / not found", "log density", "cachegraph stats"),
+    "nile": (
+        "maximum: function() + call",
+        "found / not found",
+        "gradient, by differences",
+        "cachegraph stats",
+    ),
+}
+"""What each part of the demo shows."""
 
 
-def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one of the demo's programs in a fresh process."""
+def run(
+    program: str, *arguments: str, part: str = "grunfeld", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of one part of the demo in a fresh process."""
     return subprocess.run(
-        [sys.executable, str(GRUNFELD / program), *arguments],
+        [sys.executable, str(EXAMPLES / part / program), *arguments],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"} | environment,
         capture_output=True,
         text=True,
@@ -54,7 +67,7 @@ def test_the_working_directory_and_the_hash_seed_are_not_in_the_key(
     shared_cache: str, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, str(GRUNFELD / "fit.py"), "normal", "--no-fit"],
+        [sys.executable, str(EXAMPLES / "grunfeld" / "fit.py"), "normal", "--no-fit"],
         cwd=tmp_path,
         env=os.environ | {"CACHEGRAPH_DIR": shared_cache, "PYTHONHASHSEED": "12345"},
         capture_output=True,
@@ -78,14 +91,34 @@ def test_a_related_model_reuses_kernels(shared_cache: str) -> None:
     assert hits >= 1
 
 
-def test_the_demo_ends_well_and_shows_its_table(tmp_path: Path) -> None:
-    done = run("demo.py", "--dir", str(tmp_path / "cache"))
+@pytest.mark.parametrize("part", SHOWN)
+def test_the_demo_ends_well_and_shows_its_tables(part: str, tmp_path: Path) -> None:
+    done = run("demo.py", "--dir", str(tmp_path / "cache"), part=part)
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ("function() + first call", "found / not found", "log density", "cachegraph stats"):
+    for words in SHOWN[part]:
         assert words in done.stdout
 
 
-def test_the_demo_refuses_a_directory_that_is_not_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", SHOWN)
+def test_the_demo_refuses_a_directory_that_is_not_empty(part: str, tmp_path: Path) -> None:
     (tmp_path / "something").touch()
-    done = run("demo.py", "--dir", str(tmp_path))
+    done = run("demo.py", "--dir", str(tmp_path), part=part)
     assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_the_second_process_of_the_filter_builds_nothing_and_agrees_with_the_literature(
+    tmp_path: Path,
+) -> None:
+    directory = str(tmp_path / "cache")
+    outcomes = []
+    for _ in range(2):
+        done = run("fit.py", part="nile", CACHEGRAPH_DIR=directory)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        outcomes.append([found[name]["outcome"] for name in ("likelihood", "maximum")])
+    assert outcomes == [["miss", "miss"], ["hit", "hit"]]
+    assert found["imported"] == []
+    assert [found[name]["compilations"] for name in ("likelihood", "maximum")] == [0, 0]
+    # Durbin and Koopman (2012), section 2.10.
+    variances = [math.exp(theta) for theta in found["found"]["theta"]]
+    assert variances == pytest.approx([15099, 1469.1], rel=1e-4)

@@ -21,7 +21,7 @@ PROGRAM = Path(__file__).with_name("pickled_process.py")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A cache that one process has compiled the functions into."""
     directory = str(tmp_path_factory.mktemp("filled") / "cache")
-    assert run("pickle", directory)["here"]["made"] == ["miss", "miss"]
+    assert run("pickle", directory)["here"]["made"] == ["miss", "miss", "miss"]
     return directory
 
 
@@ -46,8 +46,9 @@ def check(found: dict[str, Any], outcome: str) -> None:
     for worker in workers:
         assert worker["process"] != here["process"]
         assert (worker["rewrites"], worker["compilations"], worker["imported"]) == (0, 0, [])
-        assert worker["outcomes"] == [outcome, outcome]
+        assert worker["outcomes"] == [outcome] * 3
         assert worker["results"] == here["results"]
+        assert worker["found"] == here["found"]
         assert worker["graph"] == here["graph"]
         # One call before, two there; the process that made the functions has a count of its own.
         assert (worker["counted"], here["counted"]) == (30, 10)
@@ -57,7 +58,7 @@ def check(found: dict[str, Any], outcome: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_worker_finds_the_functions_in_the_cache(filled: str, method: str) -> None:
     found = run(method, filled, "CACHEGRAPH_ON_MISS=error")
-    assert found["here"]["made"] == ["hit", "hit"]
+    assert found["here"]["made"] == ["hit", "hit", "hit"]
     check(found, "hit")
     for worker in found["workers"]:
         assert worker["kernels"][1] == 0
@@ -71,7 +72,7 @@ def test_a_worker_with_an_empty_cache_directory_runs_from_what_they_carry(
     found = run(method, filled, f"CACHEGRAPH_DIR={tmp_path / 'empty'}")
     check(found, "carried")
     for worker in found["workers"]:
-        assert worker["reasons"] == ["never-seen", "never-seen"]
+        assert worker["reasons"] == ["never-seen"] * 3
         assert worker["kernels"][0] == 0
 
 
@@ -99,5 +100,5 @@ def test_functions_made_without_a_cache_are_sent_too(tmp_path: Path) -> None:
         check=True,
     )
     found = json.loads(done.stdout)
-    assert found["here"]["made"] == ["bypass", "bypass"]
+    assert found["here"]["made"] == ["bypass", "bypass", "bypass"]
     check(found, "carried")
