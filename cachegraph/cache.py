@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MISMATCH = "mismatch"
+WRITING = ("readwrite", "verify")
+"""The modes in which what is built is kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
@@ -46,6 +51,18 @@ class Found(Generic[T]):
     seconds: Mapping[str, float]
     load_seconds: float
     blobs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(Generic[T]):
+    """What building gave instead of what an entry held: the `difference`, for people, the artifact and the loaded value."""
+
+    difference: str
+    artifact: Artifact
+    value: T
+
+
+Verify = Callable[[CacheKey, Found[T]], Correction[T] | None]
 
 
 class Cache:
@@ -95,27 +112,35 @@ class Cache:
         return None if self.settings.mode == "off" else self._store.read_blob(digest_hex)
 
     def get_or_build(
-        self, key: CacheKey, build: Callable[[], Artifact], load: Callable[[bytes], T]
+        self,
+        key: CacheKey,
+        build: Callable[[], Artifact],
+        load: Callable[[bytes], T],
+        verify: Callable[[Found[T]], Correction[T] | None] | None = None,
     ) -> Found[T]:
         """Return the loaded entry of `key`, built and kept first when there is none that loads.
+
+        In the mode verify, `verify` builds what some of the hits are to be compared with; what it returns is used instead.
 
         Raises CacheMissError instead of building when settings.on_miss is "error"; what `build` raises; and what
         `load` raises on what was just built, which is then not kept.
         """
-        return self.get_or_build_many([key], lambda _: [build()], lambda _, payload: load(payload))[key]
+        many = None if verify is None else lambda _, found: verify(found)
+        return self.get_or_build_many([key], lambda _: [build()], lambda _, payload: load(payload), many)[key]
 
     def get_or_build_many(
         self,
         keys: Iterable[CacheKey],
         build: Callable[[Sequence[CacheKey]], Sequence[Artifact]],
         load: Callable[[CacheKey, bytes], T],
+        verify: Verify[T] | None = None,
     ) -> dict[CacheKey, Found[T]]:
         """Return the loaded entries of `keys`. Those that there are none for are built together, an artifact a key.
 
         What another thread or process is building is waited for (single_flight.py); where that brings no entry it is
-        built afterwards, by a call of its own. Raises as get_or_build does.
+        built afterwards, by a call of its own. Verifies and raises as get_or_build does.
         """
-        found, missing = self._find_all(keys, load)
+        found, missing = self._find_all(keys, load, verify)
         if missing:
             self._refuse_if_asked(missing)
             found.update(self._build_in_turn(missing, build, load))
@@ -131,6 +156,27 @@ class Cache:
         found = self._find(key)
         local = self._store.local if isinstance(self._store, TieredStore) else self._store
         return explain(local, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
+
+    def samples_hit(self) -> bool:
+        """Return whether a hit is to be built anew and compared: in the mode verify, a share of them is."""
+        return self.settings.mode == "verify" and random.random() < self.settings.verify_rate
+
+    def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
+        """Keep `artifact`, which was built, instead of the entry that held `payload`, which goes aside for a look.
+
+        Logged as an error and counted as a miss of the reason "mismatch". Never raises.
+        """
+        aside = self._store.set_aside(key, payload)
+        _log().error(
+            "the %s entry %s is not what building it gives: %s; the built one is used and kept, and the entry is set "
+            "aside in %s",
+            key.level,
+            key.hex,
+            difference,
+            aside or "no place: that failed, too",
+        )
+        self._note_miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
+        self._keep(key, artifact, 0.0)
 
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did without the cache, and why."""
@@ -154,19 +200,24 @@ class Cache:
         return found
 
     def _find_all(
-        self, keys: Iterable[CacheKey], load: Callable[[CacheKey, bytes], T]
+        self,
+        keys: Iterable[CacheKey],
+        load: Callable[[CacheKey, bytes], T],
+        verify: Verify[T] | None = None,
     ) -> tuple[dict[CacheKey, Found[T]], dict[CacheKey, Miss]]:
         found: dict[CacheKey, Found[T]] = {}
         missing: dict[CacheKey, Miss] = {}
         for key in dict.fromkeys(keys):
-            loaded = self._find_and_load(key, load)
+            loaded = self._find_and_load(key, load, verify)
             if isinstance(loaded, Found):
                 found[key] = loaded
             else:
                 missing[key] = loaded
         return found, missing
 
-    def _find_and_load(self, key: CacheKey, load: Callable[[CacheKey, bytes], T]) -> Found[T] | Miss:
+    def _find_and_load(
+        self, key: CacheKey, load: Callable[[CacheKey, bytes], T], verify: Verify[T] | None = None
+    ) -> Found[T] | Miss:
         hit = self._find(key)
         if isinstance(hit, Miss):
             return hit
@@ -177,8 +228,20 @@ class Cache:
             self._note_load_failure(key)
             return Miss(_load_failure_reason(error), f"loading it raised {type(error).__name__}: {error}")
         load_seconds = perf_counter() - begin
+        found = Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
+        correction = self._compared(key, found, verify) if verify is not None and self.samples_hit() else None
+        if correction is not None:
+            self.correct(key, hit.payload, correction.artifact, correction.difference)
+            return Found(correction.value, "miss", MISMATCH, correction.artifact.seconds, load_seconds, {})
         self._note_hit(key, hit, load_seconds)
-        return Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
+        return found
+
+    def _compared(self, key: CacheKey, found: Found[T], verify: Verify[T]) -> Correction[T] | None:
+        try:
+            return verify(key, found)
+        except Exception:  # the hit is sound as far as its checks go: what fails is the comparison
+            _log().warning("the %s entry %s could not be verified", key.level, key.hex, exc_info=True)
+            return None
 
     def _refuse_if_asked(self, missing: Mapping[CacheKey, Miss]) -> None:
         """Raise CacheMissError if settings.on_miss is "error"."""
@@ -196,7 +259,7 @@ class Cache:
         load: Callable[[CacheKey, bytes], T],
     ) -> dict[CacheKey, Found[T]]:
         """Build what is missing when it is its turn, unless somebody else has built it by then."""
-        if self.settings.mode != "readwrite":  # what is built is for this process alone
+        if self.settings.mode not in WRITING:  # what is built is for this process alone
             return dict(self._build_and_keep(missing, build, load))
         built: dict[CacheKey, Found[T]] = {}
         with closing(self._flights.turns(missing)) as turns:
@@ -228,7 +291,7 @@ class Cache:
             yield key, Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
 
     def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
-        if self.settings.mode != "readwrite":
+        if self.settings.mode not in WRITING:
             return False
         try:
             self._store.put(key, artifact, load_seconds)
@@ -274,8 +337,10 @@ class Cache:
         )
 
     def _begin_counting(self) -> None:
-        if self._flush_at_exit is None and self.settings.mode == "readwrite":
-            self._flush_at_exit = weakref.finalize(self, _flush, self._store, self._activity, "readwrite")
+        if self._flush_at_exit is None and self.settings.mode in WRITING:
+            self._flush_at_exit = weakref.finalize(
+                self, _flush, self._store, self._activity, self.settings.mode
+            )
 
 
 def _load_failure_reason(error: Exception) -> str:
@@ -299,7 +364,7 @@ def _open(settings: Settings) -> LocalStore | TieredStore:
 
 def _flush(store: LocalStore | TieredStore, activity: Activity, mode: str) -> None:
     batch = activity.take()
-    if mode != "readwrite" or not batch.totals:  # every hit that is to be copied nearer is counted, too
+    if mode not in WRITING or not batch.totals:  # every hit that is to be copied nearer is counted, too
         return
     try:
         store.add_counts(batch)

@@ -19,7 +19,7 @@ from cachegraph.units import parse_size
 DEFAULT_MAX_SIZE = "5GB"
 
 _TRUST = re.compile(r"(private|published(:[0-9]+)?|group:[0-9]+(,[0-9]+)*)?", re.ASCII)
-Mode = Literal["readwrite", "readonly", "off"]
+Mode = Literal["readwrite", "readonly", "off", "verify"]
 OnMiss = Literal["compile", "error"]
 
 
@@ -39,7 +39,7 @@ SETTINGS = (
     Setting(
         "mode",
         "CACHEGRAPH_MODE",
-        ("readwrite", "readonly", "off"),
+        ("readwrite", "readonly", "off", "verify"),
         False,
         "how the store is used, not what is built",
     ),
@@ -61,6 +61,7 @@ SETTINGS = (
         False,
         "whose entries are believed, not what they are",
     ),
+    Setting("verify_rate", "CACHEGRAPH_VERIFY_RATE", (), False, "how much is checked, not what is built"),
 )
 
 
@@ -69,7 +70,7 @@ class Settings:
     """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share.
 
     `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose entries are
-    believed where others can write (store/trust.py).
+    believed where others can write (store/trust.py). `verify_rate` is the share of hits that the mode verify builds anew.
     """
 
     directory: Path
@@ -78,6 +79,7 @@ class Settings:
     shared_directory: Path | None = None
     max_size: int = parse_size(DEFAULT_MAX_SIZE)
     trust: str = "private"
+    verify_rate: float = 1.0
 
 
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -95,7 +97,7 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     shared = shared and os.path.abspath(os.path.expanduser(shared))
     size = get("CACHEGRAPH_MAX_SIZE") or DEFAULT_MAX_SIZE
     chosen = tuple(get(f"CACHEGRAPH_{name}") or "" for name in ("MODE", "ON_MISS", "TRUST"))
-    return _checked(directory, shared, size, *chosen)
+    return _checked(directory, shared, size, get("CACHEGRAPH_VERIFY_RATE") or "1", *chosen)
 
 
 def user_cache_directory() -> str:
@@ -112,7 +114,9 @@ def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def _checked(directory: str, shared: str, max_size: str, mode: str, on_miss: str, trust: str) -> Settings:
+def _checked(
+    directory: str, shared: str, max_size: str, rate: str, mode: str, on_miss: str, trust: str
+) -> Settings:
     return Settings(
         Path(directory),
         cast("Mode", _one_of("mode", mode)),
@@ -120,6 +124,7 @@ def _checked(directory: str, shared: str, max_size: str, mode: str, on_miss: str
         Path(shared) if shared else None,
         _size("max_size", max_size),
         _trust("trust", trust),
+        _share("verify_rate", rate),
     )
 
 
@@ -145,6 +150,17 @@ def _trust(name: str, value: str) -> str:
     if not _TRUST.fullmatch(value):
         raise SettingsError(setting.variable, value, setting.allowed)
     return value or setting.allowed[0]
+
+
+def _share(name: str, value: str) -> float:
+    setting = _setting(name)
+    try:
+        share = float(value)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share <= 1.0:
+        raise SettingsError(setting.variable, value, ("a number above 0 and up to 1",))
+    return share
 
 
 def _setting(name: str) -> Setting:

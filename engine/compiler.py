@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cachegraph import pickling
-from cachegraph.cache import Artifact, Cache, Found, default_cache
+from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import called_entries, compile_program, load_program
@@ -104,7 +104,7 @@ class _Work:
     def find_or_build(self, key: CacheKey) -> Compiled:
         """The function stored under `key`, or one that is built and stored there."""
         begin = perf_counter()
-        found = self.cache.get_or_build(key, self.build, self.load)
+        found = self.cache.get_or_build(key, self.build, self.load, self.verify)
         info = self.info
         info.outcome, info.reason, info.key = found.outcome, found.reason, key.hex
         if found.reason == "disabled":
@@ -113,6 +113,18 @@ class _Work:
         info.seconds["total"] = perf_counter() - begin + info.seconds.get("key", 0.0)
         self._count(found)
         return self._compiled(found.value, key, found.blobs)
+
+    def verify(self, found: Found[Execution]) -> Correction[Execution] | None:
+        """Build the function anew and compare; its kernels are compared while it is built."""
+        from engine.verification import difference  # nothing but the mode verify needs it
+
+        again = _Work(self.wanted, self.cache)
+        artifact = again.build()
+        runner = again.load(artifact.payload)
+        stored = stored_graph(self.cache, found.blobs, self._arrays())
+        graphs = stored.freeze() if stored is not None else None, again.built
+        differs = difference(graphs, (found.value, runner), [v.type for v in self.wanted.graph.inputs])
+        return Correction(differs, artifact, runner) if differs else None
 
     def bypass(self, reason: str, kind: str) -> Compiled:
         """The function, built without an entry of its own; `kind` is what `reason` is counted under."""
@@ -243,6 +255,9 @@ class _Ops:
         self.tally = [0, 0]
         self.seconds_saved = 0.0
         self.used: list[bytes] = []
+        self._doubted: dict[
+            OpFromGraph, OpFromGraph
+        ] = {}  # found, and to be compared with what rewriting gives
 
     @property
     def found(self) -> dict[str, list[int]]:
@@ -254,6 +269,9 @@ class _Ops:
         found = None if key is None else self.cache.find(key, lambda payload: _loaded_op(payload, op))
         self.tally[not isinstance(found, Found)] += 1
         if key is None or not isinstance(found, Found):
+            return None
+        if self.cache.samples_hit():
+            self._doubted[op] = found.value
             return None
         self.seconds_saved += sum(found.seconds.values())
         self.used.append(key.digest)
@@ -270,7 +288,12 @@ class _Ops:
             _log().info("the optimized form of %s is not kept: %s", op, error)
             return
         nodes = f"{len(op.fgraph.nodes)} nodes, {len(optimized.fgraph.nodes)} after rewriting"
-        self.cache.store(key, Artifact(payload, seconds={"rewrite": seconds}, summary=f"{op}: {nodes}"))
+        artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=f"{op}: {nodes}")
+        stored = self._doubted.pop(op, optimized)
+        if stored != optimized:
+            self.cache.correct(key, pickling.dumps(stored), artifact, f"rewriting {op} gives another graph")
+        else:
+            self.cache.store(key, artifact)
         self.used.append(key.digest)
 
     def _key(self, op: OpFromGraph) -> CacheKey | None:

@@ -42,7 +42,7 @@ class Miss:
     `reason` is one of never-seen, evicted, "key-part-changed: NAMES" (the same computation is there under a key that
     differs in these parts), foreign-target (it is there for other machines), damaged (it is there, but not what was
     written), unreadable (it could not be read or loaded), untrusted (somebody else could have written it, or it
-    names what it may not load), foreign-format (written by another release), collision (same
+    names what it may not load), mismatch (in the mode verify, building it gave something else), foreign-format (written by another release), collision (same
     digest, other key), disabled; `detail` is for people.
     """
 

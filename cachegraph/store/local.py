@@ -81,6 +81,12 @@ class LocalStore:
         """Add counts to the index if there is one; raises sqlite3.Error and OSError."""
         return add_counts(self.database, batch)
 
+    def set_aside(self, key: CacheKey, payload: bytes) -> Path | None:
+        """Keep `payload`, which is not what building `key` gives, for a look; return where, None if that fails."""
+        from cachegraph.store.aside import keep_aside  # only what went wrong needs it
+
+        return keep_aside(self.layout.root, key, payload, self.guard)
+
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
         """Return the lock by which the processes of this node let one of them build."""
         from cachegraph.store.node_lock import NodeLock  # only what builds needs it

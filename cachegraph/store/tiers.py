@@ -100,6 +100,10 @@ class TieredStore:
                 self._copy(key, hit)
         return self.local.add_counts(batch)
 
+    def set_aside(self, key: CacheKey, payload: bytes) -> Path | None:
+        """Keep `payload`, which is not what building `key` gives, on this node; return where, None if that fails."""
+        return self.local.set_aside(key, payload)
+
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
         """Return what to acquire in every tier, the nearest first: one process of a node asks farther away."""
         return tuple(claim for store in self._written for claim in store.claims(key))

@@ -12,7 +12,7 @@ from cachegraph.store.entry import Artifact, Hit, Miss
 from engine.backend.load import Loader
 
 if TYPE_CHECKING:
-    from cachegraph.cache import Cache
+    from cachegraph.cache import Cache, Correction, Found
     from engine.backend.loops import Kernel
 
 
@@ -82,7 +82,8 @@ def build(
 ) -> None:
     """Link the kernels of a program that is being made, compiling and keeping those that the cache has not.
 
-    The kernel None is the machine itself. Raises CacheMissError where compiling is not allowed.
+    The kernel None is the machine itself. In the mode verify, kernels that were found are compiled and compared: compiling
+    gives the same bytes every time. Raises CacheMissError where compiling is not allowed.
     """
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
@@ -92,9 +93,19 @@ def build(
         tally.seconds += perf_counter() - begin
         return [artifacts[key] for key in missing]
 
-    found = cache.get_or_build_many(
-        kernels, compile_missing, lambda key, payload: loader.load(payload, symbol_of(key))
-    )
+    def load(key: CacheKey, payload: bytes) -> int:
+        return loader.load(payload, symbol_of(key))
+
+    def verify(key: CacheKey, found: Found[int]) -> Correction[int] | None:
+        from cachegraph.cache import Correction
+
+        [artifact] = compile_missing([key])
+        if artifact.payload == loader.content(symbol_of(key)):
+            return None
+        loader.forget(symbol_of(key))
+        return Correction("its object code is another", artifact, load(key, artifact.payload))
+
+    found = cache.get_or_build_many(kernels, compile_missing, load, verify)
     for entry in found.values():
         tally.count(entry.outcome == "hit", sum(entry.seconds.values()) - entry.load_seconds)
 

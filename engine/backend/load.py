@@ -62,6 +62,12 @@ class Loader:
                 self._contents.update(missing)
             return {symbol: self._addresses[symbol] for symbol in contents}
 
+    def forget(self, symbol: str) -> None:
+        """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who have its address."""
+        with self._lock:
+            self._addresses.pop(symbol, None)
+            self._contents.pop(symbol, None)
+
     def address(self, symbol: str) -> int:
         """Return the address of a kernel that is linked already; raises KeyError if it is not."""
         return self._addresses[symbol]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cachegraph import cache as cache_module
-from cachegraph.cache import Artifact, Cache, Found, Hit, Miss, default_cache
+from cachegraph.cache import Artifact, Cache, Correction, Found, Hit, Miss, default_cache
 from cachegraph.counters import Counters, Tally
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
@@ -309,3 +309,54 @@ def test_the_default_cache_follows_the_settings(
     second = default_cache()
     assert second.settings.directory == tmp_path
     assert second is not first
+
+
+def corrected(found: Found[bytes]) -> Correction[bytes] | None:
+    """Compare with what building gives, which is b"right"."""
+    return (
+        None
+        if found.value == b"right"
+        else Correction("it is wrong", Artifact(b"right", {}, {"b": 3.0}), b"right")
+    )
+
+
+def test_a_hit_that_is_not_what_building_gives_is_replaced_counted_and_set_aside(
+    make: MakeCache, tally: Tally, caplog: pytest.LogCaptureFixture, cache_directory: Path
+) -> None:
+    cache = make("verify")
+    cache.store(key_of("a"), Artifact(b"wrong"))
+    found = cache.get_or_build(key_of("a"), never, identity, corrected)
+    assert (found.value, found.outcome, found.reason) == (b"right", "miss", "mismatch")
+    assert tally.snapshot().misses == {"mismatch": 1}
+    assert tally.snapshot().levels["kernel"] == {"hits": 0, "misses": 1}
+    [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert f"the kernel entry {key_of('a').hex} is not what building it gives: it is wrong" in said
+    [aside] = (cache_directory / "v1" / "damaged").iterdir()
+    assert aside.read_bytes() == b"wrong"
+    assert str(aside) in said
+    again = make("verify").get_or_build(key_of("a"), never, identity, corrected)
+    assert (again.value, again.outcome) == (b"right", "hit")
+
+
+def test_only_the_mode_verify_compares(make: MakeCache) -> None:
+    make().store(key_of("a"), Artifact(b"wrong"))
+    for mode in ("readwrite", "readonly"):
+        assert make(mode).get_or_build(key_of("a"), never, identity, corrected).value == b"wrong"
+
+
+def test_where_nothing_can_be_set_aside_the_built_one_is_used_all_the_same(
+    make: MakeCache, cache_directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = make("verify")
+    cache.store(key_of("a"), Artifact(b"wrong"))
+    (cache_directory / "v1" / "damaged").write_text("a file in the way")
+    assert cache.get_or_build(key_of("a"), never, identity, corrected).value == b"right"
+    assert "no place: that failed, too" in caplog.text
+
+
+def test_a_comparison_that_fails_leaves_the_hit(make: MakeCache, caplog: pytest.LogCaptureFixture) -> None:
+    cache = make("verify")
+    cache.store(key_of("a"), Artifact(b"found"))
+    found = cache.get_or_build(key_of("a"), never, identity, raising(ValueError("no compiler")))  # type: ignore[arg-type]
+    assert (found.value, found.outcome) == (b"found", "hit")
+    assert "could not be verified" in caplog.text

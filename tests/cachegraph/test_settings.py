@@ -80,7 +80,10 @@ def test_a_tilde_is_the_home_directory(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize(
     ("variable", "allowed"),
-    [("CACHEGRAPH_MODE", ("readwrite", "readonly", "off")), ("CACHEGRAPH_ON_MISS", ("compile", "error"))],
+    [
+        ("CACHEGRAPH_MODE", ("readwrite", "readonly", "off", "verify")),
+        ("CACHEGRAPH_ON_MISS", ("compile", "error")),
+    ],
 )
 def test_a_value_that_is_not_allowed_is_refused_with_those_that_are(
     variable: str, allowed: tuple[str, ...]
@@ -110,3 +113,11 @@ def test_importing_reads_no_variable_and_makes_no_directory(tmp_path: Path) -> N
     )
     assert done.stdout.strip() == "[]"
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "1.5", "nan", "many"])
+def test_the_share_that_is_verified_is_above_nothing_and_at_most_all(rate: str) -> None:
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_VERIFY_RATE": "0.5"}).verify_rate == 0.5
+    assert current_settings({"CACHEGRAPH_DIR": "/a"}).verify_rate == 1.0
+    with pytest.raises(SettingsError, match="CACHEGRAPH_VERIFY_RATE: found .* above 0 and up to 1"):
+        current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_VERIFY_RATE": rate})

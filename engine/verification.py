@@ -1,0 +1,80 @@
+"""Whether a function that was found in the cache is what building it gives: the mode verify.
+
+Optimized graphs are compared by identity, which frozen graphs have if they are equal; programs by their results on random
+arguments. Kernels are compared by their bytes where they are linked (backend/linking.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.backend.execution import Execution
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.types import Type
+from engine.tensor.type import TensorType
+
+LENGTHS = (3, 1)
+"""Of every axis whose length the type leaves open: equal, for what is added or multiplied must fit."""
+_TOLERANCE = {4: 1e-4, 8: 1e-9}
+
+
+def difference(
+    graphs: tuple[FrozenFunctionGraph | None, FrozenFunctionGraph | None],
+    programs: tuple[Execution, Execution],
+    inputs: Sequence[Type],
+) -> str:
+    """Return in which way the first of each pair, which was stored, differs from the second, which was built.
+
+    Empty if in none. A stored graph that there is not is no difference. `inputs` are the types of the arguments; what is
+    not an array has no random value, so the programs of functions with such inputs are not run.
+    """
+    stored, built = graphs
+    if stored is not None and stored != built:
+        return "its optimized graph is another"
+    if not all(isinstance(type, TensorType) for type in inputs):
+        return ""
+    random = np.random.default_rng()
+    for length in LENGTHS:
+        arguments = [_random_array(type, length, random) for type in inputs]
+        found, due = (_outcome(program, arguments) for program in programs)
+        if not _same(found, due):
+            return f"on random arguments it gives {_shown(found)} instead of {_shown(due)}"
+    return ""
+
+
+def _random_array(type: Any, length: int, random: np.random.Generator) -> np.ndarray[Any, Any]:
+    shape = [length if size is None else size for size in type.shape]
+    dtype = np.dtype(type.dtype)
+    if dtype.kind in "biu":
+        return random.integers(0, 2, shape).astype(dtype)
+    return random.uniform(0.5, 1.5, shape).astype(dtype)
+
+
+def _outcome(program: Execution, arguments: Sequence[np.ndarray[Any, Any]]) -> list[Any] | Exception:
+    """The results, or the error that these arguments raise; both programs get arrays of their own."""
+    try:
+        return [np.array(result) for result in program.run(tuple(array.copy() for array in arguments))]
+    except Exception as error:  # random arguments may not fit: then both must say so
+        return error
+
+
+def _same(found: list[Any] | Exception, due: list[Any] | Exception) -> bool:
+    if isinstance(found, Exception) or isinstance(due, Exception):
+        return type(found) is type(due)
+    return len(found) == len(due) and all(map(_close, found, due))
+
+
+def _close(found: np.ndarray[Any, Any], due: np.ndarray[Any, Any]) -> bool:
+    if found.dtype != due.dtype or found.shape != due.shape:
+        return False
+    if due.dtype.kind not in "fc":
+        return bool(np.array_equal(found, due))
+    tolerance = _TOLERANCE.get(due.real.dtype.itemsize, 1e-2)
+    return bool(np.allclose(found, due, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def _shown(outcome: list[Any] | Exception) -> str:
+    return repr(outcome)[:200]
