@@ -119,5 +119,5 @@ def test_importing_reads_no_variable_and_makes_no_directory(tmp_path: Path) -> N
 def test_the_share_that_is_verified_is_above_nothing_and_at_most_all(rate: str) -> None:
     assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_VERIFY_RATE": "0.5"}).verify_rate == 0.5
     assert current_settings({"CACHEGRAPH_DIR": "/a"}).verify_rate == 1.0
-    with pytest.raises(SettingsError, match="CACHEGRAPH_VERIFY_RATE: found .* above 0 and up to 1"):
+    with pytest.raises(SettingsError, match=r"CACHEGRAPH_VERIFY_RATE: found .* above 0 and up to 1"):
         current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_VERIFY_RATE": rate})
