@@ -6,6 +6,7 @@ from engine.inner.from_graph import OpFromGraph
 from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
 from engine.inner.statements import Argument, ScalarBody, Statement, scalar_statements
+from engine.inner.symbolic import SymbolicOp
 
 __all__ = [
     "Argument",
@@ -16,5 +17,6 @@ __all__ = [
     "Scan",
     "ScanInfo",
     "Statement",
+    "SymbolicOp",
     "scalar_statements",
 ]

@@ -11,6 +11,8 @@ from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
+from engine.rewriting.passes.normalization import NORMALIZE
+from engine.rewriting.passes.recomputation import RecomputeForReductions
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
@@ -59,7 +61,7 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 def optdb() -> SequenceDB:
     """The database of all rewrites of the engine; each is found by its name and by the tags below."""
     canonicalize = EquilibriumDB("canonicalize")
-    for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
+    for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE + NORMALIZE)):
         for rewriter in rewriters:
             canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
     database = SequenceDB("optdb")
@@ -72,6 +74,7 @@ def optdb() -> SequenceDB:
     clean = ScanRewriter("clean_scans", CLEAN)
     database.register(clean.name, clean, "fast_run", "fast_compile", "scan", position=44.5)
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
+    database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
     database.seal()
     return database

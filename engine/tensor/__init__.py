@@ -1,5 +1,8 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from engine.tensor import indexing, linalg, subtensor
 from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
 from engine.tensor.conversion import as_tensor_variable, constant
@@ -90,10 +93,12 @@ from engine.tensor.products import Dot, dot, matmul
 from engine.tensor.reduction import Max, Min, Sum, max, mean, min, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
 from engine.tensor.slicing import IncSubtensor, Subtensor
-from engine.tensor.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
+
+if TYPE_CHECKING:
+    from engine.inner.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
 
 __all__ = [
     "ARange",
@@ -236,3 +241,14 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_WITHIN = dict.fromkeys(
+    ["LogSoftmax", "LogSumExp", "Softmax", "log_softmax", "logsumexp", "softmax"], "engine.inner.special"
+)
+"""Public names of what is made of a graph within an Op, by the module that has them: it needs those above."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITHIN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WITHIN[name]), name)

@@ -11,7 +11,6 @@ from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.scan import scan_rule
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.slicing import RULES as SLICING
-from engine.backend.rules.special import RULES as SPECIAL
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
 from engine.inner.scan import Scan
@@ -26,7 +25,6 @@ RULES: dict[type[Op], OpRule] = {
     **SUBTENSOR,
     **JOINING,
     **ALLOC,
-    **SPECIAL,
     **OPTIMIZE,
 }
 RULES[Scan] = scan_rule(RULES)

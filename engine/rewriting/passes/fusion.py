@@ -76,12 +76,12 @@ class _Stages:
         if len(clients) == 1 and isinstance(clients[0].op, Reduction):
             return node
         found = {self.reduction.get(client) for client in clients}
-        alone = len(found) == 1 and all(_fit_one_loop(node, client) for client in clients)
+        alone = len(found) == 1 and all(fit_one_loop(node, client) for client in clients)
         return found.pop() if alone else None
 
     def _join(self, producer: Apply, consumer: Apply) -> bool:
         """Whether a value that `producer` passes to `consumer` stays within one loop if they have one stage."""
-        return _fit_one_loop(producer, consumer) and self.reduction[producer] is self.reduction[consumer]
+        return fit_one_loop(producer, consumer) and self.reduction[producer] is self.reduction[consumer]
 
     def _first_stage(self, node: Apply) -> int:
         needed = [self.stage[p] if self._join(p, node) else self.stage[p] + 1 for p in _producers(node)]
@@ -109,7 +109,8 @@ class _Stages:
         return sorted(groups.values(), key=lambda group: self.stage[group[0]])
 
 
-def _fit_one_loop(producer: Apply, consumer: Apply) -> bool:
+def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
+    """Whether both are elementwise, and a value passes from one to the other without being repeated."""
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)

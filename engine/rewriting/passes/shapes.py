@@ -9,6 +9,7 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
+from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add
@@ -21,16 +22,15 @@ from engine.tensor import (
     Elemwise,
     IncSubtensor,
     Join,
-    LogSoftmax,
     MakeVector,
     Reshape,
     Shape_i,
-    Softmax,
     Subtensor,
     WrapIndex,
     shape_i,
 )
 from engine.tensor.conversion import number
+from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
 from engine.tensor.reduction import Reduction
 from engine.tensor.slicing import FULL, INTEGER, parts_of
 
@@ -74,8 +74,10 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return (inputs[0], 0) if axis == 0 and tensor_type_of(inputs[0]).ndim == 2 else (inputs[1], 1)
     if isinstance(op, AdvancedSubtensor1):
         return (inputs[1], 0) if axis == 0 else (inputs[0], axis)
-    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex | Softmax | LogSoftmax):
+    if isinstance(op, AdvancedIncSubtensor1 | IncSubtensor | WrapIndex | Softmax | LogSoftmax | Cholesky):
         return inputs[0], axis
+    if isinstance(op, Solve | SolveTriangular):
+        return inputs[1], axis
     if isinstance(op, Alloc):
         return inputs[1 + axis]
     if isinstance(op, Join):

@@ -88,6 +88,7 @@ def test_the_pipeline_is_described_by_plain_values_alone():
         "optimize_inner_graphs",
         "clean_scans",
         "merge_last",
+        "recompute_for_reductions",
         "fusion",
     ]
     assert describe(DEFAULT_QUERY.excluding("local_log1p")) != found

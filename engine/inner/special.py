@@ -1,0 +1,160 @@
+"""Softmax, its logarithm, and the logarithm of a sum of exponentials: computed so that nothing overflows.
+
+The largest element over the axes is subtracted before exponentials are taken (Blanchard, Higham and Higham, "Accurately
+computing the log-sum-exp and softmax functions", 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import engine.tensor as pt
+from engine.inner.symbolic import SymbolicOp
+from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.reduction import normalize_axis
+
+
+class _OverAxes(SymbolicOp):
+    """Base class of what normalizes a float tensor over `axis`, a sorted tuple of axes, none negative."""
+
+    __props__ = (*(SymbolicOp.__props__ or ()), "axis")
+
+    def __init__(self, axis: Sequence[int]) -> None:
+        super().__init__()
+        self.axis = tuple(sorted(axis))
+        if len(set(self.axis)) != len(self.axis) or any(a < 0 for a in self.axis):
+            raise ValueError(f"Normalizing over axes {self.axis}: each may occur once, none may be negative")
+
+    def filter_inputs(self, *inputs: Any) -> list[Any]:
+        (x,) = super().filter_inputs(*inputs)
+        if x.type.dtype not in FLOATS or (self.axis and self.axis[-1] >= x.type.ndim):
+            raise TypeError(f"Applying {self} to {x.type}: it takes floats, and axes that there are")
+        return [x]
+
+    def summed(self, x: Any, keepdims: bool = True) -> Any:
+        """The sum of `x`, added up in its own dtype: no term is above 1, and one is 1."""
+        return pt.sum(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}{{axis={list(self.axis)}}}"
+
+    __repr__ = __str__
+
+
+class Softmax(_OverAxes):
+    """exp(x) divided by its sum over `axis`."""
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        (x,) = inputs
+        powers = pt.exp(pt.sub(x, pt.max(x, self.axis, keepdims=True)))
+        return [pt.true_div(powers, self.summed(powers))]
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        gradient = cotangents[0]
+        if gradient is None:
+            return [None]
+        weighted = pt.mul(gradient, outputs[0])
+        return [pt.sub(weighted, pt.mul(pt.sum(weighted, self.axis, keepdims=True), outputs[0]))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        # Its Jacobian is symmetric.
+        return self.pullback_wanted(inputs, outputs, tangents, None)
+
+
+class LogSoftmax(_OverAxes):
+    """The logarithm of the softmax of x over `axis`."""
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        (x,) = inputs
+        moved = pt.sub(x, pt.max(x, self.axis, keepdims=True))
+        return [pt.sub(moved, pt.log(self.summed(pt.exp(moved))))]
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        gradient = cotangents[0]
+        if gradient is None:
+            return [None]
+        return [pt.sub(gradient, pt.mul(pt.sum(gradient, self.axis, keepdims=True), pt.exp(outputs[0])))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        tangent = tangents[0]
+        weighted = pt.mul(tangent, pt.exp(outputs[0]))
+        return [pt.sub(tangent, pt.sum(weighted, self.axis, keepdims=True))]
+
+
+class LogSumExp(_OverAxes):
+    """The logarithm of the sum of exp(x) over `axis`, of floats; -inf for the sum of nothing but exp(-inf).
+
+    Refuses (ValueError) to reduce no elements.
+    """
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        (x,) = inputs
+        largest = pt.max(x, self.axis)
+        # An infinite element less itself would be no number.
+        shift = pt.where(pt.eq(pt.abs(largest), float("inf")), 0.0, largest)
+        powers = pt.exp(pt.sub(x, self.expanded(shift, x.type.ndim)))
+        return [pt.add(pt.log(self.summed(powers, keepdims=False)), shift)]
+
+    def expanded(self, variable: Any, ndim: int) -> Any:
+        """`variable`, which has the result's axes, with length 1 along the reduced ones."""
+        kept = iter(range(ndim))
+        return pt.dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
+
+    def pullback_wanted(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool] | None,
+    ) -> list[Any]:
+        if cotangents[0] is None:
+            return [None]
+        ndim = inputs[0].type.ndim
+        return [pt.mul(self.expanded(cotangents[0], ndim), self._weights(inputs[0], outputs[0]))]
+
+    def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return [pt.sum(pt.mul(tangents[0], self._weights(inputs[0], outputs[0])), self.axis)]
+
+    def _weights(self, x: Any, result: Any) -> Any:
+        return pt.exp(pt.sub(x, self.expanded(result, x.type.ndim)))
+
+
+def _as_floats(x: Any) -> Any:
+    x = as_tensor_variable(x)
+    return x if x.type.dtype in FLOATS else pt.cast(x, "float64")
+
+
+def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:
+    x = _as_floats(x)
+    return op(normalize_axis(axis, x.type.ndim))(x)
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) divided by its sum over `axis`: an axis, several, or all."""
+    return _applied(Softmax, x, axis)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """The logarithm of the softmax of `x` over `axis`: an axis, several, or all."""
+    return _applied(LogSoftmax, x, axis)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The logarithm of the sum of exp(x) over `axis`: an axis, several, or all."""
+    x = _as_floats(x)
+    op = LogSumExp(normalize_axis(axis, x.type.ndim))
+    return op.expanded(op(x), x.type.ndim) if keepdims else op(x)
