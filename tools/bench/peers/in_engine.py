@@ -7,17 +7,12 @@ from typing import Any
 
 import engine
 import engine.tensor as pt
+from engine.tensor.optimize import minimize
 from symbolic import MODELS, Framework
 
 
 def build(name: str) -> Callable[[], Callable[..., Any]]:
     """Return what compiles the model `name`; its graph is built before."""
-    framework = Framework(
-        pt,
-        engine.grad,
-        engine.OpFromGraph,
-        lambda *rest, **options: engine.scan(*rest, **options),
-        lambda *rest, **options: pt.optimize.minimize(*rest, **options),
-    )
+    framework = Framework(pt, engine.grad, engine.OpFromGraph, engine.scan, minimize)
     inputs, outputs = MODELS[name](framework)
     return lambda: engine.function(inputs, outputs)

@@ -8,14 +8,13 @@ from typing import Any
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
+from pytensor.tensor.optimize import minimize
 
 from symbolic import MODELS, Framework
 
 
 def build(name: str) -> Callable[[], Callable[..., Any]]:
     """Return what compiles the model `name`; its graph is built before."""
-    from pytensor.tensor.optimize import minimize
-
     framework = Framework(pt, pytensor.grad, OpFromGraph, pytensor.scan, minimize)
     inputs, outputs = MODELS[name](framework)
     return lambda: pytensor.function(inputs, outputs, mode="NUMBA")
