@@ -74,9 +74,13 @@ class Loop:
         """
         self._settle_types()
         outputs = self.outputs
-        used = set(ancestors(outputs, [*self.varying, *(inner for _, inner in self.non_sequences)]))
-        sequences = [pair for pair in self.sequences if pair[1] in used]
-        constants = [pair for pair in self.non_sequences if pair[1] in used]
+        found = ancestors(outputs, [*self.varying, *(inner for _, inner in self.non_sequences)])
+        place = {variable: number for number, variable in enumerate(found)}
+        sequences = [pair for pair in self.sequences if pair[1] in place]
+        constants = [pair for pair in self.non_sequences if pair[1] in place]
+        constants.sort(
+            key=lambda pair: place[pair[1]]
+        )  # whether they were given or found, and in which order
         info = ScanInfo(
             n_seqs=len(sequences),
             taps=tuple([state.taps for state in self.states]),

@@ -140,7 +140,8 @@ def _sum_of(outer: Any, gradient: Any) -> State:
     """The state that sums up the gradient for a non-sequence."""
     dtype = gradient.type.dtype
     before = outer.type.clone(dtype=dtype).make_variable()
-    return State(pt.expand_dims(pt.zeros_like(outer, dtype), 0), (-1,), [before], pt.add(before, gradient))
+    zeros = pt.zeros_like(pt.expand_dims(outer, 0), dtype)
+    return State(zeros, (-1,), [before], pt.add(before, gradient))
 
 
 def _of_float(cotangent: Any, output: Any) -> Any:

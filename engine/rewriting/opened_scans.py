@@ -3,52 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.replace import rebuild
+from engine.graph.traversal import ancestors
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.scan_building import Loop, State
 from engine.rewriting.pattern import scalar_value
+from engine.tensor.shape import Shape_i
 
 Read = tuple[Variable, Callable[[Variable], Variable]]
 """Something computed from a buffer, and how it is computed from the buffer that stands for it."""
+
+Derived = Callable[["NewOutputs"], Variable]
+"""How something is computed from what the changed Scan gives."""
 
 
 class OpenedScan:
     """The Scan of `node`: what it is made of (`loop`), and the variables outside that are its outputs.
 
-    `buffers` has one for each state of `loop`, `mapped` one for each mapped output: what is dropped there is dropped
-    here. `reads` has, for a state whose buffer becomes another one, all that is computed from it. Nothing in the graph
-    changes before `close`.
+    `buffers` has one for each state of `loop`, `mapped` one for each mapped output, or None for one that was not there:
+    what is dropped there is dropped here. `reads` has, for a state whose buffer becomes another one, all that is computed
+    from it; `derived` has what is computed from several outputs now. Nothing in the graph changes before `close`.
     """
 
     def __init__(self, fgraph: FunctionGraph, node: Apply) -> None:
         self.fgraph, self.node = fgraph, node
         self.op = cast(Scan, node.op)
         self.loop = Loop.of(self.op, node.inputs)
-        self.buffers, self.mapped = self.op.info.outer_outputs(list(node.outputs))
+        outputs = self.op.info.outer_outputs(cast(list[Variable], list(node.outputs)))
+        self.buffers = outputs.buffers
+        self.mapped: list[Variable | None] = [*outputs.mapped]
         self.reads: dict[State, list[Read]] = {}
+        self.derived: dict[Variable, Derived] = {}
 
-    def close(self, reason: str) -> Apply | None:
-        """Put the Scan as it is now in place of the one it was; its node, or None if nothing changed."""
-        buffers, mapped = self.loop.apply(Scan, self.op.truncate_gradient, self.op.name)
-        node: Apply = [*buffers, *mapped][0].owner
-        if node.op == self.op and all(a is b for a, b in zip(node.inputs, self.node.inputs, strict=True)):
-            return None
-        pairs = list(zip(self.mapped, mapped, strict=True))
-        for state, old, new in zip(self.loop.states, self.buffers, buffers, strict=True):
-            reads = self.reads.get(state)
-            pairs += [(old, new)] if reads is None else [(variable, read(new)) for variable, read in reads]
+    def close(self, reason: str) -> bool:
+        """Put the Scan as it is now in place of the one it was; whether anything changed."""
+        outputs = NewOutputs(self.loop, self.op)
+        node = outputs.node
+        if node is not None and node.op == self.op and list(map(id, node.inputs)) == self._inputs():
+            return False
+        pairs = [(old, new) for old, new in zip(self.mapped, outputs.mapped, strict=True) if old is not None]
+        for state, old in zip(self.loop.states, self.buffers, strict=True):
+            buffer, reads = outputs.buffers[state], self.reads.get(state)
+            pairs += [(old, buffer)] if reads is None else [(v, read(buffer)) for v, read in reads]
+        pairs += [(old, derive(outputs)) for old, derive in self.derived.items()]
         self.fgraph.replace_all(pairs, reason)
-        return node
+        return True
 
-    def is_used(self, output: Variable) -> bool:
+    def _inputs(self) -> list[int]:
+        return list(map(id, self.node.inputs))
+
+    def has_trace(self, variable: Variable) -> bool:
+        """Whether the rows of `variable`, which steps read or compute, can be had from the Scan as it is."""
+        loop = self.loop
+        rows = [row for _, row in loop.sequences] if loop.stop is None else []
+        states = [state.new for state in loop.states if state.keep is None]
+        return any(found is variable for found in (*rows, *states, *loop.mapped))
+
+    def add_trace(self, variable: Variable) -> None:
+        """See to it that the rows of `variable` can be had."""
+        if not self.has_trace(variable):
+            self.loop.mapped.append(variable)
+            self.mapped.append(None)
+
+    def outside(self, variable: Variable) -> Variable | None:
+        """What `variable` of a step is outside, if it does not change."""
+        varying = set(self.loop.varying)
+        if any(found in varying for found in ancestors([variable])):
+            return None
+        return rebuild([variable], {inner: outer for outer, inner in self.loop.non_sequences})[0]
+
+    def is_used(self, output: Variable | None) -> bool:
         """Whether anything in the graph uses an output."""
-        return bool(self.fgraph.clients[output])
+        return output is None or bool(self.fgraph.clients[output])
 
     def does_at_least(self, steps: int) -> bool:
         """Whether it is known that so many steps are done."""
         known = scalar_value(self.loop.n_steps)
         return known is not None and known >= steps and (self.loop.stop is None or steps <= 1)
+
+
+class NewOutputs:
+    """What a loop gives, applied as the Scan that it makes of `op`; `node` is that, None if there are no outputs."""
+
+    def __init__(self, loop: Loop, op: Scan) -> None:
+        self.loop = loop
+        self.buffers: dict[State, Variable] = {}
+        self.mapped: list[Variable] = []
+        self.node: Apply | None = None
+        if loop.states or loop.mapped:
+            buffers, self.mapped = loop.apply(Scan, op.truncate_gradient, op.name)
+            self.buffers = dict(zip(loop.states, buffers, strict=True))
+            self.node = [*buffers, *self.mapped][0].owner
+
+    def trace(self, variable: Variable) -> Any:
+        """The rows of `variable` at all steps done; the Scan must have them."""
+        for sequence, row in self.loop.sequences:
+            if row is variable and self.loop.stop is None:
+                return rows_read(sequence, self.loop.n_steps)
+        for state, buffer in self.buffers.items():
+            if state.new is variable and state.keep is None:
+                return buffer[-state.taps[0] :]  # type: ignore[index]
+        return next(m for m, inner in zip(self.mapped, self.loop.mapped, strict=True) if inner is variable)
+
+
+def rows_read(sequence: Any, n_steps: Any) -> Any:
+    """The rows of a sequence that `n_steps` steps read."""
+    node = n_steps.owner
+    is_all = node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
+    return sequence if is_all or scalar_value(n_steps) == sequence.type.shape[0] else sequence[:n_steps]

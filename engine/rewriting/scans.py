@@ -14,6 +14,7 @@ from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabas
 from engine.rewriting.opened_scans import OpenedScan
 from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs
 from engine.rewriting.passes.scan_invariants import push_out_invariants
+from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces
 from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
@@ -50,7 +51,7 @@ class ScanRewriter(GraphRewriter):
                 scan = OpenedScan(fgraph, node)
                 for edit in self.edits:
                     edit(scan)
-                if scan.close(self.name) is not None:
+                if scan.close(self.name):
                     report.count(self.name)
                     is_changed = True
         return is_changed
@@ -65,7 +66,9 @@ class ScanDB(RewriteDatabase[NodeRewriter]):
 
     def query(self, query: RewriteDatabaseQuery) -> ScanRewriter:
         """The rewriter of Scans; on what is around it does what `query` chooses."""
-        return ScanRewriter(self.name, (push_out_invariants, *CLEAN), self.canonicalize.query(query))
+        return ScanRewriter(
+            self.name, (push_out_invariants, *CLEAN, push_out_products), self.canonicalize.query(query)
+        )
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:
         return self.canonicalize.describe(query)

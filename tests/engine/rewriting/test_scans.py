@@ -228,3 +228,92 @@ def test_what_a_user_holds_does_not_change(rewritten):
     assert node.op.fgraph.nodes == nodes
     rewritten([x, w], [s[-1], *engine.grad(pt.sum(s[-1]), [x, w])]).check_values(X, W)
     assert evaluate([x, w], [s], [X, W])[0].shape == (4, 2)
+
+
+def test_products_of_all_rows_of_a_sequence_are_one_product(rewritten):
+    x, w, h = pt.dmatrix("x"), pt.dmatrix("w"), pt.dvector("h")
+    values = [np.outer(X, X[:2]), W, W[0]]
+    for product in (lambda r: pt.dot(w, r), lambda r: pt.dot(r, w), lambda r: pt.dot(r, h) + r):
+        s = rows(lambda r, s, product=product: s + pt.tanh(product(r)), x, h)
+        graph = rewritten([x, w, h], s).check_values(*values)
+        assert "Dot" not in inner_ops(*scans(graph))
+    s = rows(lambda r, s: s + pt.dot(w, r), x, h, n_steps=2)
+    assert "Dot" not in inner_ops(*scans(rewritten([x, w, h], s).check_values(*values)))
+
+
+def test_products_of_rows_that_are_matrices_are_one_product(rewritten):
+    x, w, h = pt.tensor3("x"), pt.dmatrix("w"), pt.dmatrix("h")
+    values = [np.arange(24.0).reshape(4, 3, 2) / 24, W, np.ones((3, 2))]
+    graph = rewritten([x, w, h], rows(lambda r, s: s * pt.dot(r, w), x, h)).check_values(*values)
+    assert "Dot" not in inner_ops(*scans(graph))
+    graph = rewritten([x, w, h], rows(lambda r, s: s * pt.sum(pt.dot(r, w[0])), x, h)).check_values(*values)
+    assert "Dot" not in inner_ops(*scans(graph))
+
+
+def test_products_that_no_step_uses_are_computed_behind_the_loop(rewritten):
+    x, w, h = pt.dmatrix("x"), pt.dmatrix("w"), pt.dvector("h")
+    values = [np.outer(X, X[:2]), W, W[0]]
+    step = lambda r, s: [pt.tanh(s + r), pt.dot(w, pt.tanh(s + r)), pt.dot(pt.exp(s), w), pt.dot(s * r, h)]  # noqa: E731
+    graph = rewritten([x, w, h], rows(step, x, [h, None, None, None])).check_values(*values)
+    assert inner_ops(*scans(graph)).count("Dot") == 1  # numbers are not replaced by rows
+    assert graph.ops.count("Dot") == 2
+    graph = rewritten([x, w, h], rows(lambda r, s: [pt.dot(w, s), pt.dot(w, s)], x, [h, None])).check_values(
+        *values
+    )
+    assert inner_ops(*scans(graph)) == ["Dot"]
+
+
+def test_products_in_a_loop_that_a_condition_ends_read_the_rows_done(rewritten):
+    x, w, h = pt.dmatrix("x"), pt.dmatrix("w"), pt.dvector("h")
+    step = lambda r, s: ([s + r, pt.dot(w, s), pt.dot(w, r)], engine.until(pt.sum(s) > 3))  # noqa: E731
+    graph = rewritten([x, w, h], rows(step, x, [h, None, None])).check_values(np.ones((9, 2)), W, W[0])
+    assert "Dot" not in inner_ops(*scans(graph))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_a_gradient_for_a_matrix_is_one_product(rewritten, steps):
+    x, w, h = pt.dmatrix("x"), pt.dmatrix("w"), pt.dvector("h")
+    s = rows(lambda r, s: pt.tanh(pt.dot(w, s) + pt.dot(r, w)), x, h)
+    graph = rewritten([x, w, h], engine.grad(pt.sum(s**2), [w, h]))
+    graph.check_values(np.outer(X, X[:2])[:steps], W, W[0])
+    _, back = scans(graph)
+    assert back.op.info.n_states == 1
+    assert inner_ops(back).count("Dot") == 1
+
+
+def test_a_gradient_for_a_matrix_of_rows_that_are_matrices_is_one_product(rewritten):
+    x, w, h = pt.tensor3("x"), pt.dmatrix("w"), pt.dmatrix("h")
+    s = rows(lambda r, s: pt.tanh(pt.dot(s, w) + pt.dot(r, w.T)), x, h)
+    graph = rewritten([x, w, h], engine.grad(pt.sum(s[-1] ** 2), [x, w, h]))
+    graph.check_values(np.arange(24.0).reshape(4, 3, 2) / 24, W, np.ones((3, 2)) / 3)
+    _, back = scans(graph)
+    assert back.op.info.n_states == 1
+    assert inner_ops(back).count("Dot") == 1
+
+
+def test_sums_of_products_that_steps_read_stay_in_the_loop(rewritten):
+    x, g = pt.dmatrix("x"), pt.dmatrix("g")
+    outer = lambda r: pt.dimshuffle(r, (0, "x")) * pt.dimshuffle(r, ("x", 0))  # noqa: E731
+    values = [np.outer(X, X[:2]), W]
+    for step in (
+        lambda r, s: s + outer(r + s[0]),
+        lambda r, s: s * 0.5 + outer(r),
+        lambda r, s: s + s + outer(r),
+        lambda r, s: s + outer(r) + r,
+    ):
+        s = rows(step, x, g)[-1]
+        assert len(scans(rewritten([x, g], s).check_values(*values))) == 1
+    assert len(scans(rewritten([x, g], rows(lambda r, s: s + outer(r), x, g)).check_values(*values))) == 1
+    assert scans(rewritten([x, g], rows(lambda r, s: outer(r) + s, x, g)[-1]).check_values(*values)) == []
+    graph = rewritten([x, g], rows(lambda r, s: outer(r) + s, x, g)[-1])
+    with pytest.raises(IndexError):
+        graph.evaluate(np.zeros((0, 2)), W)
+
+
+def test_loops_are_equal_whether_what_they_use_is_given_or_found():
+    x, a, b = pt.dvector("x"), pt.dscalar("a"), pt.dscalar("b")
+    ops = set()
+    for given in ([a, b], [b, a], [b], []):
+        found = rows(lambda x_t, s, *_: pt.exp(a) * x_t + b * s, x, 0.0, given)
+        ops.add(found.owner.inputs[0].owner.op)
+    assert len(ops) == 1

@@ -1,0 +1,207 @@
+"""Products of matrices instead of one product, or one outer product, a step.
+
+A product of a row with what does not change is computed for all rows at once, before the loop if it is a row of a
+sequence, behind it if no step uses the product. A sum over all steps of products of two rows, as gradients for matrices
+are, is one product of the rows of all steps. After the rewrites push_out_seq, push_out_scan_output and push_out_dot1 of
+Theano.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import engine.tensor as pt
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.traversal import ancestors, io_toposort
+from engine.graph.variables import Variable
+from engine.inner.scan_building import State
+from engine.rewriting.opened_scans import NewOutputs, OpenedScan, rows_read
+from engine.rewriting.pattern import operands_of, tensor_type_of
+from engine.tensor import DimShuffle, Dot
+
+Times = Callable[[Any], Any]
+"""What a product makes of all rows, given all rows of its factor that changes."""
+
+
+def push_out_products(scan: OpenedScan) -> None:
+    """Do so with all such products of a Scan."""
+    if scan.loop.stop is None:
+        _products_of_sequences(scan)
+        _sums_of_products(scan)
+    _mapped_products(scan)
+
+
+def _products_of_sequences(scan: OpenedScan) -> None:
+    """Make a sequence of each product of a row of a sequence with what does not change."""
+    loop = scan.loop
+    memo: dict[Variable, Variable] = {}
+    for node in io_toposort(loop.varying, loop.outputs):
+        found = _times(scan, node)
+        sequence = found and next((s for s, row in loop.sequences if row is found[0]), None)
+        if found and sequence is not None:
+            product = found[1](rows_read(sequence, loop.n_steps))
+            output = node.outputs[0]
+            row = output.type.make_variable()
+            if output.type.is_super(_row_type(product)):
+                memo[output] = row
+                loop.sequences.append((product, row))
+    if memo:
+        loop.substitute(memo)
+
+
+def _mapped_products(scan: OpenedScan) -> None:
+    """Give the rows of a factor in place of those of a product that no step uses."""
+    loop = scan.loop
+    for output, inner in list(zip(scan.mapped, loop.mapped, strict=True)):
+        if output is None or inner.owner is None or _number_of_uses(scan, inner) != 1:
+            continue
+        found = _times(scan, inner.owner)
+        is_as_large = found is not None and tensor_type_of(found[0]).ndim == tensor_type_of(inner).ndim
+        if found is not None and (is_as_large or scan.has_trace(found[0])):
+            factor, times = found
+            place = next(k for k, variable in enumerate(scan.mapped) if variable is output)
+            del scan.mapped[place], loop.mapped[place]
+            scan.add_trace(factor)
+            scan.derived[output] = _applied(times, factor)
+
+
+def _applied(times: Times, factor: Variable) -> Callable[[NewOutputs], Variable]:
+    return lambda outputs: times(outputs.trace(factor))
+
+
+def _times(scan: OpenedScan, node: Apply) -> tuple[Variable, Times] | None:
+    """The factor of a product that changes, and what the product is of all its rows; None if it is no such product."""
+    if not isinstance(node.op, Dot):
+        return None
+    left, right = node.inputs
+    matrix = scan.outside(right)
+    if matrix is not None:
+        return left, lambda rows: _rows_times(rows, matrix)
+    matrix = scan.outside(left)
+    if matrix is None or tensor_type_of(right).ndim != 1:
+        return None
+    return right, lambda rows: pt.dot(rows, matrix.T)  # type: ignore[attr-defined]
+
+
+def _rows_times(rows: Any, matrix: Any) -> Any:
+    """The product of each row, a vector or a matrix, with a vector or a matrix."""
+    if rows.type.ndim == 2:
+        return pt.dot(rows, matrix)
+    lengths = [pt.shape_i(rows, 0), pt.shape_i(rows, 1)]
+    return pt.reshape(pt.dot(_flat(rows), matrix), [*lengths, *list(_lengths(matrix))[1:]])
+
+
+def _flat(rows: Any) -> Any:
+    """Matrices one below the other."""
+    lengths = list(_lengths(rows))
+    return pt.reshape(rows, [pt.mul(lengths[0], lengths[1]), lengths[2]])
+
+
+def _lengths(x: Any) -> list[Any]:
+    return [pt.shape_i(x, axis) for axis in range(x.type.ndim)]
+
+
+def _row_type(trace: Any) -> Any:
+    return trace.type.clone(shape=trace.type.shape[1:])
+
+
+def _number_of_uses(scan: OpenedScan, variable: Variable) -> int:
+    """How often steps use a variable: in what they compute, and as a result."""
+    nodes = io_toposort(scan.loop.varying, scan.loop.outputs)
+    every = [*(v for node in nodes for v in node.inputs), *scan.loop.outputs]
+    return sum(found is variable for found in every)
+
+
+def _sums_of_products(scan: OpenedScan) -> None:
+    """Drop each state that sums up products, of which the last row alone is read."""
+    for state in list(scan.loop.states):
+        factors = _summed(scan, state)
+        reads = scan.reads.get(state)
+        if factors is None or reads is None or state.taps != (-1,):
+            continue
+        place = scan.loop.states.index(state)
+        del scan.loop.states[place], scan.buffers[place], scan.reads[state]
+        for pair in factors:
+            for factor in pair:
+                scan.add_trace(factor)
+        for variable, read in reads:
+            scan.derived[variable] = _read_of_sum(state, factors, read)
+
+
+def _read_of_sum(
+    state: State, factors: list[tuple[Variable, Variable]], read: Callable[[Variable], Variable]
+) -> Callable[[NewOutputs], Variable]:
+    def derived(outputs: NewOutputs) -> Variable:
+        total = state.initial
+        for left, right in factors:
+            product = _sum_of_products(outputs.trace(left), outputs.trace(right))
+            total = pt.add(total, pt.expand_dims(product, 0))
+        return read(total)
+
+    return derived
+
+
+def _sum_of_products(left: Any, right: Any) -> Any:
+    """The sum of the outer products of rows that are vectors, or of the products of the first transposed and the second
+    of rows that are matrices."""
+    if left.type.ndim == 3:
+        left, right = _flat(left), _flat(right)
+    return pt.dot(left.T, right)
+
+
+def _summed(scan: OpenedScan, state: State) -> list[tuple[Variable, Variable]] | None:
+    """The factors whose products a state sums up; None if it does anything else."""
+    (row, *others), terms = state.rows, _terms(state.new)
+    if others or sum(term is row for term in terms) != 1:
+        return None
+    products = [_factors(term) for term in terms if term is not row]
+    outputs = [output for output in scan.loop.outputs if output is not state.new]
+    if None in products or row in ancestors(outputs, scan.loop.varying):
+        return None
+    found = [pair for pair in products if pair is not None]
+    return None if any(row in ancestors(pair) for pair in found) else found
+
+
+def _terms(variable: Variable) -> list[Variable]:
+    """What is added up in `variable`."""
+    operands = operands_of(variable, scalar.add)
+    alike = operands is not None and all(_kind(v) == _kind(variable) for v in operands)
+    return [term for v in operands or () for term in _terms(v)] if alike else [variable]
+
+
+def _kind(variable: Variable) -> tuple[str, tuple[bool, ...]]:
+    type = tensor_type_of(variable)
+    return type.dtype, type.broadcastable
+
+
+def _factors(term: Variable) -> tuple[Variable, Variable] | None:
+    """The vectors whose outer product `term` is, or the matrices of which it is the product, the first transposed."""
+    node = term.owner
+    if node is not None and isinstance(node.op, DimShuffle) and node.op.new_order == (1, 0):
+        swapped = _factors(node.inputs[0])
+        return swapped and swapped[::-1]
+    if node is not None and isinstance(node.op, Dot):
+        left, right = node.inputs
+        if tensor_type_of(left).ndim == tensor_type_of(right).ndim == 2:
+            first = _reordered(left, (1, 0))
+            return None if first is None else (first, right)
+        return None
+    operands = operands_of(term, scalar.mul)
+    if operands is None:
+        return None
+    columns, rows = ([_reordered(v, order) for v in operands] for order in ((0, "x"), ("x", 0)))
+    for one, other in ((0, 1), (1, 0)):
+        column, row = columns[one], rows[other]
+        if column is not None and row is not None and column.type.dtype == row.type.dtype:
+            return column, row
+    return None
+
+
+def _reordered(variable: Variable, order: tuple[int | str, ...]) -> Variable | None:
+    """What `variable` is with its axes in `order`; None if it is anything else."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, DimShuffle) or node.op.new_order != order:
+        return None
+    return node.inputs[0]
