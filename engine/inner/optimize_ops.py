@@ -63,10 +63,12 @@ class SolverOp(Op, HasInnerGraph):
         self.method = chosen.name
         self.options = canonical_options(self.solver, optimizer_kwargs)
         self.limits = tuple(limits)
-        outputs: list[Any] = [objective]
+        # Derived in variables of its own: a loop over the rows of a Jacobian takes in what its variables come from.
+        inputs = [variable.type.make_variable() for variable in (x, *parameters)]
+        outputs: list[Any] = FrozenFunctionGraph.from_io([x, *parameters], [objective]).bind(inputs)
         for _ in range(min(derivatives, chosen.uses)):
-            outputs.append(_derivative(outputs[-1], x))
-        self.fgraph = FrozenFunctionGraph.from_io([x, *parameters], outputs)
+            outputs.append(_derivative(outputs[-1], inputs[0]))
+        self.fgraph = FrozenFunctionGraph.from_io(inputs, outputs)
 
     def _check(self, x: Any, objective: Any, jac: bool, hess: bool) -> None:
         for name, variable in (("unknown", x), ("objective", objective)):
