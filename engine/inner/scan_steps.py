@@ -50,7 +50,8 @@ class StepsDone:
 
     def read(self, inputs: InnerInputs[Any], results: InnerOutputs[Any]) -> Pairs:
         """What each step read and computed, as sequences: pairs with the one of `inputs` or `results` that stands for it
-        in one step. What does not change has none."""
+        in one step. What does not change has none; neither has a row of which the step knows a length that the trace
+        does not know."""
         pairs: Pairs = [
             (sequence if self.use_up(sequence) else sequence[: self.number], row)
             for sequence, row in zip(self.outer.sequences, inputs.rows, strict=True)
@@ -61,7 +62,11 @@ class StepsDone:
             pairs += [(buffer[first + tap : tap], row) for tap, row in taps]
             pairs.append((buffer[first:], results.states[state]))
         pairs += zip(self.traces.mapped, results.mapped, strict=True)
-        return [pair for pair in pairs if not isinstance(pair[1], Constant)]
+        return [(trace, row) for trace, row in pairs if _is_row(row, trace)]
+
+
+def _is_row(row: Any, trace: Any) -> bool:
+    return not isinstance(row, Constant) and row.type.is_super(trace.type.clone(shape=trace.type.shape[1:]))
 
 
 def computed_inside(arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
