@@ -195,7 +195,8 @@ def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
             assembler.emit("ADD", register, register, table.canonical(by))
     if loop.until is not None:
         skips.append(assembler.skip(stop, one))
-    assembler.emit("NEXT", loop.counter, count, begin)
+    if len(assembler.code) > begin:
+        assembler.emit("NEXT", loop.counter, count, begin)
     for skip in skips:
         assembler.land(skip)
 

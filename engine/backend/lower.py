@@ -59,7 +59,9 @@ class Lowering:
         self.reduced = {
             node.inputs[0]
             for node in self.nodes
-            if self.rule(node).reduces and self.uses.get(node.inputs[0]) == 1
+            if self.rule(node).reduces
+            and self.uses.get(node.inputs[0]) == 1
+            and self.uses.get(node.outputs[0])
         }
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []

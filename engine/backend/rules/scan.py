@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from engine.backend.body import Body, InnerGraph, inner_graph, origin
-from engine.backend.lower import Lowering, OpRule, count_uses
+from engine.backend.lower import Lowering, OpRule, count_uses, dtype
+from engine.backend.operations import INTEGERS
 from engine.backend.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.backend.table import Carried, Check, Loop
 from engine.graph.apply import Apply
@@ -131,7 +132,7 @@ class _Lowered:
         stages += [lowering.first_stage(self.node.outputs[p]) for p in self.wanted]
         in_registers = {v for node in self.step.graph.nodes for v in lowering.rule(node).lengths(node)}
         for inner, outer in zip(self.inner.non_sequences, self.outer.non_sequences, strict=True):
-            if inner in in_registers:
+            if inner in in_registers and dtype(inner) in INTEGERS and not lowering.dims_of(outer):
                 stages.append(table.stage((lowering.scalar_of(outer),)))
         return max(stages)
 

@@ -51,6 +51,12 @@ def test_what_something_else_reads_too_is_computed_once(m):
     assert len([k for k in kernels([m], [pt.sum(e), pt.max(e)]) if "exp" in k]) == 1
 
 
+def test_what_is_reduced_only_for_its_shape_is_computed_where_it_is_asked_for(m):
+    e = pt.exp(m)
+    length = pt.shape_i(pt.sum(e, axis=1), 0)
+    assert len([k for k in kernels([m], [length, e]) if "exp" in k]) == 1
+
+
 def test_a_transposed_matrix_is_multiplied_as_it_lies(m):
     assert not any("copy" in k for k in kernels([m], [pt.dot(m.T, m), pt.dot(m, m.T)]))
 

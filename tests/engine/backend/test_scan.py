@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from engine.inner import Composite, OpFromGraph, Scan, ScanInfo
 from engine.mode import NO_REWRITES, Mode
 from engine.scalar import add, apply_scalar_op, mul, scalar_type
 from engine.tensor import Elemwise
+from tests.engine.backend.generated_scans import made_scan
 from tests.engine.backend.lowered import lower
+
+NOT_REWRITTEN = Mode("numba", NO_REWRITES)
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 
@@ -296,7 +300,7 @@ def test_what_would_fail_in_a_step_fails_only_if_one_is_made():
     x, y, z = pt.dscalar(), pt.dvector(), pt.dvector()
     op = Scan([x, y, z], [x * pt.sum(y + z), x + y[7]], ScanInfo(1, (), (), 2, 2))
     variables = [pt.lscalar(), pt.dvector(), pt.dvector(), pt.dvector()]
-    f = engine.function(variables, op(*variables), mode=Mode("numba", NO_REWRITES))
+    f = engine.function(variables, op(*variables), mode=NOT_REWRITTEN)
     assert [len(rows) for rows in f(0, np.ones(1), np.ones(3), np.ones(4))] == [0, 0]
     with pytest.raises((ValueError, IndexError)):
         f(1, np.ones(1), np.ones(3), np.ones(4))
@@ -453,3 +457,21 @@ def test_kernels_within_a_loop_are_entries_like_any_other(cache_directory, monke
     again = engine.function(variables, cumulative()(*variables))
     assert again.cache_info.outcome == "hit"
     assert again(2, [1.0, 2.0], [0.5], 1.0)[0].tolist() == [0.5, 1.5, 3.5]
+
+
+def check_generated(seed: int, mode: Any) -> None:
+    random = Random(seed)
+    made = made_scan(random, depth=2)
+    arguments = made.arguments(random)
+    variables = inputs_for(arguments)
+    outputs = made.op(*variables, return_list=True)
+    f = engine.function(variables, outputs, mode=mode)
+    for again in (arguments, made.arguments(random), arguments):
+        for one, other in zip(f(*again), evaluate(variables, outputs, again), strict=True):
+            assert one.shape == other.shape
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_generated_scans_compute_what_the_reference_does(seed):
+    check_generated(seed, NOT_REWRITTEN)
