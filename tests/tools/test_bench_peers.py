@@ -37,7 +37,8 @@ def peers():
 
 
 def row(cold=100.0, warm=10.0, call=5.0, results=((1.0,),)):
-    return {"cold_ms": cold, "warm_ms": warm, "call_us": call, "results": [list(r) for r in results]}
+    cpu = {"cold_cpu_ms": 2 * cold, "warm_cpu_ms": warm}
+    return {"cold_ms": cold, "warm_ms": warm, "call_us": call, **cpu, "results": [list(r) for r in results]}
 
 
 def missed(peers, **rows):
@@ -103,10 +104,18 @@ def test_a_model_that_a_framework_cannot_do_is_a_row_that_says_why(peers, capsys
 
 def test_the_medians_count_and_the_least_of_warm_starts(peers):
     def run(seconds):
-        return {"function": seconds, "call": 0.5, "import": 1.0, "build": 1.0, "results": [[2.0]]}
+        return {
+            "function": seconds,
+            "call": 0.5,
+            "processor": seconds,
+            "import": 1.0,
+            "build": 1.0,
+            "results": [[2.0]],
+        }
 
     found = peers["driver"].summary([(run(s), run(s / 10)) for s in (1.0, 9.0, 2.0)], [3.0, 1.0, 2.0])
     assert (found["cold_ms"], found["warm_ms"], found["call_us"]) == (2500.0, 600.0, 2.0)
+    assert (found["cold_cpu_ms"], found["warm_cpu_ms"]) == (2000.0, 100.0)
     assert peers["driver"].summary([({"failure": "no"}, {"failure": "no"})], None) == {"failure": "no"}
 
 

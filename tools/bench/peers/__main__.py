@@ -2,7 +2,8 @@
 
 Run as `python tools/bench/peers`. All frameworks are in one environment made for this (Python 3.12 or newer) and take turns
 in fresh processes: in each round a cold one, with empty caches, and a warm one on what it left there. What is
-compared is `function()` and the first call together. Calls are timed in warm processes that take turns too, each the
+compared is `function()` and the first call together, by the clock; what the processor needed for it is shown beside, for
+machines that do other things too. Calls are timed in warm processes that take turns too, each the
 median of many. Prints a table, or JSON; ratios are within the run. `--check` fails (exit code 1) where a budget of the
 engine's is missed:
 
@@ -195,8 +196,11 @@ def summary(runs: list[tuple[Row, Row]], calls: list[float] | None) -> Row:
     if calls is None:
         return {"failure": runs[0][0]["failure"]}
     cold, warm = ([1e3 * (run[which]["function"] + run[which]["call"]) for run in runs] for which in (0, 1))
+    cold_cpu, warm_cpu = ([1e3 * run[which]["processor"] for run in runs] for which in (0, 1))
     return {
         "cold_ms": round(statistics.median(cold), 1),
+        "cold_cpu_ms": round(statistics.median(cold_cpu), 1),
+        "warm_cpu_ms": round(min(warm_cpu), 1),
         "warm_ms": round(min(warm), 1),
         "call_us": round(statistics.median(calls), 2),
         "all": {"cold_ms": cold, "warm_ms": warm, "call_us": calls},
@@ -234,11 +238,11 @@ def table(models: dict[str, dict[str, Row]]) -> Table:
     found = Table(title="function() + first call, and a call; in brackets: the engine's share of it")
     found.add_column("model")
     found.add_column("framework")
-    for name in ("cold, ms", "warm, ms", "a call, µs"):
+    for name in ("cold, ms", "cold, CPU", "warm, ms", "warm, CPU", "a call, µs"):
         found.add_column(name, justify="right")
     for model, rows in models.items():
         for framework, row in rows.items():
-            cells = (row["failure"], "", "") if "failure" in row else measures(row, rows["engine"])
+            cells = (row["failure"],) if "failure" in row else measures(row, rows["engine"])
             found.add_row(model if framework == "engine" else "", framework, *cells)
         found.add_section()
     return found
@@ -249,7 +253,7 @@ def measures(row: Row, own: Row) -> tuple[str, ...]:
     return tuple(
         f"{row[what]:,.1f}"
         + (f" ({own[what] / row[what]:.2f})" if "failure" not in own and row is not own else "")
-        for what in ("cold_ms", "warm_ms", "call_us")
+        for what in ("cold_ms", "cold_cpu_ms", "warm_ms", "warm_cpu_ms", "call_us")
     )
 
 

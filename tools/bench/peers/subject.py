@@ -1,7 +1,7 @@
 """One process of the comparison: makes one model in one framework ready, then times calls for as long as it is asked to.
 
-Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()` and the first call took,
-and the results; or why there are none. Then, for each line on standard input (a number of seconds), calls the function
+Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()` and the first call took (by
+the clock, and of the processor), and the results; or why there are none. Then, for each line on standard input (a number of seconds), calls the function
 for about as long and prints the microseconds of a call (the median).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import resource
 import statistics
 import sys
 from collections.abc import Callable
@@ -49,7 +50,7 @@ def made_ready(module: Any, model: str, arguments: list[Any]) -> tuple[dict[str,
     """Return what making the model ready took, and the function."""
     start = perf_counter()
     compile_model = module.build(model)
-    built = perf_counter()
+    built, used = perf_counter(), processor_seconds()
     f = compile_model()
     compiled = perf_counter()
     results = f(*arguments)
@@ -59,12 +60,19 @@ def made_ready(module: Any, model: str, arguments: list[Any]) -> tuple[dict[str,
         "build": built - start,
         "function": compiled - built,
         "call": called - compiled,
+        "processor": processor_seconds() - used,
         "results": [np.asarray(result).ravel().tolist() for result in results],
     }
     if hasattr(f, "cache_info"):
         info = f.cache_info
         report |= {"outcome": info.outcome, "steps": info.seconds, "found": info.found}
     return report, f
+
+
+def processor_seconds() -> float:
+    """Return the seconds of the processor that this process and those it started have used."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def timed(f: Callable[..., Any], arguments: list[Any], seconds: float) -> float:
