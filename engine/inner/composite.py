@@ -40,12 +40,7 @@ class Composite(ScalarOp, HasInnerGraph):
         return new
 
     def _hold(self, fgraph: FrozenFunctionGraph) -> None:
-        for variable in (*fgraph.inputs, *fgraph.outputs):
-            if not isinstance(variable.type, ScalarType):
-                raise TypeError(f"Making a Composite: {variable} of type {variable.type} is no scalar")
-        for node in fgraph.nodes:
-            if not isinstance(node.op, ScalarOp):
-                raise TypeError(f"Making a Composite: {node.op} is no scalar Op")
+        check_scalar_graph("a Composite", fgraph)
         self.fgraph = fgraph
         self.nin = len(fgraph.inputs)
         self.nout = len(fgraph.outputs)
@@ -103,6 +98,16 @@ class Composite(ScalarOp, HasInnerGraph):
         return f"Composite{{{_expression(self.inner_outputs[0])}}}"
 
     __repr__ = __str__
+
+
+def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
+    """Refuse (TypeError) to make `what` of a graph of anything but scalars and scalar Ops."""
+    for variable in (*fgraph.inputs, *fgraph.outputs):
+        if not isinstance(variable.type, ScalarType):
+            raise TypeError(f"Making {what}: {variable} of type {variable.type} is no scalar")
+    for node in fgraph.nodes:
+        if not isinstance(node.op, ScalarOp):
+            raise TypeError(f"Making {what}: {node.op} is no scalar Op")
 
 
 def dtype_of(variable: Variable) -> str:

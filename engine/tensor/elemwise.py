@@ -64,7 +64,7 @@ class Elemwise(Op):
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
         """`pullback`; the inputs not `wanted` get None."""
-        if cotangents[0] is None or outputs[0].type.dtype not in FLOATS:
+        if all(c is None or o.type.dtype not in FLOATS for c, o in zip(cotangents, outputs, strict=True)):
             return [None] * len(inputs)
         found = self.scalar_op.derivative(inputs, outputs[0], cotangents[0], apply_elemwise, wanted)
         return [_fit(g, i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
