@@ -28,6 +28,7 @@ class Composite(ScalarOp, HasInnerGraph):
 
     __props__ = ("fgraph",)
     name = "composite"
+    has_own_dtypes = True
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
         self._hold(FrozenFunctionGraph.from_io(inputs, outputs))

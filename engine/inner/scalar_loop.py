@@ -31,6 +31,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
 
     __props__ = ("fgraph", "n_states", "is_while")
     name = "scalar_loop"
+    has_own_dtypes = True
 
     def __init__(
         self,
@@ -40,11 +41,14 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         until: Variable | None = None,
     ) -> None:
         if len(init) != len(update):
-            raise ValueError(f"Making a ScalarLoop: {len(init)} states have {len(update)} updates; give one for each")
+            raise ValueError(
+                f"Making a ScalarLoop: {len(init)} states have {len(update)} updates; give one for each"
+            )
         outputs = [*update, *([] if until is None else [until])]
         self.fgraph = FrozenFunctionGraph.from_io([*init, *(constant or ())], outputs)
         check_scalar_graph("a ScalarLoop", self.fgraph)
         self.n_states, self.is_while = len(init), until is not None
+        self.nin, self.nout = 1 + len(self.inner_inputs), len(self.inner_outputs)
         for state, new in zip(init, update, strict=True):
             if state.type != new.type:
                 raise TypeError(
@@ -52,16 +56,6 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
                 )
         if until is not None and dtype_of(until) != "bool":
             raise TypeError(f"Making a ScalarLoop: until is {until} of type {until.type}, not a bool")
-
-    @property
-    def nin(self) -> int:  # type: ignore[override]
-        """The number of inputs: that of steps, the states, and what does not change."""
-        return 1 + len(self.inner_inputs)
-
-    @property
-    def nout(self) -> int:  # type: ignore[override]
-        """The number of outputs: the states, and whether `until` ended the loop."""
-        return len(self.inner_outputs)
 
     @property
     def step(self) -> Composite:
@@ -76,7 +70,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
         if dtypes[0] not in INTEGERS:
             raise NoRule(f"takes an integer number of steps, not {dtypes[0]}")
-        return self.input_dtypes, self.result_dtypes(dtypes)[0]
+        return self.input_dtypes, dtype_of(self.inner_outputs[0])
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         """The dtype of each output, whatever those of the arguments, which are cast."""

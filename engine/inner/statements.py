@@ -1,7 +1,8 @@
 """A scalar Op, Composite or not, as a flat list of statements: what a backend puts into a loop.
 
 Conversions are explicit: every argument of a statement has the dtype that its operation takes. Composites within
-Composites are opened, `identity` and `second` are resolved away, and equal statements are one.
+Composites are opened, `identity` and `second` are resolved away, and equal statements are one. A ScalarLoop is a
+`Repeat`, whose body is a list of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +15,17 @@ import numpy as np
 
 from engine.graph.variables import Constant, Variable
 from engine.inner.composite import Composite, dtype_of
+from engine.inner.scalar_loop import ScalarLoop
 from engine.scalar import Cast, ScalarOp
 
 Argument = (
-    tuple[Literal["input"], int] | tuple[Literal["value"], int] | tuple[Literal["constant"], str, bytes]
+    tuple[Literal["input"], int]
+    | tuple[Literal["value"], int]
+    | tuple[Literal["result"], int, int]
+    | tuple[Literal["constant"], str, bytes]
 )
-"""Input number i, the result of statement number i, or a constant: its dtype and its bytes, little-endian."""
+"""Input number i, the result of statement number i, result number k of statement number i, which is a `Repeat`, or a
+constant: its dtype and its bytes, little-endian."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,28 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A ScalarLoop: `body` done again and again. `args` are how often (an int64), then the inputs of the body at first.
+
+    Its outputs are the states, which are its first inputs in the next pass, and, if it `is_while`, whether to stop.
+    """
+
+    args: tuple[Argument, ...]
+    dtypes: tuple[str, ...]
+    body: ScalarBody
+    is_while: bool
+
+    @property
+    def op(self) -> str:
+        """What it is to a reader."""
+        return "scalar_loop"
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarBody:
     """`statements`, each using only inputs and values before it; `outputs` are what is computed, of `dtypes`."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Argument, ...]
     dtypes: tuple[str, ...]
 
@@ -58,11 +82,13 @@ class _Flattener:
 
     def __init__(self, input_dtypes: tuple[str, ...]) -> None:
         self.input_dtypes = input_dtypes
-        self.statements: list[Statement] = []
-        self.known: dict[Statement, Argument] = {}
+        self.statements: list[Statement | Repeat] = []
+        self.known: dict[Statement | Repeat, int] = {}
 
     def apply(self, op: ScalarOp, arguments: Sequence[Argument]) -> list[Argument]:
         """What `op` of `arguments` gives."""
+        if isinstance(op, ScalarLoop):
+            return self.loop(op, arguments)
         if not isinstance(op, Composite):
             return [self.operation(op, arguments)]
         inputs = zip(op.inner_inputs, arguments, strict=True)
@@ -95,11 +121,21 @@ class _Flattener:
                 return constant_argument(np.frombuffer(argument[2], argument[1])[0].astype(dtype))
         return self.value("cast", [argument], dtype)
 
+    def loop(self, op: ScalarLoop, arguments: Sequence[Argument]) -> list[Argument]:
+        """What `op` of `arguments` gives."""
+        args = tuple([self.cast(a, dtype) for a, dtype in zip(arguments, op.input_dtypes, strict=True)])
+        dtypes = op.input_dtypes[1:]
+        position = self.appended(Repeat(args, dtypes, scalar_statements(op.step, dtypes), op.is_while))
+        return [("result", position, number) for number in range(op.nout)]
+
     def value(self, op: str, arguments: list[Argument], dtype: str) -> Argument:
         """The value of the statement `op` of `arguments`, which is appended unless there is an equal one."""
-        statement = Statement(op, tuple(arguments), dtype)
+        return ("value", self.appended(Statement(op, tuple(arguments), dtype)))
+
+    def appended(self, statement: Statement | Repeat) -> int:
+        """Where `statement`, or one equal to it, stands."""
         if statement not in self.known:
-            self.known[statement] = ("value", len(self.statements))
+            self.known[statement] = len(self.statements)
             self.statements.append(statement)
         return self.known[statement]
 
@@ -107,7 +143,10 @@ class _Flattener:
         """The dtype of `argument`."""
         if argument[0] == "input":
             return self.input_dtypes[argument[1]]
-        return self.statements[argument[1]].dtype if argument[0] == "value" else argument[1]
+        if argument[0] == "constant":
+            return argument[1]
+        statement = self.statements[argument[1]]
+        return statement.body.dtypes[argument[-1]] if isinstance(statement, Repeat) else statement.dtype
 
 
 def _argument(variable: Variable, values: Mapping[Variable, Argument]) -> Argument:

@@ -31,6 +31,8 @@ class ScalarOp(Op):
     name: str
     nin: int = 1
     nout: int = 1
+    has_own_dtypes: ClassVar[bool] = False
+    """Whether arguments are cast to dtypes that the operation has, whatever theirs: Python numbers keep their own then."""
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
 
     def signature(self, dtypes: tuple[str, ...]) -> Signature:

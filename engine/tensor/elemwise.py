@@ -39,7 +39,8 @@ class Elemwise(Op):
         return self.scalar_op.nin
 
     def make_node(self, *inputs: Any) -> Apply:
-        tensors = as_tensors(inputs)
+        given = [as_tensor_variable(v) for v in inputs] if self.scalar_op.has_own_dtypes else inputs
+        tensors = as_tensors(given)
         types = _output_types(self, tuple([variable.type for variable in tensors]))
         return Apply(self, tensors, [type.make_variable() for type in types])
 
@@ -80,8 +81,9 @@ class Elemwise(Op):
         return [_total([term for term in terms if term is not None], outputs[0])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """For each input, whether the output's value depends on it: of `second`, not on the first."""
-        return [[not (self.scalar_op.name == "second" and index == 0)] for index in range(len(node.inputs))]
+        """For each input, whether the outputs' values depend on it: of `second`, not on the first."""
+        chooses = self.scalar_op.name == "second"
+        return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
     def __str__(self) -> str:
         return str(self.scalar_op)

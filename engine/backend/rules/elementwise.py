@@ -10,13 +10,14 @@ from typing import Any, cast
 import numpy as np
 
 from engine.backend.kernels.elementwise import elementwise
-from engine.backend.kernels.nest import Operand, Ref, Statement
+from engine.backend.kernels.nest import Operand, Ref, Repeat, Statement
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.table import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.inner.statements import ScalarBody, scalar_statements
+from engine.inner.statements import Statement as ScalarStatement
 from engine.scalar import ScalarOp
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import is_data
@@ -30,7 +31,7 @@ class Loops:
 
     values: tuple[Value, ...]
     operands: tuple[Operand, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
     dims: tuple[int, ...]
 
@@ -76,7 +77,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
         return numbers.get(argument[1]) or ("input", places[argument[1]])
 
     values = tuple(lowering.value_of(v) for v in read)
-    statements = tuple(Statement(s.op, tuple(map(ref, s.args)), s.dtype) for s in body.statements)
+    statements = tuple(_kernel_statement(s, tuple(map(ref, s.args))) for s in body.statements)
     return Loops(
         values,
         tuple(
@@ -87,6 +88,16 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
         tuple(map(ref, body.outputs)),
         lowering.dims[node.outputs[0]],
     )
+
+
+def _kernel_statement(statement: Any, arguments: tuple[Ref, ...]) -> Statement | Repeat:
+    """`statement` as kernels have it; within a loop its arguments are what they are called there."""
+    if isinstance(statement, ScalarStatement):
+        return Statement(statement.op, arguments, statement.dtype)
+    inner = statement.body
+    body = tuple(_kernel_statement(s, s.args) for s in inner.statements)
+    states, until = (inner.outputs[:-1], inner.outputs[-1]) if statement.is_while else (inner.outputs, None)
+    return Repeat(arguments, statement.dtypes, body, states, until)
 
 
 def elementwise_body(node: Apply) -> ScalarBody:
@@ -132,7 +143,7 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
         return False
     body = elementwise_body(node)
-    if any(s.op not in _IN_REGISTERS or s.dtype != "int64" for s in body.statements):
+    if any(s.op not in _IN_REGISTERS or getattr(s, "dtype", "") != "int64" for s in body.statements):
         return False
     results: list[int] = []
 

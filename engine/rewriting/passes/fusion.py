@@ -22,6 +22,7 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
+from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
 from engine.rewriting.pattern import dtype_of, scalar_op_of, tensor_type_of
 from engine.rewriting.report import RewriteReport
@@ -150,7 +151,7 @@ def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:
 
 def _statements(node: Apply) -> int:
     op = scalar_op_of(node)
-    return len(op.fgraph.nodes) if isinstance(op, Composite) else 1
+    return len(op.fgraph.nodes) if isinstance(op, HasInnerGraph) else 1
 
 
 def _fuse(fgraph: FunctionGraph, nodes: Sequence[Apply]) -> bool:
