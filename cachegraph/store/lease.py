@@ -112,11 +112,11 @@ class Lease:
         return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
     def _living(self, generation: int) -> Holder | None:
-        """The holder of that generation; None if it is dead."""
+        """The holder of that generation; None if it is dead, or gone although the directory is still shown with it."""
         try:
             content = read_file(self._file(generation))
-        except FileNotFoundError:  # given back just now: whoever asks again finds it free
-            return Holder()
+        except FileNotFoundError:
+            return None
         now = self._clock()
         if self._seen is None or self._seen[:2] != (generation, content):
             self._seen = generation, content, now

@@ -274,3 +274,15 @@ def test_a_killed_holder_is_replaced_at_once_on_its_machine_and_after_a_ttl_else
     write_lease(path, pid=process.pid, start="0")
     assert here.acquire() is None
     here.release()
+
+
+def test_a_lease_that_is_listed_and_not_there_was_given_back(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir(parents=True)
+    monkeypatch.setattr(lease_module.os, "listdir", lambda _: ["abcd.7", "abcd.x", "other.9"])
+    lease = Lease(path)
+    assert lease.acquire() is None
+    monkeypatch.undo()
+    assert names(path) == ["abcd.8"]
+    lease.release()
