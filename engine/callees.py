@@ -48,9 +48,7 @@ class Callees:
     def compile(self, graph: FrozenFunctionGraph) -> tuple[bytes, float, Mapping[str, Callee]]:
         """As compile_program does."""
         constants = tuple(all_constants(graph))
-        return compile_program(
-            self._cache, graph.inputs, graph.outputs, len(graph.outputs), (), (), constants, self._tally, self
-        )
+        return compile_program(self._cache, graph, len(graph.outputs), (), (), constants, self._tally, self)
 
     def load(self, key: CacheKey, payload: bytes, is_linked: bool, callees: Mapping[str, Callee]) -> Callee:
         """As load_callee does; the kernels are linked already if `is_linked`."""

@@ -75,5 +75,6 @@ class Interpreted:
         from engine.backend.reference import evaluate
 
         values = [self._convert(position, value) for position, value in enumerate(items)]
-        results: Sequence[Any] = evaluate(self.fgraph.inputs, self.fgraph.outputs, values)
+        fgraph = self.fgraph
+        results: Sequence[Any] = evaluate(fgraph.inputs, fgraph.outputs, values, fgraph.toposort())
         return [result.copy() for result in results]

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from engine.graph.types import Type
-    from engine.inner.from_graph import OpFromGraph
     from engine.rewriting.query import RewriteDatabaseQuery
     from engine.rewriting.report import RewriteReport
 
@@ -96,7 +95,7 @@ class _Work:
         self.cache = cache
         self.info = CacheInfo()
         self.kernels = KernelTally()
-        self.ops = _Ops(cache, wanted.mode)
+        self.graphs = _Graphs(cache, wanted.mode)
         self.built: FrozenFunctionGraph | None = None
         self.callees: Mapping[str, Callee] = {}
         self.data = data_constants(wanted.graph)
@@ -137,7 +136,7 @@ class _Work:
         self.info.seconds["total"] = perf_counter() - begin
         self.info.found = {
             **self.kernels.found_functions,
-            **self.ops.found,
+            **self.graphs.found,
             "kernel": [self.kernels.hits, self.kernels.misses],
         }
         self._count_parts()
@@ -146,15 +145,14 @@ class _Work:
     def build(self) -> Artifact:
         """Rewrite the graph, lower it and link its kernels."""
         begin = perf_counter()
-        self.ops = _Ops(self.cache, self.wanted.mode)
-        fgraph, report = _rewritten(self.wanted, self.ops)
+        self.graphs = _Graphs(self.cache, self.wanted.mode)
+        fgraph, report = _rewritten(self.wanted, self.graphs)
         rewritten = perf_counter()
         self.kernels = KernelTally()
         functions = Callees(self.cache, self.wanted.mode, self.kernels, self.wanted.name)
         payload, lowering, self.callees = compile_program(
             self.cache,
-            fgraph.inputs,
-            fgraph.outputs,
+            fgraph,
             self.wanted.n_outputs,
             self.wanted.updated,
             self.data,
@@ -166,7 +164,7 @@ class _Work:
         self.info.rewrites = report.total
         self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
         own = {"rewrite": rewritten - begin, "lower": lowering}
-        needed = (*called_entries(payload), *self.ops.used)
+        needed = (*called_entries(payload), *self.graphs.used)
         return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph), needed)
 
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
@@ -206,7 +204,7 @@ class _Work:
         hits, misses = self.kernels.functions
         self.info.found = {
             "function": [hits + is_hit, misses + (not is_hit)],
-            **self.ops.found,
+            **self.graphs.found,
             "kernel": [self.kernels.hits, self.kernels.misses],
         }
         if is_hit:
@@ -214,7 +212,7 @@ class _Work:
         self._count_parts()
 
     def _count_parts(self) -> None:
-        self.info.seconds_saved += self.kernels.seconds_saved + self.ops.seconds_saved
+        self.info.seconds_saved += self.kernels.seconds_saved + self.graphs.seconds_saved
         self.info.compilations = self.kernels.compiled
 
     def _compiled(self, runner: Execution, key: CacheKey | None, blobs: Mapping[str, str]) -> Compiled:
@@ -242,8 +240,8 @@ class _Work:
         return lambda: stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
 
 
-class _Ops:
-    """The optimized forms of Ops that hold graphs: in the cache, where it can describe them.
+class _Graphs:
+    """The optimized forms of graphs that Ops hold: in the cache, where it can describe them.
 
     `found` has [hits, misses] of the level "op", if there were any; `seconds_saved` is what rewriting would have cost.
     `used` are the digests of the keys of those that were found or kept.
@@ -263,10 +261,10 @@ class _Ops:
     def found(self) -> dict[str, list[int]]:
         return {"op": self.tally} if any(self.tally) else {}
 
-    def find(self, op: OpFromGraph) -> OpFromGraph | None:
-        """The optimized form of `op`, if the cache has it; never raises."""
-        key = self._key(op)
-        found = None if key is None else self.cache.find(key, lambda payload: _loaded_op(payload, op))
+    def find(self, graph: FrozenFunctionGraph) -> FrozenFunctionGraph | None:
+        """The optimized form of `graph`, if the cache has it; never raises."""
+        key = self._key(graph)
+        found = None if key is None else self.cache.find(key, lambda payload: _loaded_graph(payload, graph))
         self.tally[not isinstance(found, Found)] += 1
         if key is None or not isinstance(found, Found):
             return None
@@ -277,41 +275,43 @@ class _Ops:
         self.used.append(key.digest)
         return found.value
 
-    def keep(self, op: OpFromGraph, optimized: OpFromGraph, seconds: float) -> None:
-        """Keep `optimized` under the key of `op`, if it has one and can be pickled."""
-        key = self._key(op)
+    def keep(self, graph: FrozenFunctionGraph, optimized: FrozenFunctionGraph, seconds: float) -> None:
+        """Keep `optimized` under the key of `graph`, if it has one and can be pickled."""
+        key = self._key(graph)
         if key is None:
             return
         try:
             payload = pickling.dumps(optimized)
         except Exception as error:  # it is in memory, and the next process rewrites it anew
-            _log().info("the optimized form of %s is not kept: %s", op, error)
+            _log().info("the optimized form of %s is not kept: %s", graph, error)
             return
-        nodes = f"{len(op.fgraph.nodes)} nodes, {len(optimized.fgraph.nodes)} after rewriting"
-        artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=f"{op}: {nodes}")
-        stored = self._doubted.pop(op, optimized)
+        summary = f"inner graph: {len(graph.nodes)} nodes, {len(optimized.nodes)} after rewriting"
+        artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=summary)
+        stored = self._doubted.pop(graph, optimized)
         if stored != optimized:
-            self.cache.correct(key, pickling.dumps(stored), artifact, f"rewriting {op} gives another graph")
+            self.cache.correct(key, pickling.dumps(stored), artifact, f"rewriting {graph} gives another graph")
         else:
             self.cache.store(key, artifact)
         self.used.append(key.digest)
 
-    def _key(self, op: OpFromGraph) -> CacheKey | None:
+    def _key(self, graph: FrozenFunctionGraph) -> CacheKey | None:
         try:
-            return op_key(op, op.fgraph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,))
+            return op_key(graph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,))
         except (Unfingerprintable, SourceError) as error:
-            _log().debug("the optimized form of %s is not looked up: %s", op, error)
+            _log().debug("the optimized form of %s is not looked up: %s", graph, error)
             return None
 
 
-def _loaded_op(payload: bytes, op: OpFromGraph) -> OpFromGraph:
-    """The optimized form of `op` that `payload` holds; raises TypeError if it holds anything else, and as loads does."""
-    found: OpFromGraph = pickling.loads(payload, ("engine",))
-    before = [variable.type for variable in (*op.inner_inputs, *op.inner_outputs)]
-    after = [variable.type for variable in (*found.inner_inputs, *found.inner_outputs)]
-    fits = len(op.inner_inputs) == len(found.inner_inputs) and len(before) == len(after)
-    if type(found) is not type(op) or not fits or not all(map(_may_replace, before, after)):
-        raise TypeError(f"the stored form of {op} is that of another Op")
+def _loaded_graph(payload: bytes, graph: FrozenFunctionGraph) -> FrozenFunctionGraph:
+    """The optimized form of `graph` that `payload` holds; raises TypeError if it holds anything else, and as loads
+    does."""
+    found: FrozenFunctionGraph = pickling.loads(payload, ("engine",))
+    if not isinstance(found, FrozenFunctionGraph) or len(graph.inputs) != len(found.inputs):
+        raise TypeError(f"the stored form of {graph} is {type(found).__name__}, or that of another graph")
+    before = [variable.type for variable in (*graph.inputs, *graph.outputs)]
+    after = [variable.type for variable in (*found.inputs, *found.outputs)]
+    if len(before) != len(after) or not all(map(_may_replace, before, after)):
+        raise TypeError(f"the stored form of {graph} is that of another graph")
     return found
 
 
@@ -319,11 +319,11 @@ def _may_replace(before: Type, after: Type) -> bool:
     return before.is_super(after)
 
 
-def _rewritten(wanted: Specification, ops: _Ops | None = None) -> tuple[FunctionGraph, RewriteReport]:
+def _rewritten(wanted: Specification, graphs: _Graphs | None = None) -> tuple[FunctionGraph, RewriteReport]:
     from engine.rewriting import rewrite_graph
 
     fgraph = wanted.graph.unfreeze()
-    return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer, ops)
+    return fgraph, rewrite_graph(fgraph, wanted.mode.optimizer, graphs)
 
 
 def _interpreted(wanted: Specification) -> Compiled:

@@ -82,14 +82,14 @@ def engine_code() -> bytes:
     return digests[0]
 
 
-def op_key(op: Op, graph: FrozenFunctionGraph, rewrites: object, options: object) -> CacheKey:
-    """The key of what an Op that holds `graph` becomes when it is rewritten; all of its constants are identity.
+def op_key(graph: FrozenFunctionGraph, rewrites: object, options: object) -> CacheKey:
+    """The key of what `graph`, which an Op holds, becomes when it is rewritten with all of its inputs protected; all of
+    its constants are identity. Which Op holds it does not matter.
 
     Raises Unfingerprintable, with the path to what has no canonical encoding.
     """
     parts = {
         "scheme": encode(("op", ENGINE_VERSION)),
-        "op": _encode_class(op),
         "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _inner_body(graph),
         "rewrites": encode(rewrites),
         "code": engine_code(),

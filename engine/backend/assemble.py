@@ -237,11 +237,14 @@ def _plan_scratch(table: Table) -> Scratch:
     for step in sorted(table.steps, key=lambda step: step.stage):
         regions.setdefault(region_of(step.stage), []).append(step)
     groups: Scratch = {}
+    placed: set[Buffer] = set()
     for region, steps in regions.items():
         last_use = _last_uses(steps)
         for time, step in enumerate(steps):
             for buffer in step.writes:
-                if buffer.result is None and region_of(buffer.stage) == region:
+                is_here = buffer.result is None and region_of(buffer.stage) == region
+                if is_here and buffer not in placed:
+                    placed.add(buffer)
                     _place(table, buffer, last_use, time, groups.setdefault(buffer.stage, []))
     return groups
 
@@ -261,8 +264,6 @@ def _place(
     table: Table, buffer: Buffer, last_use: Mapping[Buffer, int], time: int, groups: list[list[Buffer]]
 ) -> None:
     for group in groups:
-        if buffer in group:
-            return
         is_shared = not (group[-1].is_loaded or group[-1].is_kept or buffer.is_kept)
         free = is_shared and last_use[group[-1]] < time
         if free and table.canonical(group[0].nbytes) == table.canonical(buffer.nbytes):

@@ -13,7 +13,6 @@ from engine.backend.lower import Lowering
 from engine.backend.table import Loop, Value
 from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
-from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 from engine.inner.from_graph import inlined
 
@@ -36,9 +35,7 @@ def inner_graph(fgraph: FrozenFunctionGraph) -> InnerGraph:
 
 
 def _inlined(fgraph: FrozenFunctionGraph) -> InnerGraph:
-    outputs = inlined(fgraph.outputs, fgraph.inputs)
-    is_unchanged = all(new is old for new, old in zip(outputs, fgraph.outputs, strict=True))
-    nodes = fgraph.nodes if is_unchanged else io_toposort(fgraph.inputs, outputs)
+    nodes, outputs = inlined(fgraph.nodes, fgraph.inputs, fgraph.outputs)
     return InnerGraph(fgraph.inputs, outputs, nodes)
 
 
@@ -49,18 +46,23 @@ class Body(Lowering):
     `around` is (`declare_outer`).
     """
 
-    def __init__(self, around: Lowering, loop: Loop, graph: InnerGraph, outputs: Sequence[Variable]) -> None:
+    def __init__(
+        self,
+        around: Lowering,
+        loop: Loop,
+        graph: InnerGraph,
+        outputs: Sequence[Variable],
+        destroyable: Sequence[Variable],
+    ) -> None:
         self.around = around
         self.loop = loop
         self.graph = graph
         self.targets: dict[Variable, Target] = {}
         self._outer: dict[Variable, Variable] = {}
         self._destroyed = set(_destroyed(graph.nodes))
-        super().__init__(around.rules, graph.inputs, outputs, (), (), around.table)
+        nodes, table = graph.nodes, around.table
+        super().__init__(around.rules, graph.inputs, nodes, outputs, (), (), table, destroyable)
         self._results.clear()
-
-    def _ordered(self) -> Sequence[Apply]:
-        return self.graph.nodes
 
     def declare(self, variable: Variable, value: Value) -> None:
         """Say where each pass finds the value of an input."""
@@ -104,15 +106,6 @@ class Body(Lowering):
         value = self.value_of(variable)
         if value.pointer != place.pointer or value.strides is not None:
             self.copy(value, replace(place, stage=max(place.stage, value.stage)))
-
-
-def origin(variable: Variable) -> Variable:
-    """What is overwritten, by one node or several, to be `variable`; or `variable` itself."""
-    node = variable.owner
-    while node is not None and variable.index in node.op.destroy_map:
-        variable = node.inputs[node.op.destroy_map[variable.index][0]]
-        node = variable.owner
-    return variable
 
 
 def _destroyed(nodes: Sequence[Apply]) -> Iterator[Variable]:

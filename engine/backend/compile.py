@@ -31,6 +31,7 @@ from engine.graph.variables import Constant, Variable
 if TYPE_CHECKING:
     from cachegraph.cache import Cache
     from engine.backend.table import Table
+    from engine.graph.fgraph import FunctionGraph
 
 Callees = Mapping[str, Callee]
 """Functions that callbacks call, by the digest of their keys, in hexadecimal."""
@@ -38,8 +39,7 @@ Callees = Mapping[str, Callee]
 
 def compile_program(
     cache: Cache,
-    inputs: Sequence[Variable],
-    outputs: Sequence[Variable],
+    fgraph: FunctionGraph | FrozenFunctionGraph,
     n_outputs: int,
     updated: Sequence[int],
     data: Sequence[Constant],
@@ -50,7 +50,7 @@ def compile_program(
     """Lower a graph and link its kernels into this process: the stored program, the seconds lowering took, and the
     functions that it calls.
 
-    The first `n_outputs` of `outputs` are returned, the others replace the values of the inputs at the positions
+    The first `n_outputs` of its outputs are returned, the others replace the values of the inputs at the positions
     `updated`. `data` is bound when the program is loaded, `embedded` becomes a part of it. Ops that hold graphs are
     lowered as these graphs are: equal ones share their kernels; but the graphs of callbacks are `functions` of their
     own. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
@@ -62,7 +62,8 @@ def compile_program(
     from engine.inner.from_graph import inlined
 
     begin = perf_counter()
-    lowering = Lowering(RULES, inputs, inlined(outputs, inputs), data, embedded)
+    nodes, outputs = inlined(fgraph.toposort(), fgraph.inputs, fgraph.outputs)
+    lowering = Lowering(RULES, fgraph.inputs, nodes, outputs, data, embedded)
     results = lowering.run()
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: kernel_key(kernel.encoding()) for kernel in kernels}

@@ -1,7 +1,8 @@
 """Lowering: from an optimized graph to the table of a program and the kernels that it calls.
 
-Every node is visited once, in topological order. Its rule works out the lengths of its outputs, and, if something
-needs their values, which kernel computes them. What only has its shape asked for is never computed.
+Every node is visited once, in the order that the graph gives: what overwrites comes after all that reads the old
+elements. Its rule works out the lengths of its outputs, and, if something needs their values, which kernel computes
+them. What only has its shape asked for is never computed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, cast
 from engine.backend.callbacks import Callback
 from engine.backend.kernels.elementwise import copy, elementwise
 from engine.backend.kernels.nest import Operand, Statement
+from engine.backend.overwriting import overwriting_nodes
 from engine.backend.table import Buffer, Check, Table, Value
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.tensor.type import is_data
 
@@ -39,19 +40,21 @@ class OpRule:
 
 @dataclass
 class Lowering:
-    """What is known of each variable while a graph is lowered."""
+    """What is known of each variable while a graph is lowered: `nodes`, in the order in which they run."""
 
     rules: Mapping[type[Op], OpRule]
     inputs: Sequence[Variable]
+    nodes: Sequence[Apply]
     outputs: Sequence[Variable]
     bindable: Sequence[Constant]
     """The data of the graph that was described in the key: bound when the program is loaded."""
     embedded: Sequence[Constant] = ()
     """Large constants that were described by their numbers: a part of the program."""
     table: Table = field(default_factory=Table)
+    destroyable: Collection[Variable] = ()
+    """The inputs that may be overwritten."""
 
     def __post_init__(self) -> None:
-        self.nodes = self._ordered()
         self.uses = count_uses(self.nodes, self.outputs, self.rule)
         self.dims: dict[Variable, tuple[int, ...]] = {}
         self.values: dict[Variable, Value] = {}
@@ -63,14 +66,40 @@ class Lowering:
             and self.uses.get(node.inputs[0]) == 1
             and self.uses.get(node.outputs[0])
         }
+        self.nodes = self._with_reductions_first()
+        self.overwriting = overwriting_nodes(self.nodes, self.inputs, self.outputs, self.destroyable)
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []
         self.input_registers: list[int] = []
         self._roots: set[Variable] = set()
-        self._results = set(self.outputs)
+        self._results = {self.origin(variable) for variable in self.outputs}
 
-    def _ordered(self) -> Sequence[Apply]:
-        return io_toposort(self.inputs, self.outputs)
+    def _with_reductions_first(self) -> list[Apply]:
+        """The nodes, each reduction straight behind what runs in its loops: there that reads its inputs."""
+        reductions = {node.inputs[0]: node for node in self.nodes if self._follows(node)}
+        order: list[Apply] = []
+        for node in self.nodes:
+            if not self._follows(node):
+                order.append(node)
+            while order and order[-1].outputs[0] in reductions:
+                order.append(reductions.pop(order[-1].outputs[0]))
+        return order
+
+    def _follows(self, node: Apply) -> bool:
+        """Whether `node` is a reduction that may have a computation in its loops."""
+        if not self.rule(node).reduces or node.inputs[0] not in self.reduced:
+            return False
+        producer = node.inputs[0].owner
+        return producer is not None and len(producer.outputs) == 1
+
+    def origin(self, variable: Variable) -> Variable:
+        """What has the memory of `variable` first, where that comes about by overwriting."""
+        while variable.owner in self.overwriting:
+            overwritten = variable.owner.op.destroy_map.get(cast(int, variable.index))
+            if overwritten is None:
+                break
+            variable = variable.owner.inputs[overwritten[0]]
+        return variable
 
     def run(self) -> list[Value]:
         """Lower every node; the results, in the order of `outputs`, each an array of its own."""
@@ -167,6 +196,20 @@ class Lowering:
         for output, value in zip(node.outputs, values, strict=True):
             self.dims[output] = value.dims
             self.values[output] = value
+
+    def overwrite(
+        self, node: Apply, base: Variable, reads: Sequence[Value], registers: Sequence[int]
+    ) -> Value | None:
+        """The array of `base` as that of the output of `node`, in the first stage that has `registers` and `reads` and
+        follows all that read the old elements; None if `node` must not overwrite it."""
+        value = self.value_of(base)
+        if node not in self.overwriting or value.buffer is None:
+            return None
+        used = self.table.last_use(value.buffer)
+        stage = max(value.stage, used, self.table.stage(registers), *(v.stage for v in reads))
+        result = Value(value.pointer, value.dtype, value.dims, stage, value.strides, value.buffer)
+        self.values[node.outputs[0]] = result
+        return result
 
     def contiguous(self, value: Value, dtype: str | None = None) -> Value:
         """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""

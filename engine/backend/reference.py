@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 
 from engine.errors import MissingInputError
+from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 
 
-def evaluate(inputs: Sequence[Variable], outputs: Sequence[Variable], values: Sequence[Any]) -> list[Any]:
+def evaluate(
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    values: Sequence[Any],
+    order: Sequence[Apply] | None = None,
+) -> list[Any]:
     """The values of `outputs`, given `values` for `inputs`; the graph may be frozen or not.
 
+    Its nodes run in `order`, which a graph has to give if a node overwrites an input; None: that of `io_toposort`.
     Values are converted as the types of the inputs allow (TypeError otherwise); shared variables have their own.
     The results are C-ordered arrays that belong to the caller. Raises MissingInputError for a variable without a
     value, and what a `perform` raises; TypeError if one gives what its output's type does not hold.
@@ -22,7 +29,7 @@ def evaluate(inputs: Sequence[Variable], outputs: Sequence[Variable], values: Se
     if len(inputs) != len(values):
         raise ValueError(f"Evaluating a graph: it has {len(inputs)} inputs, {len(values)} values were given")
     known = {variable: variable.type.filter(value) for variable, value in zip(inputs, values, strict=True)}
-    for node in io_toposort(inputs, outputs):
+    for node in io_toposort(inputs, outputs) if order is None else order:
         arguments = [_value(variable, known) for variable in node.inputs]
         storage: list[list[Any]] = [[None] for _ in node.outputs]
         node.op.perform(node, arguments, storage)

@@ -43,6 +43,7 @@ class Buffer:
 
     `is_kept` if it lasts for longer than its stage: then its memory is its own, and found again in every pass of a loop.
     `is_loaded` if the arithmetic of the next stage reads it: then no other buffer of its stage may have its memory.
+    `used` has for each region the last stage that reads or writes it, of those known so far.
     """
 
     pointer: int
@@ -53,6 +54,7 @@ class Buffer:
     result: int | None = None
     is_loaded: bool = False
     is_kept: bool = False
+    used: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -165,6 +167,7 @@ class Table:
         self._constants: dict[int, int] = {}
         self._known: dict[tuple[str, tuple[int, ...]], int] = {}
         self._equal: dict[int, int] = {}
+        self._loads: list[tuple[int, Buffer]] = []
 
     def new(self, stage: int = 0, count: int = 1) -> int:
         """The first of `count` new registers that hold their values from `stage` on."""
@@ -287,6 +290,8 @@ class Table:
         register = self.new(stage)
         if value.buffer is not None:
             value.buffer.is_loaded = True
+            self._note_use(value.buffer, stage)
+            self._loads.append((region_of(stage), value.buffer))
         self.emit("LOAD64" if value.dtype == "int64" else "LOAD32", (register, value.pointer), stage)
         return register
 
@@ -303,7 +308,7 @@ class Table:
         stage = writes[0].stage
         memory = tuple(value.buffer for value in reads if value.buffer is not None)
         written = tuple(value.buffer for value in writes if value.buffer is not None)
-        self.steps.append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
+        self._append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
 
     def invoke(
         self,
@@ -323,7 +328,7 @@ class Table:
         ]
         memory = tuple(value.buffer for value in reads if value.buffer is not None)
         invocation = Invocation(callback, tuple(reads), tuple(values), tuple(known))
-        self.steps.append(Step(None, (), stage, memory, (), op, invocation=invocation))
+        self._append(Step(None, (), stage, memory, (), op, invocation=invocation))
         return values
 
     def _returned(self, dtype: str, dims: tuple[int | None, ...], stage: int) -> Value:
@@ -334,7 +339,20 @@ class Table:
     def store(self, register: int, value: Value) -> None:
         """Append the store of `register` into the scalar `value`."""
         assert value.buffer is not None
-        self.steps.append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
+        self._append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
+
+    def last_use(self, buffer: Buffer) -> int:
+        """The last stage of this region, of those known so far, that reads or writes `buffer`."""
+        return buffer.used.get(region_of(self.floor), self.floor)
+
+    def _append(self, step: Step) -> None:
+        self.steps.append(step)
+        for buffer in (*step.reads, *step.writes):
+            self._note_use(buffer, step.stage)
+
+    def _note_use(self, buffer: Buffer, stage: int) -> None:
+        region = region_of(stage)
+        buffer.used[region] = max(buffer.used.get(region, 0), stage)
 
     def begin_loop(self, stage: int, count: int) -> Loop:
         """A new loop, a step of `stage`: its body is lowered in its `region`, then it is ended."""
@@ -359,11 +377,12 @@ class Table:
         """Append the loop, as a step that reads and writes what the steps of its body do."""
         region = region_of(loop.floor)
         body = [step for step in self.steps if region_of(step.stage) == region]
+        loaded = [buffer for place, buffer in self._loads if place == region]
         reads, writes = (
             dict.fromkeys(b for buffers in found for b in buffers if region_of(b.stage) != region)
-            for found in ([step.reads for step in body], [step.writes for step in body])
+            for found in ([loaded, *(step.reads for step in body)], [step.writes for step in body])
         )
-        self.steps.append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
+        self._append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
 
     def drop_loop(self, loop: Loop) -> None:
         """Forget what the body of the loop does, as nothing needs it."""

@@ -16,6 +16,7 @@ from cachegraph.pickling import rebuilds_pickled
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.dot import to_svg
+from engine.graph.features.destroy import DestroyHandler
 from engine.graph.fgraph import FunctionGraph, Output
 from engine.graph.frozen_nodes import (
     FrozenApply,
@@ -172,13 +173,15 @@ class FrozenFunctionGraph(Immutable):
     @overload
     def unfreeze(self, *, return_memo: Literal[True]) -> tuple[FunctionGraph, Memo]: ...
     def unfreeze(self, *, return_memo: bool = False) -> FunctionGraph | tuple[FunctionGraph, Memo]:
-        """A mutable graph of fresh nodes, one for each node of this one.
+        """A mutable graph of fresh nodes, one for each node of this one. Where one overwrites an input, the graph has a
+        DestroyHandler, which gives it an order.
 
         With `return_memo` also the map from what is in this graph to what is in that one.
         """
         inputs = [nominal.type.make_variable() for nominal in self.inputs]
         outputs, memo = self.bind(inputs, return_memo=True)
-        fgraph = FunctionGraph(inputs, outputs, clone=False)
+        features = [DestroyHandler()] if any(node.op.destroy_map for node in self.nodes) else []
+        fgraph = FunctionGraph(inputs, outputs, features, clone=False)
         return (fgraph, memo) if return_memo else fgraph
 
     @overload

@@ -18,7 +18,7 @@ class Op(ByProps):
 
     default_output: int | None = None
     view_map: ClassVar[dict[int, list[int]]] = {}
-    destroy_map: ClassVar[dict[int, list[int]]] = {}
+    destroy_map: dict[int, list[int]] = {}
 
     def make_node(self, *inputs: Any) -> Apply:
         """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes."""

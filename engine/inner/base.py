@@ -15,6 +15,15 @@ class HasInnerGraph:
     fgraph: FrozenFunctionGraph
 
     @property
+    def destroyable(self) -> tuple[int, ...]:
+        """The places of the inner inputs that what computes the graph may overwrite. Here: none."""
+        return ()
+
+    def for_compilation(self) -> Any:
+        """The Op of the same graph that has nothing that only gradients and readers see. Here: this one."""
+        return self
+
+    @property
     def inner_inputs(self) -> tuple[NominalVariable, ...]:
         """The inputs of the graph."""
         return self.fgraph.inputs

@@ -18,7 +18,6 @@ from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace
-from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
 from engine.inner.derivatives import (
@@ -183,29 +182,30 @@ class OpFromGraph(Op, HasInnerGraph):
     __repr__ = __str__
 
 
-def inlined(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> list[Variable]:
-    """`outputs`, computed from `inputs` without any OpFromGraph: each is replaced by a copy of its graph, at all
-    depths. What has none of them is given back as it is."""
-    nodes = io_toposort(inputs, outputs)
+def inlined(
+    nodes: Sequence[Apply], inputs: Sequence[Variable], outputs: Sequence[Variable]
+) -> tuple[list[Apply], list[Variable]]:
+    """`nodes`, in their order, without any OpFromGraph, and `outputs`, computed by them: each is replaced by copies of
+    the nodes of its graph, in their order, at all depths. What has none of them is given back as it is."""
     if not any(isinstance(node.op, OpFromGraph) for node in nodes):
-        return list(outputs)
+        return list(nodes), list(outputs)
     memo: dict[Variable, Variable] = {variable: variable for variable in inputs}
-    _inline_nodes(nodes, memo)
-    return [memo.get(variable, variable) for variable in outputs]
+    copies: list[Apply] = []
+    _inline_nodes(nodes, memo, copies)
+    return copies, [memo.get(variable, variable) for variable in outputs]
 
 
-def _inline_nodes(nodes: Sequence[Apply], memo: dict[Variable, Variable]) -> None:
-    """Add to `memo` what stands for the outputs of `nodes`."""
+def _inline_nodes(nodes: Sequence[Apply], memo: dict[Variable, Variable], copies: list[Apply]) -> None:
+    """Append copies of `nodes` to `copies`, and add to `memo` what stands for their outputs."""
     for node in nodes:
         arguments = [memo.get(variable, variable) for variable in node.inputs]
         if isinstance(node.op, OpFromGraph):
             inner: dict[Variable, Variable] = dict(zip(node.op.inner_inputs, arguments, strict=True))
-            _inline_nodes(node.op.fgraph.nodes, inner)
+            _inline_nodes(node.op.fgraph.nodes, inner, copies)
             results = [inner.get(variable, variable) for variable in node.op.inner_outputs]
         else:
-            results = list(
-                Apply(node.op, arguments, [v.type.make_variable(v.name) for v in node.outputs]).outputs
-            )
+            results = [v.type.make_variable(v.name) for v in node.outputs]
+            copies.append(Apply(node.op, arguments, results))
         for old, new in zip(node.outputs, results, strict=True):
             memo.setdefault(old, new)
 

@@ -84,6 +84,11 @@ class Scan(Op, HasInnerGraph):
             return self
         return Scan.from_fgraph(self.fgraph, self.info)
 
+    @property
+    def destroyable(self) -> tuple[int, ...]:
+        """The taps of states of which nothing but the last row is read again."""
+        return self.info.destroyable
+
     def key_props(self) -> dict[str, Any]:
         """The graph and what its inputs and outputs are."""
         return {"fgraph": self.fgraph, "info": self.info}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+from engine.graph.features import Supervisor
 from engine.graph.fgraph import FunctionGraph
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
-from engine.rewriting.inner_graphs import InlineGraphs, InnerGraphs, OpStore, OptimizeInnerGraphs
+from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
 from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
+from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.normalization import NORMALIZE
 from engine.rewriting.passes.recomputation import RecomputeForReductions
 from engine.rewriting.passes.stabilize import STABILIZE
@@ -76,6 +78,8 @@ def optdb() -> SequenceDB:
     database.register("merge_last", MergeOptimizer(), "fast_run", "fast_compile", "merge", position=45)
     database.register("recompute_for_reductions", RecomputeForReductions(), "fast_run", position=48)
     database.register("fusion", FusionOptimizer(), "fast_run", position=49)
+    for inplace in INPLACE:
+        database.register(inplace.name, inplace, "fast_run", "inplace", position=50.1)
     database.seal()
     return database
 
@@ -86,16 +90,20 @@ def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
 
 
 def rewrite_graph(
-    fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, ops: OpStore | None = None
+    fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, graphs: GraphStore | None = None
 ) -> RewriteReport:
     """Rewrite `fgraph`, in place, by what `query` chooses; what was applied and how long each pass took.
 
-    Types, broadcasting and, but for rounding, values stay. Equal graphs become equal graphs, in every process.
-    Ops of `fgraph` that hold graphs are looked up in `ops`, and kept there, in their rewritten form.
+    Types, broadcasting and, but for rounding, values stay. Equal graphs become equal graphs, in every process. Graphs
+    that Ops of `fgraph` hold are looked up in `graphs`, and kept there, in their rewritten form. No input of `fgraph` is
+    overwritten, unless its own Supervisor leaves it out; refuses (InconsistencyError) a graph that overwrites one
+    already.
     """
     report = RewriteReport()
     rewriter = optdb().query(query)
-    inner = InnerGraphs(rewriter, ops)
+    inner = InnerGraphs(rewriter, graphs, optdb().query(query.requiring("inplace")))
+    fgraph.attach_feature(Supervisor(fgraph.inputs))
+    fgraph.validate()
     fgraph.attach_feature(inner)
     try:
         rewriter.apply(fgraph, report)

@@ -141,15 +141,21 @@ class Subtensor(_BasicIndexing):
 class IncSubtensor(_BasicIndexing):
     """A tensor with `y` added to the part that `entries` and the numbers choose, or that part set to `y`.
 
-    An axis of `y` of length 1, known when the graph is built, broadcasts. Refuses (ValueError) a `y` that does not
-    fit, and what Subtensor refuses.
+    With `inplace` the tensor itself is changed: rewriting sets it where nothing reads the old one afterwards. An axis
+    of `y` of length 1, known when the graph is built, broadcasts. Refuses (ValueError) a `y` that does not fit, and
+    what Subtensor refuses.
     """
 
-    __props__ = ("entries", "set_instead_of_inc")
+    __props__ = ("entries", "set_instead_of_inc", "inplace")
 
-    def __init__(self, entries: Sequence[Entry], set_instead_of_inc: bool = False) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], set_instead_of_inc: bool = False, inplace: bool = False
+    ) -> None:
         self._set_entries(entries)
         self.set_instead_of_inc = bool(set_instead_of_inc)
+        self.inplace = bool(inplace)
+        if self.inplace:
+            self.destroy_map = {0: [0]}
 
     def make_node(self, x: Any, y: Any, *numbers: Any) -> Apply:
         x = as_tensor_variable(x)
@@ -168,7 +174,7 @@ class IncSubtensor(_BasicIndexing):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         x, y, *numbers = inputs
-        result = np.array(x, order="C")
+        result = x if self.inplace else np.array(x, order="C")
         part = result[self._index(x, numbers)]
         static = node.inputs[1].type.shape
         if any(known != 1 and a != b for known, a, b in zip(static, y.shape, part.shape, strict=True)):

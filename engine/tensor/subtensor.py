@@ -52,13 +52,16 @@ class AdvancedIncSubtensor1(Op):
     """`x` with row `k` of `y` added to row `index[k]`, or that row set to it. A row that is named several times gets all
     that is added, and the last that it is set to.
 
-    Refuses (IndexError) an index out of range, (ValueError) a `y` that has not the shape of `x[index]`.
+    With `inplace` the tensor itself is changed: rewriting sets it where nothing reads the old one afterwards. Refuses (IndexError) an index out of range, (ValueError) a `y` that has not the shape of `x[index]`.
     """
 
-    __props__ = ("set_instead_of_inc",)
+    __props__ = ("set_instead_of_inc", "inplace")
 
-    def __init__(self, set_instead_of_inc: bool = False) -> None:
+    def __init__(self, set_instead_of_inc: bool = False, inplace: bool = False) -> None:
         self.set_instead_of_inc = bool(set_instead_of_inc)
+        self.inplace = bool(inplace)
+        if self.inplace:
+            self.destroy_map = {0: [0]}
 
     def make_node(self, x: Any, y: Any, index: Any) -> Apply:
         x, index = _checked(x, index)
@@ -82,7 +85,7 @@ class AdvancedIncSubtensor1(Op):
             raise ValueError(
                 f"Adding an array of shape {y.shape} to elements of one of shape {x.shape}: {expected} fits"
             )
-        result = np.array(x, order="C")
+        result = x if self.inplace else np.array(x, order="C")
         with np.errstate(all="ignore"):
             if self.set_instead_of_inc:
                 result[index] = y
@@ -99,7 +102,7 @@ class AdvancedIncSubtensor1(Op):
         if self.set_instead_of_inc:
             of_rows = pt.where(_is_last(x, index, y.type.ndim), of_rows, 0)
             zeros = pt.zeros([shape_i(y, axis) for axis in range(y.type.ndim)], x.type.dtype)
-            gradient = self.make_node(gradient, zeros, index).outputs[0]
+            gradient = advanced_set_subtensor1.make_node(gradient, zeros, index).outputs[0]
         return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:

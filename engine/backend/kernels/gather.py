@@ -12,6 +12,7 @@ Beside those in kernels/__init__.py the arguments are
 from __future__ import annotations
 
 import struct
+from typing import Literal
 
 from engine.backend.errors import InvalidKernel
 from engine.backend.kernels.nest import Signature
@@ -29,6 +30,8 @@ from engine.backend.loops import (
     Store,
 )
 from engine.backend.operations import INTEGERS, ITEM_SIZES
+
+Base = Literal["copied", "zeros", "overwritten"]
 
 
 def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
@@ -61,11 +64,12 @@ def wrap(index_dtype: str) -> Kernel:
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"wrap: {index_dtype}")
 
 
-def scatter_add(dtype: str, index_dtype: str, vector: bool, onto_zeros: bool) -> Kernel:
+def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, repeated indices included.
 
-    Input 0 is the index, input 1 the values, input 2 the base: zeros and not asked for if `onto_zeros`. The output has
-    the shape of the base. The whole index is checked first. Raises InvalidKernel if `index_dtype` is no integer.
+    Input 0 is the index, input 1 the values, input 2 the base if it is "copied": the output has its shape. The base
+    may be "zeros", or "overwritten": then it is what the output holds already. The whole index is checked first. Raises
+    InvalidKernel if `index_dtype` is no integer.
     """
     add = (
         Load("before", _element("output", "wrapped", vector)),
@@ -73,34 +77,34 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, onto_zeros: bool) ->
         Compute("after", "add", ("before", "value"), dtype),
         _store("output", "wrapped", "after", vector),
     )
-    return _scatter("scatter_add", dtype, index_dtype, vector, onto_zeros, add)
+    return _scatter("scatter_add", dtype, index_dtype, vector, base, add)
 
 
-def scatter_set(dtype: str, index_dtype: str, vector: bool, onto_zeros: bool) -> Kernel:
+def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
     change = (
         Load("value", _element("values", "i", vector)),
         _store("output", "wrapped", "value", vector),
     )
-    return _scatter("scatter_set", dtype, index_dtype, vector, onto_zeros, change)
+    return _scatter("scatter_set", dtype, index_dtype, vector, base, change)
 
 
 def _scatter(
-    name: str, dtype: str, index_dtype: str, vector: bool, onto_zeros: bool, change: tuple[Node, ...]
+    name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: tuple[Node, ...]
 ) -> Kernel:
     signature = Signature()
     _declare_index(signature, index_dtype, 0, vector)
     signature.pointer("values", dtype, ("input", 1))
-    if not onto_zeros:
+    if base == "copied":
         signature.pointer("base", dtype, ("input", 2))
     signature.pointer("output", dtype, ("output", 0))
     nodes = (
         _zero("none"),
         Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
-        *_initialized(dtype, vector, onto_zeros),
+        *(() if base == "overwritten" else _initialized(dtype, vector, base == "zeros")),
         Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, change))),
     )
-    summary = f"{name}: {dtype} by {index_dtype}" + (" to a vector" if vector else " in rows")
+    summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 

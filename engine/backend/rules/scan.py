@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from engine.backend.body import Body, InnerGraph, inner_graph, origin
+from engine.backend.body import Body, InnerGraph, inner_graph
 from engine.backend.lower import Lowering, OpRule, count_uses, dtype
 from engine.backend.operations import INTEGERS
 from engine.backend.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
@@ -95,7 +95,9 @@ class _Lowered:
         self._check_lengths()
         loop = self.table.begin_loop(self._stage(), self.count)
         outputs = self.step.graph.outputs
-        body = Body(self.lowering, loop, self.step.graph, [outputs[p] for p in self.step.positions])
+        destroyable = [self.step.graph.inputs[place] for place in self.info.destroyable]
+        wanted = [outputs[p] for p in self.step.positions]
+        body = Body(self.lowering, loop, self.step.graph, wanted, destroyable)
         self._declare(body, loop)
         with self.table.region(loop.floor):
             self._lower_step(body, loop)
@@ -153,7 +155,7 @@ class _Lowered:
             self.rows[position] = Mapped(lowering, loop, output, self.info.is_while, what)
         for position, rows in self.rows.items():
             if position in step.positions and not (isinstance(rows, Ring) and rows.is_inplace):
-                body.targets.setdefault(origin(step.graph.outputs[position]), rows.place)
+                body.targets.setdefault(body.origin(step.graph.outputs[position]), rows.place)
 
     def _declare_state(self, body: Body, loop: Loop, number: int, taps: Sequence[Variable]) -> None:
         initial, output = self.outer.initials[number], self.node.outputs[number]
@@ -169,7 +171,7 @@ class _Lowered:
             rows.begin(m, self.info.is_while)
         else:
             rows = Ring(self.lowering, loop, output, initial, what)
-            is_inplace = len(taps) == m == 1 and origin(self.step.graph.outputs[number]) is taps[0]
+            is_inplace = len(taps) == m == 1 and body.origin(self.step.graph.outputs[number]) is taps[0]
             rows.begin(m, keep or m, is_inplace)
         self.rows[number] = rows
         for offset, tap in zip(self.info.taps[number], taps, strict=True):

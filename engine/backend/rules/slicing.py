@@ -158,18 +158,29 @@ def _lower_inc_subtensor(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     given = lowering.value_of(part)
-    reads = [given] if is_zeros(base) else [given, lowering.value_of(base)]
+    target = _view(table, _onto(lowering, node, given, ranges), ranges)
+    adds = not cast(IncSubtensor, node.op).set_instead_of_inc
+    write_part(lowering, given, broadcast, target, adds, str(node.op))
+
+
+def _onto(lowering: Lowering, node: Apply, given: Value, ranges: Sequence[_Range]) -> Value:
+    """The result of `node`, holding what its base holds."""
+    base, output = node.inputs[0], node.outputs[0]
+    dims = lowering.dims[output]
     needed = [
         register for taken in ranges for register in (taken.start, taken.step, taken.length or taken.start)
     ]
-    result = lowering.allocate(output, reads, dims, needed)
-    if len(reads) == 1:
+    if is_zeros(base):
+        result = lowering.allocate(output, [given], dims, needed)
         fill_zeros(lowering, result)
-    else:
-        lowering.copy(reads[1], result)
-    target = _view(table, result, ranges)
-    adds = not cast(IncSubtensor, node.op).set_instead_of_inc
-    write_part(lowering, given, broadcast, target, adds, str(node.op))
+        return result
+    overwritten = lowering.overwrite(node, base, [given], needed)
+    if overwritten is not None:
+        return overwritten
+    before = lowering.value_of(base)
+    result = lowering.allocate(output, [given, before], dims, needed)
+    lowering.copy(before, result)
+    return result
 
 
 def fill_zeros(lowering: Lowering, result: Value) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from engine.backend.kernels.gather import gather, scatter_add, scatter_set, wrap
+from engine.backend.kernels.gather import Base, gather, scatter_add, scatter_set, wrap
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
@@ -48,14 +48,24 @@ def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
         )
     if not lowering.is_needed(output):
         return
-    onto_zeros = is_zeros(base)
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
-    if not onto_zeros:
-        reads.append(lowering.contiguous(lowering.value_of(base)))
+    kind, result = _onto(lowering, node, reads, count)
     scatter = scatter_set if cast(AdvancedIncSubtensor1, node.op).set_instead_of_inc else scatter_add
-    kernel = scatter(dtype(base), dtype(index), not rest, onto_zeros)
-    result = lowering.allocate(output, reads, lowering.dims[output], (count,))
+    kernel = scatter(dtype(base), dtype(index), not rest, kind)
     _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _onto(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
+    """What the result holds at first, and the result; a base to copy is appended to `reads`."""
+    base, output = node.inputs[0], node.outputs[0]
+    if is_zeros(base):
+        return "zeros", lowering.allocate(output, reads, lowering.dims[output], (count,))
+    if lowering.value_of(base).strides is None:
+        result = lowering.overwrite(node, base, reads, (count,))
+        if result is not None:
+            return "overwritten", result
+    reads.append(lowering.contiguous(lowering.value_of(base)))
+    return "copied", lowering.allocate(output, reads, lowering.dims[output], (count,))
 
 
 def _lower_wrap(lowering: Lowering, node: Apply) -> None:

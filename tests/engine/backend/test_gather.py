@@ -41,7 +41,7 @@ def test_values_are_added_to_rows_however_often_one_comes(run, dtype, shape, ont
     values, base = some(dtype, (index.size, *shape[1:])), some(dtype, shape)
     found = np.full(shape, 1, dtype)
     _, others = lengths(shape, index)
-    kernel = scatter_add(dtype, "int64", len(shape) == 1, onto_zeros)
+    kernel = scatter_add(dtype, "int64", len(shape) == 1, "zeros" if onto_zeros else "copied")
     assert run(kernel, [index, values, base], [found], (), **others) == OK
     expected = np.zeros(shape, dtype) if onto_zeros else base.copy()
     np.add.at(expected, index, values)
@@ -58,7 +58,7 @@ def test_an_index_out_of_range_is_reported_with_its_place(run, wrong, size, inde
     array, values = np.ones(shape), np.ones((index.size, *shape[1:]))
     for kernel, inputs, output in (
         (gather("float64", index_dtype, vector), [array, index], np.zeros_like(values)),
-        (scatter_add("float64", index_dtype, vector, False), [index, values, array], np.zeros(shape)),
+        (scatter_add("float64", index_dtype, vector, "copied"), [index, values, array], np.zeros(shape)),
     ):
         details, others = lengths(shape, index)
         assert run(kernel, inputs, [output], (), **others) == INDEX_OUT_OF_RANGE
@@ -72,7 +72,7 @@ def test_nothing_is_written_by_a_scatter_whose_index_is_wrong(run, vector):
     output, (_, others) = np.full(shape, 7.0), lengths(shape, index)
     inputs = [index, np.ones((3, *shape[1:])), np.zeros(shape)]
     assert (
-        run(scatter_add("float64", "int64", vector, False), inputs, [output], (), **others)
+        run(scatter_add("float64", "int64", vector, "copied"), inputs, [output], (), **others)
         == INDEX_OUT_OF_RANGE
     )
     assert (output == 7.0).all()
@@ -83,4 +83,4 @@ def test_an_index_that_is_no_integer_is_refused(index_dtype):
     with pytest.raises(InvalidKernel):
         gather("float64", index_dtype, True)
     with pytest.raises(InvalidKernel):
-        scatter_add("float64", index_dtype, True, True)
+        scatter_add("float64", index_dtype, True, "zeros")

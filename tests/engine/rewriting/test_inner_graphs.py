@@ -36,19 +36,19 @@ def assert_same_values(fgraph, inputs, outputs, *values):
 
 
 class Kept:
-    """A store of Ops in memory."""
+    """A store of graphs in memory."""
 
     def __init__(self):
-        self.ops = {}
+        self.graphs = {}
         self.asked = []
 
-    def find(self, op):
-        self.asked.append(op)
-        return self.ops.get(op)
+    def find(self, graph):
+        self.asked.append(graph)
+        return self.graphs.get(graph)
 
-    def keep(self, op, optimized, seconds):
+    def keep(self, graph, optimized, seconds):
         assert seconds > 0
-        self.ops[op] = optimized
+        self.graphs[graph] = optimized
 
 
 def test_the_graph_within_is_rewritten_and_the_given_op_is_not():
@@ -123,10 +123,10 @@ def test_what_is_kept_is_not_rewritten_again():
     x = pt.dvector("x")
     kept = Kept()
     first, second = graph([x], [layer()(x)]), graph([x], [layer()(layer(name="other")(x))])
-    rewrite_graph(first, ops=kept)
-    report = rewrite_graph(second, ops=kept)
+    rewrite_graph(first, graphs=kept)
+    report = rewrite_graph(second, graphs=kept)
     assert "optimize_inner_graphs" not in report.applied
-    assert kept.asked == [layer(), layer()]
+    assert kept.asked == [layer().fgraph, layer().fgraph]
     assert set(ops_of(second)) == set(ops_of(first))
 
 
@@ -168,7 +168,7 @@ def test_an_op_recognised_outside_is_not_recognised_within_itself():
     assert isinstance(found, OpFromGraph)
     assert not any(isinstance(node.op, OpFromGraph) for node in found.fgraph.nodes)
     assert found.fgraph is op.fgraph
-    assert list(kept.ops) == [op.for_compilation()]
+    assert list(kept.graphs) == [op.fgraph]
     assert_same_values(fgraph, [x], [softmax(x) * 2], [0.5, 1.0])
 
 
@@ -186,7 +186,7 @@ def test_two_ops_recognised_within_each_other_end_and_only_what_stands_alone_is_
     fgraph = graph([x], [first(x)])
     fgraph.attach_feature(InnerGraphs(rewriter, kept))
     rewriter.apply(fgraph, RewriteReport())
-    assert list(kept.ops) == [first]
+    assert list(kept.graphs) == [first.fgraph]
 
 
 def test_its_name_is_in_the_description_of_the_pipeline():

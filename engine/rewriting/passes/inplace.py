@@ -1,0 +1,92 @@
+"""Inplace: an Op that changes a part of a tensor overwrites that tensor, where nothing needs the old one afterwards.
+
+These passes come last, when no node is made or merged any more. A DestroyHandler decides what may be overwritten, and
+from then on gives the graph its order; a Supervisor protects the inputs. Both are there only if there is something to
+overwrite. A graph whose Supervisor came before keeps that: so a loop lets its own state be overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.errors import InconsistencyError
+from engine.graph.apply import Apply
+from engine.graph.features import DestroyHandler, Supervisor
+from engine.graph.features.destroy import roots_of
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.op import Op
+from engine.graph.variables import Constant, Variable
+from engine.rewriting.report import RewriteReport
+from engine.rewriting.rewriters import GraphRewriter
+from engine.tensor import AdvancedIncSubtensor1
+from engine.tensor.slicing import IncSubtensor
+
+InplaceForm = Callable[[Op], Op | None]
+"""From an Op to the one that overwrites, if there is one; None for an Op that is not meant, or overwrites already."""
+
+
+class InplaceOptimizer(GraphRewriter):
+    """Replaces Ops by their inplace forms, node by node in topological order, wherever the graph allows it."""
+
+    def __init__(self, name: str, inplace_form: InplaceForm) -> None:
+        self.name = name
+        self.inplace_form = inplace_form
+
+    def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
+        protected = _protected(fgraph)
+        found = [(node, self.inplace_form(node.op)) for node in fgraph.toposort()]
+        wanted = [(node, op) for node, op in found if op is not None and _may_overwrite(node, op, protected)]
+        if not wanted:
+            return
+        handler = DestroyHandler()
+        fgraph.attach_feature(Supervisor(protected))
+        fgraph.attach_feature(handler)
+        done = sum(_replaced(fgraph, node, op, self.name) for node, op in wanted)
+        if not done:
+            fgraph.remove_feature(handler)
+        report.count(self.name, done)
+
+
+def _protected(fgraph: FunctionGraph) -> list[Variable | int]:
+    """What the Supervisor of the graph protects; all inputs, if there is none."""
+    for feature in fgraph.features:
+        if isinstance(feature, Supervisor):
+            return feature.protected
+    return list(fgraph.inputs)
+
+
+def _may_overwrite(node: Apply, op: Op, protected: list[Variable | int]) -> bool:
+    """Whether nothing that `op` overwrites belongs to others: then the graph is asked."""
+    overwritten = [node.inputs[i] for inputs in op.destroy_map.values() for i in inputs]
+    roots = [root for variable in overwritten for root in roots_of(variable)]
+    return not any(isinstance(root, Constant) or root in protected for root in roots)
+
+
+def _replaced(fgraph: FunctionGraph, node: Apply, op: Op, reason: str) -> bool:
+    """Use `op` in place of the Op of `node`; whether the graph allows it."""
+    outputs: list[Variable] = [output.type.make_variable(output.name) for output in node.outputs]
+    new = Apply(op, node.inputs, outputs)
+    try:
+        fgraph.replace_all_validate(zip(node.outputs, new.outputs, strict=True), reason)
+    except InconsistencyError:
+        return False
+    return True
+
+
+def _inplace_set(op: Op) -> Op | None:
+    if isinstance(op, IncSubtensor) and not op.inplace:
+        return IncSubtensor(op.entries, op.set_instead_of_inc, inplace=True)
+    return None
+
+
+def _inplace_advanced(op: Op) -> Op | None:
+    if isinstance(op, AdvancedIncSubtensor1) and not op.inplace:
+        return AdvancedIncSubtensor1(op.set_instead_of_inc, inplace=True)
+    return None
+
+
+local_inplace_setsubtensor = InplaceOptimizer("local_inplace_setsubtensor", _inplace_set)
+local_inplace_advanced_inc_subtensor1 = InplaceOptimizer(
+    "local_inplace_AdvancedIncSubtensor1", _inplace_advanced
+)
+INPLACE = (local_inplace_setsubtensor, local_inplace_advanced_inc_subtensor1)
