@@ -1,0 +1,227 @@
+"""Random graphs of what overwrites and what must not notice it: parts set and added to, views, reductions, numbers read
+from memory for lengths and indices, graphs within Ops whose outputs are their inputs, and values returned twice.
+
+All vectors have 4 elements, matrices 3 rows of 4, indices 3 numbers below 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import engine.tensor as pt
+from engine import OpFromGraph
+
+Choices = tuple[int, int, int, int]
+Step = Callable[["Pool", Choices], None]
+
+
+@dataclass
+class Pool:
+    """The variables that there are, by kind, and in the order in which they were made."""
+
+    vectors: list[Any] = field(default_factory=list)
+    matrices: list[Any] = field(default_factory=list)
+    indices: list[Any] = field(default_factory=list)
+    numbers: list[Any] = field(default_factory=list)
+    places: list[Any] = field(default_factory=list)
+    """Integers of 0 dimensions, from 0 to 2."""
+    made: list[Any] = field(default_factory=list)
+
+    def v(self, choice: int) -> Any:
+        return self.vectors[choice % len(self.vectors)]
+
+    def m(self, choice: int) -> Any:
+        return self.matrices[choice % len(self.matrices)]
+
+    def i(self, choice: int) -> Any:
+        return self.indices[choice % len(self.indices)]
+
+    def p(self, choice: int) -> Any:
+        return self.places[choice % len(self.places)]
+
+    def n(self, choice: int) -> Any:
+        return self.numbers[choice % len(self.numbers)]
+
+    def add(self, pool: list[Any], variable: Any) -> None:
+        pool.append(variable)
+        self.made.append(variable)
+
+
+def _change(part: Any, value: Any, choice: int) -> Any:
+    return part.set(value) if choice % 2 else part.inc(value)
+
+
+def _set_element(g: Pool, c: Choices) -> None:
+    g.add(g.vectors, _change(g.v(c[0])[g.p(c[1])], g.n(c[2]), c[3]))
+
+
+def _set_slice(g: Pool, c: Choices) -> None:
+    x, y = g.v(c[0]), g.v(c[1])
+    part, value = [(x[1:], y[:-1]), (x[::2], y[1::2]), (x[::-1], y), (x[:], y), (x[2:], y[0])][c[2] % 5]
+    g.add(g.vectors, _change(part, value, c[3]))
+
+
+def _set_up_to(g: Pool, c: Choices) -> None:
+    n = g.p(c[2])
+    g.add(g.vectors, _change(g.v(c[0])[:n], g.v(c[1])[:n], c[3]))
+
+
+def _set_chosen(g: Pool, c: Choices) -> None:
+    index = g.i(c[2])
+    g.add(g.vectors, _change(g.v(c[0])[index], g.v(c[1])[index], c[3]))
+
+
+def _set_row(g: Pool, c: Choices) -> None:
+    g.add(g.matrices, _change(g.m(c[0])[g.p(c[1])], g.v(c[2]), c[3]))
+
+
+def _set_column(g: Pool, c: Choices) -> None:
+    g.add(g.matrices, _change(g.m(c[0])[:, g.p(c[1])], g.m(c[2])[:, 0], c[3]))
+
+
+def _set_rows(g: Pool, c: Choices) -> None:
+    index = g.i(c[2])
+    g.add(g.matrices, _change(g.m(c[0])[index], g.m(c[1])[index], c[3]))
+
+
+def _set_through_a_view(g: Pool, c: Choices) -> None:
+    """What is overwritten is itself a part of something else."""
+    x = g.m(c[0])
+    base = [x[g.p(c[1])], x[:, ::-1][g.p(c[1])], x.T[:, g.p(c[1])], x.reshape((12,))[4:8]][c[2] % 4]
+    g.add(g.vectors, _change(base[1:], g.v(c[3])[1:], c[3]))
+
+
+def _set_index(g: Pool, c: Choices) -> None:
+    g.add(g.indices, g.i(c[0])[g.p(c[1])].set(c[2] % 3))
+
+
+def _place(g: Pool, c: Choices) -> None:
+    g.add(g.places, g.i(c[0])[g.p(c[1])])
+
+
+def _set_place(g: Pool, c: Choices) -> None:
+    g.add(g.places, g.p(c[0])[...].set(g.p(c[1])))
+
+
+def _add_places(g: Pool, c: Choices) -> None:
+    g.add(g.places, pt.minimum(g.p(c[0]) + g.p(c[1]), 2))
+
+
+def _view(g: Pool, c: Choices) -> None:
+    x = g.m(c[0])
+    g.add(g.vectors, [x[g.p(c[1])], x[-1], g.v(c[2])[::-1], x.T[:, 0], x.reshape((12,))[::3]][c[3] % 5])
+
+
+def _view_of_matrix(g: Pool, c: Choices) -> None:
+    g.add(g.matrices, [g.m(c[0])[::-1], g.m(c[0])[:, ::-1], g.m(c[0]).reshape((12,)).reshape((3, 4))][c[1] % 3])
+
+
+def _combine(g: Pool, c: Choices) -> None:
+    g.add(g.vectors, [pt.tanh(g.v(c[0])), g.v(c[0]) + g.v(c[1]), g.v(c[0]) * g.n(c[1])][c[2] % 3])
+
+
+def _combine_matrices(g: Pool, c: Choices) -> None:
+    g.add(g.matrices, [pt.tanh(g.m(c[0])), g.m(c[0]) * g.m(c[1]), g.m(c[0]) + g.v(c[1])][c[2] % 3])
+
+
+def _fill(g: Pool, c: Choices) -> None:
+    g.add(g.vectors, [pt.zeros(4), pt.alloc(g.n(c[1]), 4), pt.zeros_like(g.v(c[1]))][c[0] % 3])
+
+
+def _reduce(g: Pool, c: Choices) -> None:
+    product = g.v(c[0]) * pt.tanh(g.v(c[1]))
+    g.add(g.numbers, [pt.sum(product), pt.max(product), pt.sum(g.v(c[0])[: g.p(c[1])])][c[2] % 3])
+
+
+def _reduce_matrix(g: Pool, c: Choices) -> None:
+    product = g.m(c[0]) * pt.tanh(g.m(c[1]))
+    g.add(g.vectors, pt.sum(product, axis=0))
+
+
+def _product(g: Pool, c: Choices) -> None:
+    g.add(g.vectors, pt.dot(pt.dot(g.m(c[0]), pt.tanh(g.v(c[1]))), pt.tanh(g.m(c[2]))))
+
+
+def _stack(g: Pool, c: Choices) -> None:
+    g.add(g.matrices, pt.stack([g.v(c[0]), g.v(c[1]), g.v(c[2])]))
+
+
+def _within(g: Pool, c: Choices) -> None:
+    """An Op whose graph changes, passes on and shows parts of what it computes, and of its inputs."""
+    x, y, m = pt.dvector("x"), pt.dvector("y"), pt.dmatrix("m")
+    e = pt.tanh(x)
+    bodies = [
+        [e[1:].set(y[1:]), e[0] * y],
+        [x, x[::-1]],
+        [e, e[::-1]],
+        [e[0].set(2.0)[1].inc(y[1]), m[0]],
+        [m[1:2].set(y)[1], m[1]],
+        [pt.exp(-(x**2))[[0, 1, 2]].set(1.0), pt.exp(-(x**2))[[0, 1]].inc(2.0)],
+    ]
+    op = OpFromGraph([x, y, m], bodies[c[3] % len(bodies)])
+    for output in op(g.v(c[0]), g.v(c[1]), g.m(c[2])):
+        g.add(g.vectors, output)
+
+
+STEPS: tuple[Step, ...] = (
+    _set_element,
+    _set_slice,
+    _set_slice,
+    _set_up_to,
+    _set_chosen,
+    _set_row,
+    _set_column,
+    _set_rows,
+    _set_through_a_view,
+    _set_index,
+    _place,
+    _set_place,
+    _add_places,
+    _view,
+    _view_of_matrix,
+    _combine,
+    _combine_matrices,
+    _fill,
+    _reduce,
+    _reduce_matrix,
+    _product,
+    _stack,
+    _within,
+)
+
+choice = st.integers(0, 59)
+plans = st.lists(
+    st.tuples(st.integers(0, len(STEPS) - 1), st.tuples(choice, choice, choice, choice)),
+    min_size=3,
+    max_size=25,
+)
+"""What to do, one step after the other: which step, and its choices."""
+
+
+@dataclass
+class Overwritten:
+    """A graph: inputs, outputs, and values for the inputs."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+    values: list[np.ndarray]
+
+
+def build(plan: list[tuple[int, Choices]], returned: list[int]) -> Overwritten:
+    """The graph of `plan`. It returns what was made last, and what `returned` chooses of all there is, inputs too."""
+    x, y, m = pt.dvector("x"), pt.dvector("y"), pt.dmatrix("m")
+    i, p, n = pt.lvector("i"), pt.lscalar("p"), pt.dscalar("n")
+    inputs = [x, y, m, i, p, n]
+    pool = Pool([x, y], [m], [i], [n], [p, i[1]], [])
+    for number, choices in plan:
+        STEPS[number](pool, choices)
+    every = [*inputs, *pool.made]
+    outputs = [pool.made[-1], *(every[-1 - number % len(every)] for number in returned)]
+    random = np.random.default_rng(len(plan))
+    values = [random.normal(size=4), random.normal(size=4), random.normal(size=(3, 4))]
+    return Overwritten(inputs, outputs, [*values, np.array([2, 0, 1]), np.array(1), np.array(0.5)])
