@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 import engine.tensor as pt
 from engine import OpFromGraph
@@ -22,7 +22,7 @@ Step = Callable[["Pool", Choices], None]
 
 @dataclass
 class Pool:
-    """The variables that there are, by kind, and in the order in which they were made."""
+    """The variables that there are, by kind, and in the order in which they were made. Choice 0 is the latest."""
 
     vectors: list[Any] = field(default_factory=list)
     matrices: list[Any] = field(default_factory=list)
@@ -33,19 +33,19 @@ class Pool:
     made: list[Any] = field(default_factory=list)
 
     def v(self, choice: int) -> Any:
-        return self.vectors[choice % len(self.vectors)]
+        return self.vectors[-1 - choice % len(self.vectors)]
 
     def m(self, choice: int) -> Any:
-        return self.matrices[choice % len(self.matrices)]
+        return self.matrices[-1 - choice % len(self.matrices)]
 
     def i(self, choice: int) -> Any:
-        return self.indices[choice % len(self.indices)]
+        return self.indices[-1 - choice % len(self.indices)]
 
     def p(self, choice: int) -> Any:
-        return self.places[choice % len(self.places)]
+        return self.places[-1 - choice % len(self.places)]
 
     def n(self, choice: int) -> Any:
-        return self.numbers[choice % len(self.numbers)]
+        return self.numbers[-1 - choice % len(self.numbers)]
 
     def add(self, pool: list[Any], variable: Any) -> None:
         pool.append(variable)
@@ -118,7 +118,9 @@ def _view(g: Pool, c: Choices) -> None:
 
 
 def _view_of_matrix(g: Pool, c: Choices) -> None:
-    g.add(g.matrices, [g.m(c[0])[::-1], g.m(c[0])[:, ::-1], g.m(c[0]).reshape((12,)).reshape((3, 4))][c[1] % 3])
+    g.add(
+        g.matrices, [g.m(c[0])[::-1], g.m(c[0])[:, ::-1], g.m(c[0]).reshape((12,)).reshape((3, 4))][c[1] % 3]
+    )
 
 
 def _combine(g: Pool, c: Choices) -> None:
@@ -194,14 +196,6 @@ STEPS: tuple[Step, ...] = (
     _within,
 )
 
-choice = st.integers(0, 59)
-plans = st.lists(
-    st.tuples(st.integers(0, len(STEPS) - 1), st.tuples(choice, choice, choice, choice)),
-    min_size=3,
-    max_size=25,
-)
-"""What to do, one step after the other: which step, and its choices."""
-
 
 @dataclass
 class Overwritten:
@@ -212,16 +206,22 @@ class Overwritten:
     values: list[np.ndarray]
 
 
-def build(plan: list[tuple[int, Choices]], returned: list[int]) -> Overwritten:
-    """The graph of `plan`. It returns what was made last, and what `returned` chooses of all there is, inputs too."""
+def overwritten_graph(seed: int) -> Overwritten:
+    """A graph of 6 to 30 steps, other ones for other seeds. It returns what was made last, and some of all there is,
+    inputs too, perhaps several times."""
+    random = Random(seed)
     x, y, m = pt.dvector("x"), pt.dvector("y"), pt.dmatrix("m")
     i, p, n = pt.lvector("i"), pt.lscalar("p"), pt.dscalar("n")
     inputs = [x, y, m, i, p, n]
     pool = Pool([x, y], [m], [i], [n], [p, i[1]], [])
-    for number, choices in plan:
-        STEPS[number](pool, choices)
-    every = [*inputs, *pool.made]
-    outputs = [pool.made[-1], *(every[-1 - number % len(every)] for number in returned)]
-    random = np.random.default_rng(len(plan))
-    values = [random.normal(size=4), random.normal(size=4), random.normal(size=(3, 4))]
+    for _ in range(random.randint(6, 30)):
+        random.choice(STEPS)(pool, (_choice(random), _choice(random), _choice(random), _choice(random)))
+    outputs = [pool.made[-1], *random.choices([*inputs, *pool.made], k=random.randint(1, 5))]
+    numbers = np.random.default_rng(seed)
+    values = [numbers.normal(size=4), numbers.normal(size=4), numbers.normal(size=(3, 4))]
     return Overwritten(inputs, outputs, [*values, np.array([2, 0, 1]), np.array(1), np.array(0.5)])
+
+
+def _choice(random: Random) -> int:
+    """Often a small number: what was made last is more often used."""
+    return random.choice((random.randrange(60), random.randrange(4)))

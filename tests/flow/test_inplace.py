@@ -6,31 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import engine
 from engine.mode import MODES, Mode
-from tests.engine.overwritten_graphs import Overwritten, build, plans
+from tests.engine.overwritten_graphs import Overwritten, overwritten_graph
 
 UNFUSED = Mode("numba", MODES["NUMPY"].optimizer.including("inplace", "optimize_inner_graphs", "merge"))
 """Without fusion all graphs consist of the same few kernels."""
-returned = st.lists(st.integers(0, 40), min_size=1, max_size=5)
-
-
-def examples(count: int) -> settings:
-    return settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+REFERENCE = Mode("numpy", MODES["FAST_RUN"].optimizer)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_cache(tmp_path_factory: pytest.TempPathFactory, unreachable_user_cache: Any) -> Any:
-    """A kernel that several examples need is compiled once."""
+    """A kernel that several graphs need is compiled once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CACHEGRAPH_DIR", str(tmp_path_factory.mktemp("inplace") / "cache"))
         yield
@@ -41,8 +29,9 @@ def cache_directory() -> None:
     """Not a directory a test, but that of the module."""
 
 
-def check(graph: Overwritten, mode: Mode | None) -> None:
-    """The values are the reference's, call after call; inputs stay, and every result is an array of its own."""
+def check(graph: Overwritten, mode: Mode | None) -> int:
+    """The values are the reference's, call after call; inputs stay, and every result is an array of its own. How many
+    nodes overwrite."""
     inputs, outputs = graph.inputs, graph.outputs
     due = engine.function(inputs, outputs, mode="NUMPY", on_unused_input="ignore")(*graph.values)
     f = engine.function(inputs, outputs, mode=mode, on_unused_input="ignore")
@@ -57,28 +46,33 @@ def check(graph: Overwritten, mode: Mode | None) -> None:
         for number, result in enumerate(found):
             assert not any(np.shares_memory(result, other) for other in (*values, *found[:number]))
             result[...] = -7
+    return sum(bool(node.op.destroy_map) for node in f.maker.fgraph.apply_nodes)
 
 
-@examples(250)
-@given(plans, returned)
-def test_what_overwrites_gives_the_values_of_what_does_not(plan: Any, returned: list[int]) -> None:
-    check(build(plan, returned), UNFUSED)
-
-
-@examples(40)
-@given(plans, returned)
-def test_fused_too(plan: Any, returned: list[int]) -> None:
-    check(build(plan, returned), None)
+@pytest.mark.parametrize("first", range(0, 400, 50))
+def test_what_overwrites_gives_the_values_of_what_does_not(first: int) -> None:
+    overwriting = [check(overwritten_graph(seed), UNFUSED) for seed in range(first, first + 50)]
+    assert sum(overwriting) > 25
 
 
 @pytest.mark.slow
-@examples(3000)
-@given(plans, returned)
-def test_many_graphs(plan: Any, returned: list[int]) -> None:
-    check(build(plan, returned), UNFUSED)
+@pytest.mark.parametrize("first", range(1000, 5000, 500))
+def test_many_graphs(first: int) -> None:
+    for seed in range(first, first + 500):
+        check(overwritten_graph(seed), UNFUSED)
 
 
-@examples(100)
-@given(plans, returned)
-def test_the_reference_may_overwrite_too(plan: Any, returned: list[int]) -> None:
-    check(build(plan, returned), Mode("numpy", MODES["FAST_RUN"].optimizer))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5000, 5100))
+def test_fused_too(seed: int) -> None:
+    check(overwritten_graph(seed), None)
+
+
+@pytest.mark.parametrize("seed", range(5000, 5010))
+def test_a_few_are_fused_too(seed: int) -> None:
+    check(overwritten_graph(seed), None)
+
+
+def test_the_reference_may_overwrite_too() -> None:
+    overwriting = [check(overwritten_graph(seed), REFERENCE) for seed in range(100)]
+    assert sum(overwriting) > 50
