@@ -253,9 +253,8 @@ class _Graphs:
         self.tally = [0, 0]
         self.seconds_saved = 0.0
         self.used: list[bytes] = []
-        self._doubted: dict[
-            OpFromGraph, OpFromGraph
-        ] = {}  # found, and to be compared with what rewriting gives
+        # Found, and to be compared with what rewriting gives.
+        self._doubted: dict[FrozenFunctionGraph, FrozenFunctionGraph] = {}
 
     @property
     def found(self) -> dict[str, list[int]]:
@@ -269,7 +268,7 @@ class _Graphs:
         if key is None or not isinstance(found, Found):
             return None
         if self.cache.samples_hit():
-            self._doubted[op] = found.value
+            self._doubted[graph] = found.value
             return None
         self.seconds_saved += sum(found.seconds.values())
         self.used.append(key.digest)
@@ -289,7 +288,9 @@ class _Graphs:
         artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=summary)
         stored = self._doubted.pop(graph, optimized)
         if stored != optimized:
-            self.cache.correct(key, pickling.dumps(stored), artifact, f"rewriting {graph} gives another graph")
+            self.cache.correct(
+                key, pickling.dumps(stored), artifact, f"rewriting {graph} gives another graph"
+            )
         else:
             self.cache.store(key, artifact)
         self.used.append(key.digest)
