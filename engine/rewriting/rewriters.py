@@ -109,19 +109,35 @@ class EquilibriumGraphRewriter(GraphRewriter):
 
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         affected = _Affected()
+        affected.nodes.update(fgraph.apply_nodes)
         fgraph.attach_feature(affected)
-        remaining = self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
         try:
-            while affected.nodes and remaining > 0:
-                remaining = self._round(fgraph, affected, report, remaining)
+            self._settle(fgraph, affected, report)
         finally:
             fgraph.remove_feature(affected)
+
+    def apply_after(self, change: Callable[[], bool], fgraph: FunctionGraph, report: RewriteReport) -> bool:
+        """Make a `change` of a graph that these rewrites were applied to, and apply them to what that affects; whether
+        it changed anything, as `change` says."""
+        affected = _Affected()
+        fgraph.attach_feature(affected)
+        try:
+            is_changed = change()
+            self._settle(fgraph, affected, report)
+        finally:
+            fgraph.remove_feature(affected)
+        return is_changed
+
+    def _settle(self, fgraph: FunctionGraph, affected: _Affected, report: RewriteReport) -> None:
+        remaining = self.max_use_ratio * (len(fgraph.apply_nodes) + 10)
+        while affected.nodes and remaining > 0:
+            remaining = self._round(fgraph, affected, report, remaining)
         if remaining <= 0:
             warnings.warn(
                 f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications a node; two of its "
                 f"rewrites undo each other. Applied: {report.applied}",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
 
     def _round(
@@ -190,10 +206,6 @@ class _Affected(Feature):
     def __init__(self) -> None:
         self.nodes: set[Apply] = set()
         self.new: list[Apply] = []
-
-    @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        self.nodes.update(fgraph.apply_nodes)
 
     @register_feature_callback
     def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:

@@ -18,7 +18,7 @@ from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces
 from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import GraphRewriter, NodeRewriter
+from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, NodeRewriter
 
 Edit = Callable[[OpenedScan], None]
 
@@ -32,17 +32,22 @@ class ScanRewriter(GraphRewriter):
     """Changes each Scan by `edits`, in this order, and the graph around by `canonicalize`, if there is one, until
     nothing changes."""
 
-    def __init__(self, name: str, edits: Sequence[Edit], canonicalize: GraphRewriter | None = None) -> None:
+    def __init__(
+        self, name: str, edits: Sequence[Edit], canonicalize: EquilibriumGraphRewriter | None = None
+    ) -> None:
         self.name = name
         self.edits = edits
         self.canonicalize = canonicalize
 
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         for _ in range(MOST_ROUNDS):
-            if not self._change(fgraph, report):
+            if not self._change_all(fgraph, report):
                 break
-            if self.canonicalize is not None:
-                self.canonicalize.apply(fgraph, report)
+
+    def _change_all(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
+        if self.canonicalize is None:
+            return self._change(fgraph, report)
+        return self.canonicalize.apply_after(lambda: self._change(fgraph, report), fgraph, report)
 
     def _change(self, fgraph: FunctionGraph, report: RewriteReport) -> bool:
         is_changed = False
