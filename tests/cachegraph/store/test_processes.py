@@ -68,6 +68,7 @@ PUT_FOR_EVER = (
     PRELUDE
     + """
 import itertools
+cache = Cache(Settings(Path(sys.argv[1]), "readwrite", "compile", max_size=int(sys.argv[2])))
 for i in itertools.count():
     size = (100, 20_000, 100_000)[i % 3]
     assert cache.store(key_of(i % 200), Artifact(payload_of(i % 200, size), {"graph": payload_of(i, 500)}))
@@ -125,41 +126,53 @@ def acknowledged(lines: str) -> set[int]:
     return {int(line.split()[0]) for line in lines.splitlines()}
 
 
-def kill_writers(kills: int, start: Start, directory: Path, key: Key) -> None:
+def kill_writers(kills: int, start: Start, directory: Path, key: Key, max_size: int = 0) -> None:
+    """Each entry that a killed writer said it stored is read back right; with a limit it may have been evicted."""
     choose = random.Random(4)
     stored: set[int] = set()
+    evicted = 0
     for _ in range(kills):
-        process = start(PUT_FOR_EVER, directory)
+        process = start(PUT_FOR_EVER, directory, max_size)
         assert process.stdout is not None
         process.stdout.readline()  # until it works
         time.sleep(choose.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
         stored |= {0} | acknowledged(process.stdout.read())
         process.wait()
-        cache = Cache(Settings(directory, "readwrite", "compile"))
+        cache = Cache(Settings(directory, "readwrite", "compile", max_size=max_size))
         for number in stored:
             found = cache.lookup(key(number))
+            if max_size and isinstance(found, Miss):
+                assert found.reason == "evicted", (number, found)
+                evicted += 1
+                continue
             assert isinstance(found, Hit), (number, found)
             assert found.payload in [payload_of(number, size) for size in (100, 20_000, 100_000)]
             assert cache.read_blob(found.blobs["graph"]) is not None
         assert cache.store(key("alive"), Artifact(b"alive"))
         cache.flush()
         cache._store.close()
+    assert (evicted > 0) == (max_size > 0)
 
 
+EVICTING = 500_000
+"""Bytes; less than the writer writes in all."""
+
+
+@pytest.mark.parametrize("max_size", [0, EVICTING], ids=["no limit", "evicting"])
 def test_killed_writers_lose_nothing_they_acknowledged(
-    start_python: Start, cache_directory: Path, key: Key
+    max_size: int, start_python: Start, cache_directory: Path, key: Key
 ) -> None:
-    kill_writers(6, start_python, cache_directory, key)
+    kill_writers(6, start_python, cache_directory, key, max_size)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("max_size", [0, EVICTING], ids=["no limit", "evicting"])
 def test_many_killed_writers_lose_nothing_they_acknowledged(
-    start_python: Start, cache_directory: Path, key: Key
+    max_size: int, start_python: Start, cache_directory: Path, key: Key
 ) -> None:
-    kill_writers(
-        1000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 40, start_python, cache_directory, key
-    )
+    kills = 500 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 20
+    kill_writers(kills, start_python, cache_directory, key, max_size)
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
