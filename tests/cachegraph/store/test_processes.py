@@ -155,7 +155,7 @@ def kill_writers(kills: int, start: Start, directory: Path, key: Key, max_size: 
     assert (evicted > 0) == (max_size > 0)
 
 
-EVICTING = 500_000
+EVICTING = 300_000
 """Bytes; less than the writer writes in all."""
 
 
