@@ -134,10 +134,10 @@ def kill_writers(kills: int, start: Start, directory: Path, key: Key, max_size: 
     for _ in range(kills):
         process = start(PUT_FOR_EVER, directory, max_size)
         assert process.stdout is not None
-        process.stdout.readline()  # until it works
+        lines = [process.stdout.readline() for _ in range(9)]  # until it works, and evicts if it is to
         time.sleep(choose.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
-        stored |= {0} | acknowledged(process.stdout.read())
+        stored |= acknowledged("".join(lines) + process.stdout.read())
         process.wait()
         cache = Cache(Settings(directory, "readwrite", "compile", max_size=max_size))
         for number in stored:
