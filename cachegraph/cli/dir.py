@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_store
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory
 from cachegraph.cli.output import print_json, print_line
 
 
 def dir_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
     """Print the cache directory."""
-    layout = open_store(directory).layout
+    path = open_directory(directory).path
     if as_json:
-        print_json({"directory": str(layout.directory)})
+        print_json({"directory": str(path)})
     else:
-        print_line(str(layout.directory))
+        print_line(str(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.store.entry import Entry
 from cachegraph.units import format_age, format_seconds, format_size
@@ -24,15 +24,15 @@ _COLUMNS = {
 
 def list_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
     """List the entries, the last used first; `used` is how long ago."""
-    store = open_store(directory)
-    with problems_reported(store):
-        entries = store.scan()[::-1]
+    cache = open_directory(directory)
+    with problems_reported(cache.local):
+        entries = cache.scan()[::-1]
     if as_json:
         print_json([describe(entry) for entry in entries])
     elif entries:
         print_table(_COLUMNS, (_cells(entry, time.time()) for entry in entries))
     else:
-        print_line(f"no entries in {store.layout.directory}")
+        print_line(f"no entries in {cache.path}")
 
 
 def describe(entry: Entry) -> dict[str, object]:

@@ -12,6 +12,7 @@ import typer
 
 from cachegraph.errors import SettingsError, StoreError
 from cachegraph.settings import current_settings
+from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local import LocalStore
 from cachegraph.store.tiers import Placement, place
@@ -25,9 +26,9 @@ DirectoryOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def open_store(directory: Path | None) -> LocalStore:
-    """Return the local store of the cache in `directory`, or in the one the settings name."""
-    return LocalStore(open_placement(directory).local.directory)
+def open_directory(directory: Path | None) -> CacheDirectory:
+    """Return what the cache in `directory` holds, or in the one the settings name."""
+    return CacheDirectory(open_placement(directory))
 
 
 def open_placement(directory: Path | None) -> Placement:

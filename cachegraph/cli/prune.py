@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from cachegraph.cli.list import SHOWN_DIGITS, describe
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.key import LEVELS
+from cachegraph.store import pruning, shared_pruning
 from cachegraph.store.criteria import Criteria, Plan
-from cachegraph.store.pruning import carry_out, plan
 from cachegraph.units import format_age, format_size, parse_duration, parse_size
 
 
@@ -91,12 +91,16 @@ def prune_command(
     Safe while jobs use the cache.
     """
     criteria = Criteria(max_size, older_than, unused_for, level, stale)
-    store = open_store(directory)
-    with problems_reported(store):
-        chosen = plan(store, time.time(), criteria)
+    cache = open_directory(directory)
+    with problems_reported(cache.local):
+        local = pruning.plan(cache.local, time.time(), criteria)
+        shared = cache.shared and shared_pruning.plan(cache.shared, time.time(), criteria)
+        chosen = local.beside(shared) if shared else local
         if not dry_run:
             with progress("removing", chosen.steps) as advance:
-                carry_out(store, chosen, advance)
+                pruning.carry_out(cache.local, local, advance)
+                if cache.shared and shared:
+                    shared_pruning.carry_out(cache.shared, shared, advance)
     if as_json:
         print_json(_document(chosen, dry_run))
     else:

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from cachegraph.cli.list import describe
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey
+from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.entry import Entry, Reference
-from cachegraph.store.local import LocalStore
 from cachegraph.units import format_age, format_seconds, format_size
 
 _MOST_LISTED = 5
@@ -30,28 +30,28 @@ def show_command(
     prefix = key.lower()
     if not prefix or set(prefix) - set("0123456789abcdef"):
         raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
-    store = open_store(directory)
-    with problems_reported(store):
-        entry = _only(store.catalogue.find(prefix), prefix, store)
-        references = store.catalogue.references_of(entry.digest)
-        parsed = _stored_key(store, entry)
+    cache = open_directory(directory)
+    with problems_reported(cache.local):
+        entry = _only(cache.find(prefix), prefix, cache)
+        references = cache.references_of(entry.digest)
+        parsed = _stored_key(cache, entry)
     if as_json:
         print_json(_document(entry, references, parsed))
     else:
         _print(entry, references, parsed)
 
 
-def _only(found: Sequence[Entry], prefix: str, store: LocalStore) -> Entry:
+def _only(found: Sequence[Entry], prefix: str, cache: CacheDirectory) -> Entry:
     if not found:
-        fail(f"no key in {store.layout.directory} starts with {prefix}")
+        fail(f"no key in {cache.path} starts with {prefix}")
     if len(found) > 1:
         some = ", ".join(entry.hex for entry in found[:_MOST_LISTED])
         fail(f"{len(found)} keys start with {prefix} ({some}, ...); give more digits")
     return found[0]
 
 
-def _stored_key(store: LocalStore, entry: Entry) -> CacheKey:
-    compressed = store.catalogue.encoding(entry.digest)
+def _stored_key(cache: CacheDirectory, entry: Entry) -> CacheKey:
+    compressed = cache.encoding(entry.digest)
     try:
         parsed = CacheKey.parse(zlib.decompress(compressed or b""))
     except (zlib.error, InvalidEncoding) as error:

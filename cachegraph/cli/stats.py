@@ -2,54 +2,112 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Annotated
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_store, problems_reported
+import typer
+
+from cachegraph.cli.list import SHOWN_DIGITS, describe
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.store.catalogue import Totals
-from cachegraph.store.usage import bytes_on_disk
+from cachegraph.store.entry import Entry
+from cachegraph.store.statistics import DayTotals, LevelTotals, Totals, totals
 from cachegraph.units import format_seconds, format_size
 
+_SECONDS_PER_DAY = 86400.0
 
-def stats_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
-    """Show entries, bytes, hits and misses per level, misses by reason, and the seconds saved and spent."""
-    store = open_store(directory)
-    with problems_reported(store):
-        totals = store.catalogue.totals()
-        size = bytes_on_disk(store.layout)
+DaysOption = Annotated[
+    int, typer.Option("--days", min=1, help="How many of the last days to show one by one.")
+]
+
+
+def stats_command(
+    days: DaysOption = 7, directory: DirectoryOption = None, as_json: JsonOption = False
+) -> None:
+    """Show entries, bytes, hits and misses per level and day, misses by reason, and the seconds saved and spent."""
+    cache = open_directory(directory)
+    with problems_reported(cache.local):
+        seen = totals(cache.local.database, time.time() - (days - 1) * _SECONDS_PER_DAY)
+        farther = cache.only_in_files()
+        size = cache.bytes_on_disk()
+    levels = {name: _with_files(name, level, farther) for name, level in seen.levels.items()}
     if as_json:
-        print_json(_document(str(store.layout.directory), size, totals))
+        print_json(_document(str(cache.path), size, seen, levels))
     else:
-        _print(str(store.layout.directory), size, totals)
+        _print(str(cache.path), size, seen, levels)
 
 
-def _document(directory: str, size: int, totals: Totals) -> dict[str, object]:
+def _with_files(name: str, totals: LevelTotals, farther: list[Entry]) -> dict[str, int | float]:
+    """What a level holds, with the entries that are in files of the directory alone."""
+    sizes = [entry.size for entry in farther if entry.level == name]
+    held: dict[str, int | float] = asdict(totals)
+    return {**held, "entries": totals.entries + len(sizes), "bytes": totals.bytes + sum(sizes)}
+
+
+def _document(
+    directory: str, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
+) -> dict[str, object]:
     return {
         "directory": directory,
         "bytes": size,
-        "levels": {level: asdict(of_level) for level, of_level in totals.levels.items()},
-        "misses": dict(totals.misses),
-        "seconds_saved": totals.seconds_saved,
-        "seconds_spent": totals.seconds_spent,
+        "levels": levels,
+        "misses": dict(seen.misses),
+        "bypasses": dict(seen.bypasses),
+        "seconds_saved": seen.seconds_saved,
+        "seconds_spent": seen.seconds_spent,
+        "days": [{**asdict(day), "day": day.day.isoformat()} for day in seen.days],
+        "unprofitable": [describe(entry) for entry in seen.unprofitable],
     }
 
 
-def _print(directory: str, size: int, totals: Totals) -> None:
+def _print(directory: str, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]) -> None:
     print_line(f"{directory}: {format_size(size)} on disk")
+    columns = ("entries", "size", "hits", "misses", "saved", "spent")
     print_line()
-    columns = {"level": "left", "entries": "right", "size": "right", "hits": "right", "misses": "right"}
-    rows = [
-        (level, str(held.entries), format_size(held.bytes), str(held.hits), str(held.misses))
-        for level, held in totals.levels.items()
-    ]
-    print_table(columns, rows)
-    for title, reasons in (("misses", totals.misses), ("bypasses", totals.bypasses)):
+    rows = ((name, *_level_cells(held)) for name, held in levels.items())
+    print_table({"level": "left", **dict.fromkeys(columns, "right")}, rows)
+    if seen.days:
+        print_line()
+        print_table(
+            {"day": "left", **dict.fromkeys((*columns[2:4], "bypasses", *columns[4:]), "right")},
+            map(_day_cells, seen.days),
+        )
+    for title, reasons in (("misses", seen.misses), ("bypasses", seen.bypasses)):
         if reasons:
             print_line()
             print_table({title: "left", "count": "right"}, _by_count(reasons))
+    if seen.unprofitable:
+        print_line()
+        print_table(
+            {
+                "slower to load than to build": "left",
+                "uses": "right",
+                "load": "right",
+                "build": "right",
+                "what": "fill",
+            },
+            map(_unprofitable_cells, seen.unprofitable),
+        )
     print_line()
-    print_line(f"saved {format_seconds(totals.seconds_saved)}, spent {format_seconds(totals.seconds_spent)}")
+    print_line(f"saved {format_seconds(seen.seconds_saved)}, spent {format_seconds(seen.seconds_spent)}")
+
+
+def _level_cells(held: Mapping[str, int | float]) -> tuple[str, ...]:
+    counts = str(held["hits"]), str(held["misses"])
+    seconds = format_seconds(held["seconds_saved"]), format_seconds(held["seconds_spent"])
+    return str(held["entries"]), format_size(held["bytes"]), *counts, *seconds
+
+
+def _day_cells(day: DayTotals) -> tuple[str, ...]:
+    counts = map(str, (day.hits, day.misses, day.bypasses))
+    return day.day.isoformat(), *counts, format_seconds(day.seconds_saved), format_seconds(day.seconds_spent)
+
+
+def _unprofitable_cells(entry: Entry) -> tuple[str, ...]:
+    costs = format_seconds(entry.load_seconds), format_seconds(entry.build_seconds)
+    return entry.hex[:SHOWN_DIGITS], str(entry.uses), *costs, entry.summary
 
 
 def _by_count(reasons: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from cachegraph.cli.list import SHOWN_DIGITS
-from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_store, problems_reported
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.explanation import Explanation, explain_kept
 from cachegraph.store.catalogue import KeptMiss
@@ -28,7 +28,7 @@ def why_miss_command(
     prefix = (key or "").lower()
     if key is not None and (not prefix or set(prefix) - set("0123456789abcdef")):
         raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
-    store = open_store(directory)
+    store = open_directory(directory).local
     with problems_reported(store):
         if prefix:
             _explain_one(store, prefix, as_json)

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select
 
-from cachegraph.key import LEVELS, CacheKey
+from cachegraph.key import CacheKey
 from cachegraph.store import schema
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Entry, Reference
@@ -31,27 +31,6 @@ class KeptMiss:
     reason: str
     detail: str
     encoding: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class LevelTotals:
-    """What the index holds and has seen at one level."""
-
-    entries: int
-    bytes: int
-    hits: int
-    misses: int
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What the index holds and has seen: by level, misses and bypasses by reason, seconds saved and spent."""
-
-    levels: Mapping[str, LevelTotals]
-    misses: Mapping[str, int]
-    bypasses: Mapping[str, int]
-    seconds_saved: float
-    seconds_spent: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +79,11 @@ class Catalogue:
 
     def scan(self) -> list[Entry]:
         """Return every entry, the least recently used first."""
-        return [_entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
+        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
 
     def find(self, prefix: str) -> list[Entry]:
         """Return the entries whose key starts with `prefix` (lower-case hexadecimal), in order of key."""
-        return [_entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BY_PREFIX, {"prefix": prefix})]
+        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BY_PREFIX, {"prefix": prefix})]
 
     def delete(self, reasons: Mapping[bytes, str]) -> int:
         """Remove the entries of these keys in one transaction and return how many there were.
@@ -160,16 +139,6 @@ class Catalogue:
         rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
         return [KeptMiss(**row._mapping) for row in rows]
 
-    def totals(self) -> Totals:
-        """Return what has been held and seen, from one view of the index."""
-        try:
-            with self._database.reading() as connection:
-                levels = connection.execute(schema.SELECT_LEVELS).all()
-                activity = connection.execute(schema.SELECT_ACTIVITY).all()
-        except FileNotFoundError:
-            return _totals((), ())
-        return _totals(levels, activity)
-
     def used_bytes(self) -> int:
         """Return how many bytes of the index file hold something."""
         try:
@@ -217,7 +186,8 @@ def _row_of(entry: Entry) -> dict[str, object]:
     return {**asdict(entry), "seconds": json.dumps(dict(entry.seconds), sort_keys=True)}
 
 
-def _entry_of(row: Any) -> Entry:
+def entry_of(row: Any) -> Entry:
+    """Return the entry that a row of the columns of `schema.SELECT_ENTRIES` holds; raises sqlite3.DataError."""
     values = dict(row._mapping)
     try:
         seconds = json.loads(values["seconds"])
@@ -229,22 +199,3 @@ def _entry_of(row: Any) -> Entry:
 def _reference_row(entry_id: int, reference: Reference) -> dict[str, object]:
     blob = bytes.fromhex(reference.digest)
     return {"entry_id": entry_id, "name": reference.name, "blob": blob, "size": reference.size}
-
-
-def _totals(levels: Sequence[Any], activity: Sequence[Any]) -> Totals:
-    held = {level: (entries, size) for level, entries, size in levels}
-    events: dict[tuple[str, str], int] = {}
-    reasons: dict[str, dict[str, int]] = {"hit": {}, "miss": {}, "bypass": {}}
-    seconds = {"hit": 0.0, "miss": 0.0, "bypass": 0.0}
-    for level, outcome, reason, count, cost in activity:
-        events[level, outcome] = events.get((level, outcome), 0) + count
-        by_reason = reasons.setdefault(outcome, {})
-        by_reason[reason] = by_reason.get(reason, 0) + count
-        seconds[outcome] = seconds.get(outcome, 0.0) + cost
-    by_level = {
-        level: LevelTotals(
-            *held.get(level, (0, 0)), events.get((level, "hit"), 0), events.get((level, "miss"), 0)
-        )
-        for level in LEVELS
-    }
-    return Totals(by_level, reasons["miss"], reasons["bypass"], seconds["hit"], seconds["miss"])

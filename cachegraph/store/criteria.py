@@ -84,6 +84,17 @@ class Plan:
         """How many things are to be removed."""
         return len(self.entries) + len(self.blobs) + len(self.leftovers)
 
+    def beside(self, other: Plan) -> Plan:
+        """Return both plans as one, to be shown."""
+        return Plan(
+            [*self.entries, *other.entries],
+            {**self.reasons, **other.reasons},
+            [*self.blobs, *other.blobs],
+            list(dict.fromkeys((*self.leftovers, *other.leftovers))),
+            self.bytes_before + other.bytes_before,
+            self.bytes_after + other.bytes_after,
+        )
+
 
 def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
     """Return whether an entry is of another release than this one: of cachegraph, or of what compiles.

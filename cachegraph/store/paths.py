@@ -5,6 +5,7 @@
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
     <directory>/v1/locks/<key>.lock        who builds an entry (node_lock.py)
+    <directory>/v1/damaged/*               what was found damaged, kept for a look
     <directory>/.clearing-*                a store being removed
 
 and in one that is shared, or lies on a network file system:
@@ -13,6 +14,7 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             either being written
     <directory>/v1/l/kk/<key>.<number>     who builds an entry (lease.py)
+    <directory>/v1/damaged/*               what was found damaged, kept for a look
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """
@@ -41,6 +43,7 @@ class Layout:
         self.index = self.root / "index.sqlite"
         self.blobs = self.root / "blobs"
         self.locks = self.root / "locks"
+        self.damaged = self.root / "damaged"
 
     def lock(self, key_hex: str) -> Path:
         """Return the path of the lock of a key; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
@@ -60,6 +63,7 @@ class SharedLayout:
         self.entries = self.root / "e"
         self.blobs = self.root / "b"
         self.leases = self.root / "l"
+        self.damaged = self.root / "damaged"
 
     def entry(self, key_hex: str) -> Path:
         """Return the path of an entry; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""

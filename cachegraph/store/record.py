@@ -58,23 +58,56 @@ def encode(key: CacheKey, record: Record) -> bytes:
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
     """Return the record `content` holds for `key`, or why it holds none. Nothing is believed before the checksum."""
+    header = _checked_header(content)
+    if isinstance(header, Miss):
+        return header
+    assert isinstance(content, bytes)
+    if header.digest != key.digest:
+        return Miss("damaged", f"the index leads to the record of {header.digest.hex()}")
+    if header.confirmation != key.confirmation:
+        return Miss("collision", "another key has the same digest")
+    return _body(content, header)
+
+
+def decode_unasked(content: object, key_digest: bytes) -> Record | Miss:
+    """Return the record that `content` holds for the key of that digest, where the key itself is not at hand."""
+    header = _checked_header(content)
+    if isinstance(header, Miss):
+        return header
+    assert isinstance(content, bytes)
+    if header.digest != key_digest:
+        return Miss("damaged", f"it is the record of {header.digest.hex()}")
+    return _body(content, header)
+
+
+class _Header(NamedTuple):
+    magic: bytes
+    checksum: bytes
+    digest: bytes
+    confirmation: bytes
+    elsewhere: int
+    payload_digest: bytes
+    blobs: int
+    costs: int
+
+
+def _checked_header(content: object) -> _Header | Miss:
     if not isinstance(content, bytes) or len(content) < _HEADER.size:
         return Miss("damaged", "the record is cut short")
-    magic, checksum, stored_digest, confirmation, elsewhere, payload_digest, blobs, costs = (
-        _HEADER.unpack_from(content)
-    )
-    if magic != _MAGIC:
-        return Miss("foreign-format", f"the record starts with {magic.hex()}, not with {_MAGIC.hex()}")
-    if digest(content[_CHECKED_FROM:]) != checksum:
+    header = _Header._make(_HEADER.unpack_from(content))
+    if header.magic != _MAGIC:
+        return Miss("foreign-format", f"the record starts with {header.magic.hex()}, not with {_MAGIC.hex()}")
+    if digest(content[_CHECKED_FROM:]) != header.checksum:
         return Miss("damaged", "the record does not match its checksum")
-    if stored_digest != key.digest:
-        return Miss("damaged", f"the index leads to the record of {stored_digest.hex()}")
-    if confirmation != key.confirmation:
-        return Miss("collision", "another key has the same digest")
-    digests, offset = _read_pairs(content, _HEADER.size, blobs, _DIGEST)
-    seconds, offset = _read_pairs(content, offset, costs, _SECONDS)
+    return header
+
+
+def _body(content: bytes, header: _Header) -> Record:
+    digests, offset = _read_pairs(content, _HEADER.size, header.blobs, _DIGEST)
+    seconds, offset = _read_pairs(content, offset, header.costs, _SECONDS)
     named = {name: blob.hex() for name, blob in digests.items()}
-    return Record(content[offset:], payload_digest.hex() if elsewhere else None, named, seconds)
+    payload_blob = header.payload_digest.hex() if header.elsewhere else None
+    return Record(content[offset:], payload_blob, named, seconds)
 
 
 def _read_pairs(content: bytes, offset: int, count: int, value: Struct) -> tuple[dict[str, Any], int]:

@@ -260,3 +260,14 @@ SELECT_ACTIVITY = select(
     func.sum(activity.c.events),
     func.sum(activity.c.seconds),
 ).group_by(activity.c.level, activity.c.outcome, activity.c.reason)
+SELECT_DAYS = (
+    select(activity.c.day, activity.c.outcome, func.sum(activity.c.events), func.sum(activity.c.seconds))
+    .where(activity.c.day >= bindparam("day"))
+    .group_by(activity.c.day, activity.c.outcome)
+)
+SELECT_UNPROFITABLE = (
+    select(*_entry_columns)
+    .where(entry.c.uses > 0, entry.c.load_seconds > entry.c.build_seconds)
+    .order_by(entry.c.uses.desc(), entry.c.id)
+    .limit(bindparam("most"))
+)

@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.claims import Claim
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss, Reference
 from cachegraph.store.entry_file import read_description, read_record, write_entry
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
-from cachegraph.store.paths import SharedLayout, is_digest
+from cachegraph.store.paths import SharedLayout, file_size, is_digest
 from cachegraph.store.publishing import describe, make_record, write_blobs
 from cachegraph.store.record import Record
 from cachegraph.store.trust import PRIVATE, Guard, Trust
+
+
+class StoredFile(NamedTuple):
+    """What a file says of its entry, whose `last_used` is when anybody last wrote or renewed it: the blobs, the key
+    digests of the entries it refers to, and the compressed encoding of its key."""
+
+    entry: Entry
+    blobs: list[Reference]
+    references: tuple[bytes, ...]
+    encoding: bytes
 
 
 class SharedStore:
@@ -33,7 +45,7 @@ class SharedStore:
         self.layout = SharedLayout(directory)
         self.guard = Guard(directory, trust or Trust.of(PRIVATE))
         self._read = read_network_file if network else read_file
-        self._blobs = Blobs(self.layout, self.guard)
+        self.blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises."""
@@ -48,10 +60,11 @@ class SharedStore:
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; raises OSError, and ValueError as publish does."""
-        payload, named = write_blobs(self._blobs, artifact)
+        payload, named = write_blobs(self.blobs, artifact)
         record = make_record(artifact, payload, named)
         entry = describe(key, artifact, named, 0, load_seconds)
-        publish_file(self.layout.entry(key.hex), write_entry(key, record, entry), self.guard)
+        content = write_entry(key, record, entry, artifact.references)
+        publish_file(self.layout.entry(key.hex), content, self.guard)
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
@@ -62,7 +75,31 @@ class SharedStore:
 
     def scan(self) -> list[Entry]:
         """Return every entry that can be read, the oldest first: when one was used is known to each host alone."""
-        return sorted(self._entries(), key=lambda entry: (entry.created, entry.digest))
+        return sorted((file.entry for file in self.stored()), key=lambda entry: (entry.created, entry.digest))
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Yield what every file says of its entry that can be read, in no order."""
+        for name, path in entry_files(self.layout):
+            try:
+                found = self.look_at(name, path)
+            except OSError:  # removed meanwhile, or unreadable: it is no entry to anybody now
+                continue
+            if isinstance(found, StoredFile):
+                yield found
+
+    def look_at(self, name: str, path: Path) -> StoredFile | Miss:
+        """Return what the file of the key `name` (hex) says of its entry, or why it says nothing; raises OSError."""
+        content = self._read(path, self.guard)
+        found = read_description(content, bytes.fromhex(name))
+        if isinstance(found, Miss):
+            return found
+        used = max(found.entry.last_used, os.stat(path).st_mtime)
+        entry = replace(found.entry, last_used=used, stored_size=len(content))
+        blobs = [
+            Reference(name, digest, file_size(self.layout.blob(digest)))
+            for name, digest in found.blobs.items()
+        ]
+        return StoredFile(entry, blobs, found.references, found.encoding)
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; nothing here remembers `why`.
@@ -94,16 +131,7 @@ class SharedStore:
         return Hit(payload, record.blobs, record.seconds)
 
     def _sound_blob(self, digest_hex: str) -> bytes | None:
-        return self._blobs.read(digest_hex, self._read)
-
-    def _entries(self) -> Iterator[Entry]:
-        for name, path in entry_files(self.layout):
-            try:
-                entry = read_description(self._read(path, self.guard), bytes.fromhex(name))
-            except OSError:  # removed meanwhile, or unreadable: it is no entry to anybody now
-                continue
-            if entry is not None:
-                yield entry
+        return self.blobs.read(digest_hex, self._read)
 
 
 def entry_files(layout: SharedLayout) -> Iterator[tuple[str, Path]]:

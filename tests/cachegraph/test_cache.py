@@ -18,8 +18,8 @@ from cachegraph.counters import Counters, Tally
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
-from cachegraph.store.catalogue import Totals
 from cachegraph.store.local import LocalStore
+from cachegraph.store.statistics import Totals, totals
 
 MakeCache = Callable[..., Cache]
 
@@ -47,7 +47,7 @@ def key_of(text: str, level: str = "kernel") -> CacheKey:
 def totals_of(directory: Path) -> Totals:
     store = LocalStore(directory)
     try:
-        return store.catalogue.totals()
+        return totals(store.database)
     finally:
         store.close()
 

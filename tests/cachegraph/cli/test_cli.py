@@ -110,34 +110,87 @@ def test_an_empty_or_absent_directory_is_fine_and_stays_so(
 
 
 def test_stats_of_nothing_has_all_four_levels(run: Run, cache_directory: Path) -> None:
+    nothing = {"entries": 0, "bytes": 0, "hits": 0, "misses": 0, "seconds_saved": 0.0, "seconds_spent": 0.0}
     assert run("stats", "--json").json == {
         "directory": str(cache_directory),
         "bytes": 0,
-        "levels": {level: {"entries": 0, "bytes": 0, "hits": 0, "misses": 0} for level in LEVELS},
+        "levels": dict.fromkeys(LEVELS, nothing),
         "misses": {},
+        "bypasses": {},
         "seconds_saved": 0.0,
         "seconds_spent": 0.0,
+        "days": [],
+        "unprofitable": [],
     }
 
 
 def test_stats_adds_up(run: Run, filled: dict[str, CacheKey]) -> None:
     stats = run("stats", "--json").json
-    assert stats["levels"] == {
-        "function": {"entries": 1, "bytes": 150_010, "hits": 0, "misses": 1},
-        "op": {"entries": 0, "bytes": 0, "hits": 0, "misses": 0},
-        "kernel": {"entries": 2, "bytes": 180_020, "hits": 2, "misses": 2},
-        "numba": {"entries": 0, "bytes": 0, "hits": 0, "misses": 0},
+    counts = ("entries", "bytes", "hits", "misses")
+    assert {level: [held[name] for name in counts] for level, held in stats["levels"].items()} == {
+        "function": [1, 150_010, 0, 1],
+        "op": [0, 0, 0, 0],
+        "kernel": [2, 180_020, 2, 2],
+        "numba": [0, 0, 0, 0],
     }
-    assert stats["misses"] == {"never-seen": 3}
+    assert (stats["misses"], stats["bypasses"]) == ({"never-seen": 3}, {"profiling": 1})
     assert stats["seconds_spent"] == 6.0
-    assert 3.9 < stats["seconds_saved"] < 4.0
+    assert stats["levels"]["kernel"]["seconds_spent"] == 4.0
+    assert 3.9 < stats["levels"]["kernel"]["seconds_saved"] == stats["seconds_saved"] < 4.0
     assert stats["bytes"] > 330_000
+    assert stats["unprofitable"] == []
+
+
+def test_stats_tells_the_last_days_apart(
+    run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(cache_directory / "v1" / "index.sqlite")
+    (today,) = connection.execute("SELECT day FROM activity").fetchone()
+    for day in (1, 3, 20):
+        row = (today - day, "op", "miss", "evicted", 10 + day, 0.5)
+        connection.execute("INSERT INTO activity VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    days = run("stats", "--json").json["days"]
+    assert [(day["hits"], day["misses"], day["bypasses"]) for day in days] == [
+        (2, 3, 1),
+        (0, 11, 0),
+        (0, 13, 0),
+    ]
+    assert days[0]["day"] == time.strftime("%Y-%m-%d", time.gmtime(today * 86400))
+    assert days[1]["seconds_spent"] == 0.5
+    assert len(run("stats", "--days", "2", "--json").json["days"]) == 2
+    assert len(run("stats", "--days", "30", "--json").json["days"]) == 4
+    assert run("stats", "--json").json["misses"]["evicted"] == 54, "reasons are of all days"
+    assert days[1]["day"] in run("stats").out
+    assert run("stats", "--days", "0").code == 2
+
+
+def test_stats_shows_hits_that_do_not_pay(run: Run, cache_directory: Path) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+
+    def load(payload: bytes) -> bytes:
+        time.sleep(0.01)
+        return payload
+
+    for _ in range(3):
+        cache.get_or_build(
+            key_of("slow"), lambda: Artifact(b"", {}, {"compile": 0.001}, "slow to load"), load
+        )
+        cache.get_or_build(key_of("fine"), lambda: Artifact(b"", {}, {"compile": 1.0}), load)
+    cache.flush()
+    cache._store.close()
+    (entry,) = run("stats", "--json").json["unprofitable"]
+    assert (entry["key"], entry["uses"]) == (key_of("slow").hex, 2)
+    assert "slow to load" in run("stats").out
 
 
 def test_stats_is_readable(run: Run, filled: dict[str, CacheKey]) -> None:
     lines = run("stats").out.splitlines()
     assert [line.split() for line in lines if line.startswith("kernel")] == [
-        ["kernel", "2", "180.0", "kB", "2", "2"]
+        ["kernel", "2", "180.0", "kB", "2", "2", "4", "s", "4", "s"]
     ]
     assert "never-seen       3" in lines
     assert "profiling       1" in lines

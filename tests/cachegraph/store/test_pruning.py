@@ -18,7 +18,8 @@ from cachegraph.store.database import set_aside
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.eviction import GRACE_SECONDS
 from cachegraph.store.local import LocalStore
-from cachegraph.store.pruning import KEPT_ASIDE_SECONDS, carry_out, plan
+from cachegraph.store.planning import KEPT_ASIDE_SECONDS
+from cachegraph.store.pruning import carry_out, plan
 from cachegraph.store.usage import bytes_on_disk
 
 Key = Callable[..., CacheKey]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.entry_file import read_description, take_apart
+from cachegraph.store.entry_file import Description, read_description, take_apart
 from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
 
@@ -111,13 +112,19 @@ def test_what_is_no_regular_file_is_unreadable_and_hangs_nobody(
 
 
 def test_an_entry_describes_itself(shared: SharedStore, key: Key) -> None:
-    shared.put(key("a"), Artifact(b"abc", {"graph": b"gg"}, {"compile": 2.0}, "a summary"), 0.25)
+    shared.put(
+        key("a"), Artifact(b"abc", {"graph": b"gg"}, {"compile": 2.0}, "a summary", [key("b").digest]), 0.25
+    )
     [entry] = shared.scan()
     assert (entry.digest, entry.level, entry.summary) == (key("a").digest, "kernel", "a summary")
     assert (entry.payload_size, entry.blob_size, entry.build_seconds, entry.load_seconds) == (3, 2, 2.0, 0.25)
     content = shared.layout.entry(key("a").hex).read_bytes()
-    assert read_description(content, key("a").digest) == entry
-    assert read_description(content[:-1], key("a").digest) is None
+    found = read_description(content, key("a").digest)
+    assert isinstance(found, Description)
+    assert replace(found.entry, last_used=entry.last_used, stored_size=len(content)) == entry
+    assert found.references == (key("b").digest,)
+    assert list(found.blobs) == ["graph"]
+    assert isinstance(read_description(content[:-1], key("a").digest), Miss)
     assert isinstance(take_apart(b""), Miss)
 
 

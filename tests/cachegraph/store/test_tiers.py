@@ -21,6 +21,7 @@ from cachegraph.store.filesystem import FileSystem, file_system
 from cachegraph.store.local import LocalStore
 from cachegraph.store.node import node_directory
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.statistics import totals
 from cachegraph.store.tiers import TieredStore, place
 
 Key = Callable[..., CacheKey]
@@ -75,7 +76,7 @@ def test_a_hit_is_copied_nearer_when_the_counts_are_written(
         {"compile": 1.0},
         b"g",
     )
-    assert local.catalogue.totals().levels["kernel"].hits == 1
+    assert totals(local.database).levels["kernel"].hits == 1
 
 
 def test_readonly_copies_nothing(tiered: Callable[[str], Cache], key: Key, tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""All that one cache directory holds: entries in an index, in files that hosts share, or in both.
+
+A directory on a local file system has an index, and files too where others use it as CACHEGRAPH_SHARED_DIR. One on a
+network file system has files, and an index on this node that knows some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.local import LocalStore
+from cachegraph.store.paths import SharedLayout
+from cachegraph.store.shared import SharedStore, StoredFile
+from cachegraph.store.tiers import Placement
+from cachegraph.store.usage import bytes_on_disk
+
+
+class CacheDirectory:
+    """What `placement` puts where its user said: `local` is the index, `shared` the files if there are any."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.local = LocalStore(placement.local.directory)
+        files = placement.shared[0] if placement.on_node else placement.local
+        self.path: Path = files.directory
+        has_files = placement.on_node or SharedLayout(files.directory).entries.is_dir()
+        network = not files.file_system.local
+        self.shared = SharedStore(files.directory, network, files.trust) if has_files else None
+
+    def scan(self) -> list[Entry]:
+        """Return every entry once, the least recently used first; raises sqlite3.Error and OSError."""
+        found = {file.entry.digest: file.entry for file in self._files()}
+        found.update(
+            (entry.digest, entry) for entry in self.local.scan()
+        )  # which knows how often it was used
+        return sorted(found.values(), key=lambda entry: (entry.last_used, entry.digest))
+
+    def only_in_files(self) -> list[Entry]:
+        """Return the entries that the index does not know; raises sqlite3.Error and OSError."""
+        known = {entry.digest for entry in self.local.scan()} if self.shared is not None else set()
+        return [file.entry for file in self._files() if file.entry.digest not in known]
+
+    def find(self, prefix: str) -> list[Entry]:
+        """Return the entries whose key starts with `prefix` (lower-case hexadecimal); raises sqlite3.Error and OSError."""
+        return [entry for entry in self.scan() if entry.hex.startswith(prefix)]
+
+    def encoding(self, digest: bytes) -> bytes | None:
+        """Return the compressed encoding of a key; None when it is not there. Raises sqlite3.Error and OSError."""
+        found = self.local.catalogue.encoding(digest)
+        if found is not None or self.shared is None:
+            return found
+        file = self._file(digest)
+        return None if file is None else file.encoding
+
+    def references_of(self, digest: bytes) -> list[Reference]:
+        """Return the blobs that one entry refers to, in order of name; raises sqlite3.Error and OSError."""
+        file = None if self.local.catalogue.find(digest.hex()) else self._file(digest)
+        if file is None:
+            return self.local.catalogue.references_of(digest)
+        return sorted(file.blobs, key=lambda blob: blob.name)
+
+    def bytes_on_disk(self) -> int:
+        """Return the sizes of all files added up, the index on this node included."""
+        here = bytes_on_disk(self.local.layout)
+        return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        return self.path != self.local.layout.directory
+
+    def _files(self) -> Iterator[StoredFile]:
+        return iter(()) if self.shared is None else self.shared.stored()
+
+    def _file(self, digest: bytes) -> StoredFile | None:
+        if self.shared is None:
+            return None
+        try:
+            found = self.shared.look_at(digest.hex(), self.shared.layout.entry(digest.hex()))
+        except OSError:
+            return None
+        return found if isinstance(found, StoredFile) else None
