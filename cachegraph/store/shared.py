@@ -7,6 +7,7 @@ cannot be read is a miss: that is all it needs of a file system, so it works on 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,9 @@ from cachegraph.store.paths import SharedLayout, file_size, is_digest
 from cachegraph.store.publishing import describe, make_record, write_blobs
 from cachegraph.store.record import Record
 from cachegraph.store.trust import PRIVATE, Guard, Trust
+
+RENEWED_SECONDS = 86400.0
+"""How long a file is not touched again after somebody has read it."""
 
 
 class StoredFile(NamedTuple):
@@ -100,6 +104,20 @@ class SharedStore:
             for name, digest in found.blobs.items()
         ]
         return StoredFile(entry, blobs, found.references, found.encoding)
+
+    def renew(self, key: CacheKey) -> StoredFile | None:
+        """Show that `key` was read, to those who prune; return what its file says, None if it cannot be read.
+
+        At most once a day, and only by its owner; never raises.
+        """
+        path = self.layout.entry(key.hex)
+        try:
+            found = self.look_at(key.hex, path)
+            if os.stat(path).st_mtime < time.time() - RENEWED_SECONDS:
+                os.utime(path)
+        except OSError:
+            return None
+        return found if isinstance(found, StoredFile) else None
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; nothing here remembers `why`.

@@ -117,9 +117,13 @@ class TieredStore:
         self.local.close()
 
     def _copy(self, key: CacheKey, hit: Hit) -> None:
+        described = next((file for store in self.shared if (file := store.renew(key)) is not None), None)
         blobs = {name: self.read_blob(digest) for name, digest in hit.blobs.items()}
         sound = {name: content for name, content in blobs.items() if content is not None}
-        self.local.put(key, Artifact(hit.payload, sound, hit.seconds, "copied from a shared directory"))
+        summary, references = (
+            ("", ()) if described is None else (described.entry.summary, described.references)
+        )
+        self.local.put(key, Artifact(hit.payload, sound, hit.seconds, summary, references))
 
 
 class Tier(NamedTuple):

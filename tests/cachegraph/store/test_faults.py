@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import random
 import signal
@@ -87,6 +88,7 @@ def names(store: SharedStore) -> set[str]:
 
 
 def descriptors() -> int:
+    gc.collect()  # what other tests left behind is closed now, not while this one counts
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
@@ -237,7 +239,9 @@ def killed_writers(start: Start, store: SharedStore, seed: int) -> set[int]:
     acknowledged: set[int] = set()
     for writer in writers:
         assert writer.stdout is not None
-        acknowledged.add(int(writer.stdout.readline()))
+        line = writer.stdout.readline()
+        assert line, writer.communicate()[1]
+        acknowledged.add(int(line))
     time.sleep(random.Random(seed).random() * 0.03)
     for writer in writers:
         writer.send_signal(signal.SIGKILL)
