@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import engine
 import engine.tensor as pt
 from engine import scan
 from engine.inner import OpFromGraph, Scan
+from tests.flow.test_inner_graphs import in_fresh_process
 
 RANDOM = np.random.default_rng(11)
 X, Y, Z = RANDOM.normal(size=6), RANDOM.normal(size=(6, 3)), RANDOM.normal(size=3)
@@ -218,3 +220,26 @@ def test_equal_loops_of_one_function_are_compiled_once() -> None:
     two = engine.function([x, y], [first, second])
     assert two.cache_info.compilations == 0
     np.testing.assert_array_equal(two(X, X)[1], one(X))
+
+
+SHARING = """
+import json, engine
+from tests.flow.test_scans import kalman
+inputs, cost, values = kalman()
+outputs = {outputs}
+f = engine.function(inputs, outputs)
+f(*values)
+info = f.cache_info
+print(json.dumps([info.outcome, info.found, info.compilations]))
+"""
+
+
+def test_a_density_and_its_gradient_share_the_loop_in_a_fresh_process(tmp_path: Path) -> None:
+    density, both = "[cost]", "[cost, *engine.grad(cost, inputs)]"
+    outcome, found, _ = in_fresh_process(SHARING.format(outputs=density), tmp_path)
+    assert (outcome, found["op"]) == ("miss", [0, 1])
+    outcome, found, _ = in_fresh_process(SHARING.format(outputs=both), tmp_path)
+    assert (outcome, found["op"]) == ("miss", [1, 1])
+    assert found["kernel"][0] > 1
+    outcome, _, compilations = in_fresh_process(SHARING.format(outputs=both), tmp_path)
+    assert (outcome, compilations) == ("hit", 0)
