@@ -9,6 +9,7 @@ import engine
 import engine.tensor as pt
 from engine.backend.assemble import _plan_scratch
 from engine.backend.instructions import check_code, show
+from engine.inner import Scan, ScanInfo
 from tests.engine.backend.lowered import lower, program
 
 
@@ -85,3 +86,38 @@ def test_a_program_may_have_little_to_do(make):
     x = pt.vector("x")
     made = program([x], make(x))
     assert len(made.outputs) == len(make(x))
+
+
+def scanned(n_rows, step, *others):
+    """The program of a Scan over rows of `n_rows` sequences, with `others` the same in every step, and its code."""
+    rows, constants = [pt.dvector() for _ in range(n_rows)], [v.type.make_variable() for v in others]
+    op = Scan([*rows, *constants], step(*rows, *constants), ScanInfo(n_rows, (), (), 1, len(others)))
+    inputs = [pt.lscalar(), *(pt.dmatrix() for _ in rows), *others]
+    made = program(inputs, op(*inputs, return_list=True))
+    words = np.frombuffer(made.code, "<i8").tolist()
+    check_code(words, len(made.registers) // 8)
+    return made, [line.split()[1] for line in show(words).splitlines()]
+
+
+def test_a_pass_has_a_call_for_each_kernel_and_an_addition_for_each_address_that_moves():
+    _, names = scanned(1, lambda x, m: [pt.dot(m, pt.exp(x))], pt.dmatrix())
+    begin = names.index("CALL")
+    assert names[begin : names.index("NEXT") + 1] == ["CALL", "CALL", "ADD", "ADD", "NEXT"]
+
+
+def test_memory_within_a_loop_is_asked_for_before_its_first_pass():
+    made, names = scanned(1, lambda x, m: [pt.dot(m, pt.exp(x))], pt.dmatrix())
+    assert names.index("SKIP") < names.index("GROW") < names.index("CALL")
+    assert names.count("GROW") == 1
+    assert [len(site.arrays) for site in made.yields] == [1, 0]
+
+
+def test_what_is_computed_once_shares_no_memory_with_what_every_pass_writes():
+    x, a = pt.dvector(), pt.dvector()
+    op = Scan([x, a], [pt.dot(pt.exp(x), pt.exp(a)) + pt.exp(x)], ScanInfo(1, (), (), 1, 1))
+    inputs = [pt.lscalar(), pt.dmatrix(), pt.dvector()]
+    table = lower(inputs, op(*inputs, return_list=True)).table
+    ((loop,),) = ([step.loop for step in table.steps if step.loop is not None],)
+    (once,) = (step.writes[0] for step in table.steps if step.stage == loop.floor)
+    (group,) = (group for group in _plan_scratch(table)[loop.floor] if once in group)
+    assert group == [once]
