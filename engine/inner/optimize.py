@@ -30,13 +30,15 @@ def minimize(
     method: str = "BFGS",
     jac: bool = True,
     hess: bool = False,
+    use_vectorized_jac: bool = False,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
     """Where `objective`, a float of 0 dimensions, is smallest, and whether the solver found that (a bool).
 
     `x` is a variable of any rank, or several (the solution is a list then). `method` is one of scipy.optimize.minimize;
     with `jac` and `hess` it gets gradient and Hessian, if it uses them, else it takes differences. `optimizer_kwargs`
-    are its `tol`, `bounds` and `options`. Refuses what SolverOp does.
+    are its `tol`, `bounds` and `options`. `use_vectorized_jac` is PyTensor's and changes nothing: `jacobian` chooses how
+    a Hessian is computed. Refuses what SolverOp does.
     """
     unknown, objective, solution_of = _packed(x, pt.as_tensor_variable(objective))
     parameters = _parameters(objective, unknown)
@@ -67,13 +69,15 @@ def root(
     variables: Any,
     method: str = "hybr",
     jac: bool = True,
+    use_vectorized_jac: bool = False,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
     """Where `equations` are zero, and whether the solver found that (a bool).
 
     `variables` is one of 0 or 1 dimensions, of which `equations` has as many; or several of any, and `equations` is a
     vector of as many elements (the solution is a list then). `method` is one of scipy.optimize.root; with `jac` it gets
-    the Jacobian, if it uses it. `optimizer_kwargs` are its `tol` and `options`. Refuses what SolverOp does.
+    the Jacobian, if it uses it. `optimizer_kwargs` are its `tol` and `options`. `use_vectorized_jac` is PyTensor's and
+    changes nothing: `jacobian` chooses how a Jacobian is computed. Refuses what SolverOp does.
     """
     unknown, equations, solution_of = _packed(variables, pt.as_tensor_variable(equations))
     parameters = _parameters(equations, unknown)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.tensor import indexing, linalg, subtensor
+from engine.tensor import indexing, linalg, optimize, subtensor
 from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
@@ -201,6 +201,7 @@ __all__ = [
     "neq",
     "ones",
     "ones_like",
+    "optimize",
     "or_",
     "pow",
     "power",
