@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cachegraph.cache import Artifact, Cache
+from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import called_entries, compile_program, load_callee
@@ -36,7 +36,7 @@ class Callees:
         except (Unfingerprintable, SourceError):
             return self._without_key(graph)
         work = _Work(self, graph, key)
-        found = self._cache.get_or_build(key, work.build, work.load)
+        found = self._cache.get_or_build(key, work.build, work.load, work.verify)
         self._tally.count_function(found.outcome == "hit", sum(found.seconds.values()) - found.load_seconds)
         return found.value
 
@@ -71,6 +71,17 @@ class _Work:
         self._is_built = True
         summary = f"called by a callback: {len(self._graph.nodes)} nodes"
         return Artifact(payload, {}, {"lower": seconds}, summary, called_entries(payload))
+
+    def verify(self, found: Found[Callee]) -> Correction[Callee] | None:
+        """Build the function anew and compare; its kernels are compared while it is built."""
+        from engine.verification import difference  # nothing but the mode verify needs it
+
+        again = _Work(self._callees, self._graph, self._key)
+        artifact = again.build()
+        callee = again.load(artifact.payload)
+        programs = found.value.execution, callee.execution
+        differs = difference((None, None), programs, [v.type for v in self._graph.inputs])
+        return Correction(differs, artifact, callee) if differs else None
 
     def load(self, payload: bytes) -> Callee:
         return self._callees.load(self._key, payload, self._is_built, self._built)

@@ -26,6 +26,7 @@ from engine.backend.load import process_loader
 from engine.backend.numba import compile as numba_compile
 from engine.backend.program import unpack_program
 from engine.backend.target import process_triple
+from engine.tensor.optimize import minimize
 
 POINT = np.array([0.5, 1.0, 2.0])
 
@@ -231,3 +232,26 @@ def test_models_of_all_kinds_verify(
     assert f.cache_info.outcome == "hit"
     assert errors(caplog) == []
     assert not [record for record in caplog.records if "could not be verified" in record.getMessage()]
+
+
+def smallest(where: float) -> Any:
+    x = pt.scalar("x")
+    return engine.function([x], minimize((x - where) ** 2, x)[0])
+
+
+def test_the_objective_of_another_problem_is_caught_by_what_the_solver_finds(
+    tally: Tally, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache_directory: Path
+) -> None:
+    (right,), (wrong,) = (smallest(where)._run.__self__.callees for where in (1.0, 2.0))
+    plant(right.key, wrong.payload)
+    process_loader.cache_clear()
+    np.testing.assert_allclose(smallest(1.0)(0.0), 2.0, atol=1e-6)
+    verifying(monkeypatch)
+    np.testing.assert_allclose(smallest(1.0)(0.0), 1.0, atol=1e-6)
+    assert f"the function entry {right.key.hex} is not what building it gives" in errors(caplog)[0]
+    assert wrong.payload in aside(cache_directory, "function")
+    process_loader.cache_clear()
+    monkeypatch.setenv("CACHEGRAPH_MODE", "readwrite")
+    healed = smallest(1.0)
+    assert healed.cache_info.outcome == "hit"
+    np.testing.assert_allclose(healed(0.0), 1.0, atol=1e-6)
