@@ -252,6 +252,23 @@ def test_functions_that_a_search_calls_are_carried_too(never_built, monkeypatch)
         assert (g.cache_info.rewrites, g.cache_info.compilations) == (0, 0)
 
 
+def test_loops_with_gradients_and_layers_are_carried_too(never_built, monkeypatch):
+    state, weights = pt.vector("state"), pt.matrix("weights")
+    layer = engine.OpFromGraph([state, weights], [pt.tanh(pt.dot(weights, state)) + 0.5 * state])
+    states, _ = engine.scan(layer, outputs_info=[state], non_sequences=[weights], n_steps=5)
+    cost = pt.sum(pt.sqr(states[-1]))
+    f = function([state, weights], [cost, *engine.grad(cost, [state, weights])])
+    values = [np.linspace(-1, 1, 3), np.eye(3) / 2]
+    content, due, shown = pickle.dumps(f), f(*values), engine.dprint(f, file="str")
+    never_built()
+    elsewhere(monkeypatch, **OFF)
+    g = pickle.loads(content)
+    for found, expected in zip(g(*values), due, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert g.cache_info.outcome == "carried"
+    assert engine.dprint(g, file="str") == shown
+
+
 # What does not fit
 
 
