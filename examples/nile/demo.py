@@ -27,6 +27,7 @@ STEPS = (
     "likelihood: first call",
     "build the maximum",
     "maximum: function()",
+    "import scipy.optimize",
     "maximum: first call",
 )
 TOTALS = {
