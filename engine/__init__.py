@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.function import Function, function
+from engine.executable import Function
+from engine.function import function
 from engine.gradient import Lop, Rop, grad
 from engine.gradient_check import verify_grad
 from engine.mode import Mode
