@@ -14,9 +14,10 @@ Nobody waits for ever, and nobody for each other:
 
 - Of the keys of one call, those that are free are claimed in the order of their digests and built together. Only when
   they are given back are the others waited for, one at a time: no call waits for a key while it holds another.
-- What a build asks for itself, it asks while the key it builds is held. Such a wait leads from a function to its Ops
-  and kernels, from an Op to Ops within its graph, and from a kernel to nothing. Ops and graphs contain each other in no
-  circle, so neither do these waits. A thread that asks for a key that it is building is not made to wait for itself.
+- What a build asks for itself, it asks while the key it builds is held. Such a wait leads from a function to its Ops,
+  kernels and the functions that it calls, from an Op to Ops within its graph, and from a kernel to nothing. All of these
+  lie within the graph of what asks for them, and graphs contain each other in no circle, so neither do these waits. A
+  thread that asks for a key that it is building is not made to wait for itself.
 - What is left (a build that waits for another process which wants the same key, a directory listed as a nearer tier here
   and as a farther one there) ends with the longest wait. That is PATIENCE times what building took when it was last
   recorded, of this key or else of the costliest of late at its level: a holder may have to share its processor with all
@@ -77,11 +78,10 @@ class SingleFlight:
         try:
             for key in sorted(keys, key=lambda key: key.digest):
                 flight = self._flight(key)
+                free.append(flight)  # first, so that an interrupt leaves nothing claimed
                 holder = flight.acquire()
-                if holder is None:
-                    free.append(flight)
-                else:
-                    flight.release()
+                if holder is not None:
+                    free.pop().release()
                     busy.append((flight, holder))
             if free:
                 yield [flight.key for flight in free]
@@ -140,9 +140,9 @@ class _Flight:
 
     def release(self) -> None:
         """Give back what is acquired, the farthest first."""
-        while self._passed:
-            self._passed -= 1
-            self._claims[self._passed].release()
+        self._passed = 0
+        for claim in reversed(self._claims):
+            claim.release()
 
     def _ask(self, claim: Claim) -> Holder | None:
         try:
@@ -176,6 +176,7 @@ class _Seat:
     def __init__(self, table: _Table, digest: bytes) -> None:
         self._table = table
         self._digest = digest
+        self._taken = False
 
     def is_taken_here(self) -> bool:
         """Return whether this thread is building the key already."""
@@ -189,14 +190,17 @@ class _Seat:
         with lock:
             if self._digest not in held:
                 held[self._digest] = threading.get_ident(), time.time()
+                self._taken = True
                 return None
             return Holder("", os.getpid(), held[self._digest][1])
 
     def release(self) -> None:
-        """Give the seat back; a forked child has none."""
+        """Give the seat back, if it was taken; a forked child has none."""
         lock, held = self._table.holders()
         with lock:
-            held.pop(self._digest, None)
+            if self._taken:
+                held.pop(self._digest, None)
+            self._taken = False
 
 
 def _log() -> Logger:

@@ -8,6 +8,7 @@ and its holder counts `beat` up in it. Whoever waits judges it by its own monoto
 changed for `ttl` seconds is dead, as is one of a process of this machine that is gone; times of files and of other
 hosts are never compared. The dead are succeeded, not removed: who makes the next generation has the lease, so no two
 can both believe to have removed the same one. What is left behind blocks nobody for longer than `ttl`.
+The content has no version: what cannot be read as it is judged by time alone.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     <directory>/v1/locks/<key>.lock := JSON {"host", "pid", "since"} of who holds it, or did
 
-The lock is flock's, so the file must be on a file system of this node alone. What it holds is for people. It is removed
-when the lock is given back; one that a killed process leaves behind locks nothing, and may be deleted at any time.
+The lock is flock's, so the file must be on a file system of this node alone. What it holds is for people, and has no
+version: a holder that cannot be read is one that has not said who it is. The file is removed when the lock is given
+back; one that a killed process leaves behind locks nothing, and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from cachegraph.store.trust import Guard
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+
+_REWRITE = os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
 class NodeLock:
@@ -63,7 +67,7 @@ class NodeLock:
     def _sign(self) -> None:
         """Write who holds the lock, over what the holder before may have left."""
         content = json.dumps({"host": host_name(), "pid": os.getpid(), "since": time.time()}).encode()
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(self._path, _REWRITE)
         try:
             os.write(descriptor, content)
         finally:

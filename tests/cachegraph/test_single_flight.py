@@ -333,6 +333,32 @@ def test_the_layers_that_work_hold_when_one_fails() -> None:
     assert not sound.holding
 
 
+def test_an_interrupt_while_claiming_leaves_nothing_claimed(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(Held):
+        def acquire(self) -> Holder | None:
+            raise KeyboardInterrupt
+
+    first, second = Held(), Interrupted()
+    first.free = True
+    flight = SingleFlight(lambda _: [first, second], lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        next(flight.turns([key_of("a")]))
+    assert not first.holding
+    assert not flight._table.holders()[1]
+
+
+def test_who_gives_up_waiting_takes_nothing_from_the_thread_that_builds() -> None:
+    flight = SingleFlight(lambda _: [], lambda _: None)
+    building = flight.turns([key_of("a")])
+    next(building)
+    results = at_once(lambda: flight._flight(key_of("a")).release() or flight._flight(key_of("a")).acquire())  # type: ignore[func-returns-value]
+    assert isinstance(results[0], Holder)
+    building.close()
+    assert at_once(lambda: flight._flight(key_of("a")).acquire()) == [None]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_forked_while_a_thread_builds_waits_for_it_or_builds_itself(cache: Cache) -> None:
     begun, go_on = threading.Event(), threading.Event()

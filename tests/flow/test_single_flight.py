@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -167,6 +168,29 @@ def test_a_leader_killed_on_another_host_is_replaced_when_its_lease_stands_still
     leader.kill()
     fleet.end()
     assert list(fleet.builds().values()) == [2]
+
+
+@pytest.mark.slow
+@pytest.mark.stress
+def test_builders_killed_at_random_keep_nobody_waiting(fleet: Fleet) -> None:
+    """Half of them die, on both hosts, wherever they are; the others get everything, long before a wait would end."""
+    choose = random.Random(3)
+    for number in range(60 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 4):
+        names = " ".join(f"{number}-{key}" for key in "abc")
+        begin = soon()
+        doomed = []
+        for process in range(6):
+            node = f"n{process % 2}"
+            started = fleet.start(names, f"local-{node}", "shared", node, seconds=0.2, begin=begin)
+            doomed += [started] if process % 3 == 0 else []
+        time.sleep(max(begin - time.time(), 0.0))
+        for process_ in doomed:
+            time.sleep(choose.uniform(0.0, 0.4))
+            process_.kill()
+        fleet.end()
+        assert time.time() - begin < 15
+        assert all(1 <= count <= 1 + len(doomed) for count in fleet.builds().values())
+        fleet.processes.clear()
 
 
 def obstruct(directory: Path) -> None:
