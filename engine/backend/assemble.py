@@ -165,7 +165,9 @@ def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
     if not buffers:
         return
     canonical = layout.table.canonical
-    arrays = [Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims))) for b in buffers]
+    arrays = [
+        Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims)), b.skipped) for b in buffers
+    ]
     layout.assembler.emit("YIELD", len(layout.yields))
     layout.yields.append(Yield(-1, -1, -1, tuple(arrays)))
     for item, buffer in enumerate(buffers):

@@ -142,8 +142,9 @@ class Execution:
             registers[base], registers[present] = scratch.ctypes.data, scratch.nbytes
             return ()
         made = []
-        for result, dtype, dims in arrays:
-            results[result] = array = np.empty([registers[dim] for dim in dims], dtype)
+        for result, dtype, dims, skipped in arrays:
+            array = np.empty([registers[dim] for dim in dims], dtype)
+            results[result] = array[skipped:] if skipped else array
             made.append(array)
         return tuple(made)
 
@@ -177,8 +178,8 @@ def _item(dtype: str, dims: Sequence[object]) -> tuple[int, int]:
     return DESCRIPTORS.get(dtype, -1), len(dims)
 
 
-def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...]]]]:
-    return *site[:3], [(a.result, np.dtype(a.dtype), a.dims) for a in site.arrays]
+def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...], int]]]:
+    return *site[:3], [(a.result, np.dtype(a.dtype), a.dims, a.skipped) for a in site.arrays]
 
 
 def _bound_array(

@@ -22,6 +22,9 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.tensor.type import is_data
 
+MOST_SKIPPED = 8
+"""The memory of so many rows at most is kept with a result that they are no part of, rather than copying it."""
+
 Rule = Callable[["Lowering", Apply], None]
 ValueInputs = Callable[[Apply], Sequence[Variable]]
 
@@ -30,12 +33,14 @@ ValueInputs = Callable[[Apply], Sequence[Variable]]
 class OpRule:
     """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read,
     `lengths` those that the lengths of its outputs depend on. Into loops that `reduce`, an elementwise computation
-    that nothing else reads is pulled."""
+    that nothing else reads is pulled. What is all of its first input but so many rows at the beginning says so with
+    `skipped`."""
 
     lower: Rule
     reads: ValueInputs = lambda node: node.inputs
     lengths: ValueInputs = lambda node: ()
     reduces: bool = False
+    skipped: Callable[[Apply], int | None] = lambda node: None
 
 
 @dataclass
@@ -72,7 +77,19 @@ class Lowering:
         self.constants: list[tuple[int, Constant]] = []
         self.input_registers: list[int] = []
         self._roots: set[Variable] = set()
-        self._results = {self.origin(variable) for variable in self.outputs}
+        self._results = self._whole_results()
+
+    def _whole_results(self) -> dict[Variable, int]:
+        """What is computed into arrays that the caller keeps, and how many of the first rows it does not."""
+        results = {self.origin(variable): 0 for variable in self.outputs}
+        for variable in self.outputs:
+            skipped = self._skipped(variable)
+            if skipped is not None and skipped <= MOST_SKIPPED:
+                results.setdefault(self.origin(cast(Apply, variable.owner).inputs[0]), skipped)
+        return results
+
+    def _skipped(self, variable: Variable) -> int | None:
+        return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)
 
     def _with_reductions_first(self) -> list[Apply]:
         """The nodes, each reduction straight behind what runs in its loops: there that reads its inputs."""
@@ -171,7 +188,9 @@ class Lowering:
     def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
         """A new array for `variable`, whose elements are written in `stage`, or as soon as they can be."""
         stage = max(stage, self.first_stage(variable))
-        value = self.table.buffer(dtype(variable), dims, stage, result=variable in self._results)
+        skipped = self._results.get(variable)
+        value = self.table.buffer(dtype(variable), dims, stage, result=skipped is not None)
+        cast(Buffer, value.buffer).skipped = skipped or 0
         self.values[variable] = value
         return value
 
@@ -268,7 +287,12 @@ class Lowering:
         """An array of its own for one output: what it was computed into if that is all of such an array, else a copy."""
         value = self.value_of(variable)
         buffer = value.buffer
-        if buffer is None or buffer.result is None or buffer in claimed or not self._is_all_of(buffer, value):
+        if (
+            buffer is None
+            or buffer.result is None
+            or buffer in claimed
+            or not self._is_result(buffer, variable)
+        ):
             stage = max(value.stage, self.table.stage(value.dims))
             result = self.table.buffer(value.dtype, value.dims, stage, result=True)
             self.copy(value, result)
@@ -276,8 +300,13 @@ class Lowering:
         claimed.add(buffer)
         return value
 
-    def _is_all_of(self, buffer: Buffer, value: Value) -> bool:
-        """Whether `value` is the array in `buffer` as it was made, and no view of it in another shape."""
+    def _is_result(self, buffer: Buffer, variable: Variable) -> bool:
+        """Whether `variable` is the array in `buffer` as it was made, or all but the rows that the caller does not get."""
+        if buffer.skipped:
+            if self._skipped(variable) != buffer.skipped:
+                return False
+            variable = cast(Apply, variable.owner).inputs[0]
+        value = self.value_of(variable)
         if value.strides is not None or value.pointer != buffer.pointer:
             return False
         return list(map(self.table.canonical, value.dims)) == list(map(self.table.canonical, buffer.dims))

@@ -13,6 +13,7 @@ Version history
     1  first
     2  scratch memory has a register that says how much is present; a yield for scratch makes no arrays
     3  callbacks and invocations
+    4  results without their first rows
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from engine.backend.registers import FIRST_FREE
 from engine.graph.variables import Variable
 
 MAGIC = b"CGPR"
-FORMAT = 3
+FORMAT = 4
 
 
 class ProgramFormatError(CachegraphError):
@@ -72,11 +73,13 @@ class KernelUse(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """One array that the caller makes at a yield: result number `result`, with the lengths held by `dims`."""
+    """One array that the caller makes at a yield, with the lengths held by `dims`: result number `result` is all of it
+    but its first `skipped` rows."""
 
     result: int
     dtype: str
     dims: tuple[int, ...]
+    skipped: int
 
 
 class Yield(NamedTuple):
@@ -160,7 +163,7 @@ _RECORDS: dict[str, Any] = {
     "kernels": lambda row: KernelUse(*row),
     "callbacks": lambda row: CallbackUse(row[0], row[1], row[2], tuple((k, c) for k, c in row[3])),
     "yields": lambda row: Yield(
-        row[0], row[1], row[2], tuple(Allocation(r, d, tuple(n)) for r, d, n in row[3])
+        row[0], row[1], row[2], tuple(Allocation(r, d, tuple(n), s) for r, d, n, s in row[3])
     ),
     "invocations": lambda row: Invocation(
         row[0],

@@ -43,6 +43,7 @@ class Buffer:
 
     `is_kept` if it lasts for longer than its stage: then its memory is its own, and found again in every pass of a loop.
     `is_loaded` if the arithmetic of the next stage reads it: then no other buffer of its stage may have its memory.
+    `skipped` is how many of its first rows are no part of the result.
     `used` has for each region the last stage that reads or writes it, of those known so far.
     """
 
@@ -54,6 +55,7 @@ class Buffer:
     result: int | None = None
     is_loaded: bool = False
     is_kept: bool = False
+    skipped: int = 0
     used: dict[int, int] = field(default_factory=dict)
 
 

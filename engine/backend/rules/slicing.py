@@ -18,7 +18,7 @@ from engine.backend.rules.subtensor import is_zeros
 from engine.backend.table import Check, Table, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Variable
+from engine.graph.variables import Constant, Variable
 from engine.tensor.slicing import FULL, IncSubtensor, Subtensor, parts_of
 
 
@@ -208,7 +208,17 @@ def _read(node: Apply) -> list[Variable]:
     return [part] if is_zeros(base) else [base, part]
 
 
+def _skipped(node: Apply) -> int | None:
+    """How many rows at the beginning are left out of all the others, if that is what `node` does."""
+    if cast(Subtensor, node.op).entries != ("a:",) or not isinstance(node.inputs[1], Constant):
+        return None
+    start = int(node.inputs[1].data)
+    return start if start > 0 else None
+
+
 RULES: dict[type[Op], OpRule] = {
-    Subtensor: OpRule(_lower_subtensor, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
+    Subtensor: OpRule(
+        _lower_subtensor, lambda node: node.inputs[:1], lambda node: node.inputs[1:], skipped=_skipped
+    ),
     IncSubtensor: OpRule(_lower_inc_subtensor, _read, lambda node: node.inputs[2:]),
 }

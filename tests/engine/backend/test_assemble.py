@@ -10,6 +10,7 @@ import engine.tensor as pt
 from engine.backend.assemble import _plan_scratch
 from engine.backend.instructions import check_code, show
 from engine.inner import Scan, ScanInfo
+from engine.mode import NO_REWRITES, Mode
 from tests.engine.backend.lowered import lower, program
 
 
@@ -121,3 +122,28 @@ def test_what_is_computed_once_shares_no_memory_with_what_every_pass_writes():
     (once,) = (step.writes[0] for step in table.steps if step.stage == loop.floor)
     (group,) = (group for group in _plan_scratch(table)[loop.floor] if once in group)
     assert group == [once]
+
+
+def test_what_leaves_out_few_first_rows_is_computed_into_the_result():
+    x = pt.dmatrix()
+    made = program([x], [pt.exp(x)[2:]])
+    assert [site.arrays[0].skipped for site in made.yields if site.arrays] == [2]
+    assert program([x], [pt.exp(x)[100:]]).yields[-1].arrays[0].skipped == 0
+    y = pt.exp(x)
+    both = program([x], [y[1:], y])
+    assert sorted(a.skipped for site in both.yields for a in site.arrays) == [0, 0]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+def test_results_without_first_rows_are_arrays_of_their_own(length, kernels_once):
+    x = pt.dvector()
+    y = pt.exp(x)
+    f = engine.function([x], [y[2:], y[1:], y[2:], y[1:] * 2, x[2:]], mode=Mode("numba", NO_REWRITES))
+    values = np.linspace(0, 1, length)
+    due = np.exp(values)
+    found = f(values)
+    for one, other in zip(found, [due[2:], due[1:], due[2:], due[1:] * 2, values[2:]], strict=True):
+        np.testing.assert_allclose(one, other)
+    assert not any(np.shares_memory(a, b) for n, a in enumerate(found) for b in [*found[:n], values])
+    again = f(values)
+    assert not any(np.shares_memory(a, b) for a in found for b in again)
