@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cachegraph.cli import clear, dir, doctor, list, prune, show, stats, why_miss
+from cachegraph.cli import clear, dir, doctor, list, prune, show, stats, verify, why_miss
 
 app = typer.Typer(
     name="cachegraph",
@@ -20,5 +20,6 @@ app.command("list")(list.list_command)
 app.command("show")(show.show_command)
 app.command("why-miss")(why_miss.why_miss_command)
 app.command("prune")(prune.prune_command)
+app.command("verify")(verify.verify_command)
 app.command("doctor")(doctor.doctor_command)
 app.command("clear")(clear.clear_command)

@@ -12,7 +12,7 @@ from pathlib import Path
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import SharedLayout
-from cachegraph.store.shared import SharedStore, StoredFile
+from cachegraph.store.shared import SharedStore, StoredFile, entry_files
 from cachegraph.store.tiers import Placement
 from cachegraph.store.usage import bytes_on_disk
 
@@ -64,6 +64,19 @@ class CacheDirectory:
         """Return the sizes of all files added up, the index on this node included."""
         here = bytes_on_disk(self.local.layout)
         return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
+
+    def count_files(self) -> int:
+        """Return how many files of entries and blobs there are; a row of a sound index is counted as one. Raises OSError."""
+        try:
+            rows = self.local.database.select_one("SELECT count(*) FROM entry", ()) or (0,)
+        except Exception:  # whatever a damaged index makes SQLite raise
+            rows = (0,)
+        files = sum(1 for _ in self.local.blobs.files())
+        if self.shared is not None:
+            files += sum(1 for _ in self.shared.blobs.files()) + sum(
+                1 for _ in entry_files(self.shared.layout)
+            )
+        return int(rows[0]) + files
 
     @property
     def _is_elsewhere(self) -> bool:

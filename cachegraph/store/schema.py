@@ -271,3 +271,19 @@ SELECT_UNPROFITABLE = (
     .order_by(entry.c.uses.desc(), entry.c.id)
     .limit(bindparam("most"))
 )
+
+SELECT_STORED = (
+    select(record.c.content, encoding.c.content)
+    .select_from(entry)
+    .outerjoin(record, record.c.entry_id == entry.c.id)
+    .outerjoin(encoding, encoding.c.entry_id == entry.c.id)
+    .where(entry.c.digest == bindparam("key"))
+)
+_blob_sizes = select(func.max(blob_reference.c.size).label("size")).group_by(blob_reference.c.blob).subquery()
+COUNT_BLOB_BYTES = select(func.coalesce(func.sum(_blob_sizes.c.size), 0))
+CORRECT_BLOB_BYTES = update(eviction).values(blob_bytes=COUNT_BLOB_BYTES.scalar_subquery())
+_referring = (
+    select(func.count()).where(reference.c.digest == entry.c.digest).correlate(entry).scalar_subquery()
+)
+COUNT_WRONG_REFERRERS = select(func.count()).select_from(entry).where(entry.c.referrers != _referring)
+CORRECT_REFERRERS = update(entry).where(entry.c.referrers != _referring).values(referrers=_referring)

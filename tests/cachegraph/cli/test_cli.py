@@ -22,7 +22,7 @@ from cachegraph.store.local import LocalStore
 
 ROOT = Path(__file__).resolve().parents[3]
 
-LISTING = ["stats", "list", "prune", "clear"]
+LISTING = ["stats", "list", "prune", "verify", "clear"]
 
 
 class Output:
@@ -331,6 +331,89 @@ def test_prune_by_age(run: Run, filled: dict[str, CacheKey]) -> None:
     time.sleep(0.15)
     assert "removed 3 entries, 4 blobs" in run("prune", "--older-than", "0.1s").out
     assert run("list", "--json").json == []
+
+
+def test_prune_by_level_alone_removes_all_of_it(run: Run, filled: dict[str, CacheKey]) -> None:
+    assert run("prune", "--level", "kernel", "--older-than", "1h", "--json").json["entries"] == []
+    pruned = run("prune", "--level", "kernel", "--json").json["entries"]
+    assert {(entry["level"], entry["why"]) for entry in pruned} == {("kernel", "pruned: level kernel")}
+    assert [entry["level"] for entry in run("list", "--json").json] == ["function"]
+
+
+def test_prune_of_stale_entries_keeps_those_of_this_release(
+    run: Run, filled: dict[str, CacheKey], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("prune", "--stale", "--json").json["entries"] == []
+    monkeypatch.setattr("cachegraph.store.criteria.RECORD_FORMAT", 2)
+    assert len(run("prune", "--stale", "--json").json["entries"]) == 3
+
+
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """Run a command whose standard error is a terminal; return what it printed there, and on standard output."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "cachegraph", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+        text=True,
+        check=True,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # nobody has the other end any more
+        pass
+    os.close(ours)
+    return shown.decode(), done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals here")
+@pytest.mark.parametrize(("name", "what"), [("prune", "removing"), ("verify", "checking")])
+def test_long_work_shows_its_progress_on_a_terminal_alone(
+    name: str, what: str, run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    more = ["--max-size", "0"] if name == "prune" else []
+    shown, printed = on_a_terminal(name, *more, "--dir", str(cache_directory))
+    assert what in shown
+    assert "100%" in shown
+    assert what not in printed
+    assert run(name).err == ""
+
+
+def test_verify_of_what_is_sound(run: Run, filled: dict[str, CacheKey], cache_directory: Path) -> None:
+    assert run("verify").out == f"{cache_directory}: all is as it was written\n"
+    assert run("verify", "--json").json == {"directory": str(cache_directory), "problems": []}
+
+
+def test_verify_of_what_is_damaged_says_so_removes_it_and_ends_with_1(
+    run: Run, filled: dict[str, CacheKey], cache_directory: Path
+) -> None:
+    blob = max((cache_directory / "v1" / "blobs").glob("*/*"), key=lambda path: path.stat().st_size)
+    blob.write_bytes(b"damaged")
+    output = run("verify", "--json")
+    assert output.code == 1
+    problems = json.loads(output.out)["problems"]
+    assert [(one["what"], one["done"]) for one in problems] == [("blob", "removed"), ("entry", "removed")]
+    assert problems[0]["name"] == blob.name
+    assert problems[1]["name"] == filled["model"].hex
+    assert len(list((cache_directory / "v1" / "damaged").iterdir())) == 2
+    assert run("verify").code == 0
+
+
+def test_verify_sets_a_damaged_index_aside(run: Run, cache_directory: Path) -> None:
+    index = cache_directory / "v1" / "index.sqlite"
+    index.parent.mkdir(parents=True)
+    index.write_bytes(b"not a database at all" * 1000)
+    output = run("verify")
+    assert output.code == 1
+    assert "set aside" in output.out
+    assert not index.exists()
+    assert run("verify").code == 0
 
 
 def test_clear_without_a_terminal_wants_yes(run: Run, filled: dict[str, CacheKey]) -> None:

@@ -1,0 +1,40 @@
+"""`cachegraph verify`: check everything that is stored, and remove what is damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from cachegraph.cli.list import SHOWN_DIGITS
+from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
+from cachegraph.cli.output import print_json, print_line, print_table, progress
+from cachegraph.store import shared_verification, verification
+from cachegraph.store.directory import CacheDirectory
+from cachegraph.store.verification import Problem
+
+
+def verify_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
+    """Check every checksum, the index against the blobs, and what refers to what; remove what is damaged.
+
+    It is then built anew when next needed; what it was is kept in v1/damaged for a week. Exit code 1 if anything was wrong.
+    """
+    cache = open_directory(directory)
+    with problems_reported(cache.local), progress("checking", cache.count_files()) as advance:
+        problems = verification.verify(cache.local, advance)
+        if cache.shared is not None:
+            problems += shared_verification.verify(cache.shared, advance)
+    if as_json:
+        print_json({"directory": str(cache.path), "problems": [problem._asdict() for problem in problems]})
+    else:
+        _print(cache, problems)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _print(cache: CacheDirectory, problems: Sequence[Problem]) -> None:
+    if not problems:
+        print_line(f"{cache.path}: all is as it was written")
+        return
+    columns = {"what": "left", "which": "left", "done": "left", "found": "fill"}
+    print_table(columns, ((one.what, one.name[:SHOWN_DIGITS], one.done, one.found) for one in problems))

@@ -1,0 +1,92 @@
+"""The commands on a directory of files that hosts share: all that is in it, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cachegraph.cache import Artifact, Cache
+from cachegraph.cli.app import app
+from cachegraph.key import CacheKey
+from cachegraph.settings import Settings
+from cachegraph.store.local import LocalStore
+from cachegraph.store.shared import SharedStore
+
+KEYS = {name: CacheKey.build("kernel", {"graph": name.encode()}) for name in ("here", "there", "both")}
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> SharedStore:
+    """A directory that another host has filled."""
+    store = SharedStore(tmp_path / "shared", network=False)
+    for name in ("there", "both"):
+        artifact = Artifact(
+            name.encode() * 30_000, {"graph": b"g"}, {"compile": 2.0}, f"{name} of two vectors"
+        )
+        store.put(KEYS[name], artifact)
+    return store
+
+
+@pytest.fixture
+def run(shared: SharedStore) -> Callable[..., Any]:
+    def command(name: str, *arguments: str, code: int = 0) -> Any:
+        where = ["--dir", str(shared.layout.directory), "--json"]
+        result = CliRunner().invoke(app, [name, *arguments, *where])
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    return command
+
+
+def test_what_others_wrote_is_listed_and_shown(run: Callable[..., Any], shared: SharedStore) -> None:
+    assert {entry["key"] for entry in run("list")} == {KEYS["there"].hex, KEYS["both"].hex}
+    shown = run("show", KEYS["there"].hex[:10])
+    assert shown["summary"] == "there of two vectors"
+    assert [(part["name"], part["bytes"]) for part in shown["parts"]] == [("graph", 5)]
+    assert [(blob["name"], blob["bytes"]) for blob in shown["blobs"]] == [("", 150_000), ("graph", 1)]
+    stats = run("stats")
+    assert stats["directory"] == str(shared.layout.directory)
+    assert stats["bytes"] > 270_000
+    held = stats["levels"]["kernel"]
+    assert (held["entries"], held["bytes"]) == (2, 270_002)
+
+
+def test_what_is_in_the_index_and_in_files_is_listed_once(
+    run: Callable[..., Any], shared: SharedStore
+) -> None:
+    local = LocalStore(shared.layout.directory)
+    for name in ("here", "both"):
+        local.put(KEYS[name], Artifact(name.encode(), seconds={"compile": 2.0}))
+    local.close()
+    assert len(run("list")) == 3
+    assert run("stats")["levels"]["kernel"]["entries"] == 3
+
+
+def test_a_user_of_the_directory_is_seen_beside_those_who_share_it(
+    run: Callable[..., Any], shared: SharedStore, cache_directory: Path
+) -> None:
+    settings = Settings(cache_directory, "readwrite", "compile", shared.layout.directory)
+    cache = Cache(settings)
+    cache.get_or_build(KEYS["here"], lambda: Artifact(b"here", seconds={"compile": 1.0}), bytes)
+    cache.flush()
+    cache._store.close()
+    assert len(run("list")) == 3
+
+
+def test_it_is_pruned_and_verified(run: Callable[..., Any], shared: SharedStore) -> None:
+    planned = run("prune", "--max-size", "140kB", "--dry-run")
+    assert [entry["key"] for entry in planned["entries"]] == [KEYS["there"].hex]
+    assert len(run("list")) == 2
+    pruned = run("prune", "--max-size", "140kB")
+    assert (pruned["bytes_before"] > 270_000, pruned["bytes_after"] < 140_000) == (True, True)
+    assert [entry["key"] for entry in run("list")] == [KEYS["both"].hex]
+    path = shared.layout.entry(KEYS["both"].hex)
+    path.write_bytes(path.read_bytes()[:-1])
+    (problem,) = run("verify", code=1)["problems"]
+    assert (problem["what"], problem["name"]) == ("entry", KEYS["both"].hex)
+    assert run("list") == run("verify")["problems"] == []
