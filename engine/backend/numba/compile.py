@@ -16,13 +16,13 @@ from llvmlite import ir
 from numba.core import compiler, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager
-from numba.core.registry import cpu_target
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from engine.backend.errors import KernelCompileError
 from engine.backend.externals import is_allowed
 from engine.backend.loops import Kernel
+from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.backend.objects import read_symbols
@@ -77,9 +77,7 @@ def _lowered(source: Source) -> Any:
     flags: Any = compiler.Flags()
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
     flags.error_model = "numpy"
-    typing, target = cpu_target.typing_context, cpu_target.target_context
-    typing.refresh()
-    target.refresh()
+    typing, target = contexts()
     function = scope[FUNCTION_NAME]
     return compiler.compile_extra(
         typing, target, function, (_ARGUMENTS,), types.int32, flags, {}, pipeline_class=_KernelCompiler

@@ -1,4 +1,8 @@
-"""The functions that printed kernels call, as numba intrinsics: numba types them, `emission.py` writes their LLVM IR."""
+"""The functions that printed kernels call: their types, for numba, and the LLVM IR of each (`emission.py`).
+
+They are registered with the contexts that kernels are compiled with, each under one signature. numba's own decorator for
+such functions refreshes its global context whenever one is typed: a sixth of a cold start.
+"""
 
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
@@ -9,8 +13,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
+from numba.core.typing.templates import ConcreteTemplate
 
+from engine.backend.numba.contexts import contexts
 from engine.backend.numba.emission import constant_of, emit_operation
 from engine.backend.numba.printer import Intrinsic
 from engine.backend.operations import ITEM_SIZES, SIGNATURES
@@ -22,6 +27,9 @@ _TYPES: dict[str, Any] = {
     "int32": types.int32,
     "bool": types.boolean,
 }
+Made = tuple[Any, Callable[..., ir.Value]]
+"""The signature of a function, and what writes its LLVM IR for (context, builder, signature, arguments)."""
+
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
 _POINTERS: dict[str, Any] = {
@@ -31,63 +39,54 @@ _POINTERS: dict[str, Any] = {
 
 @cache
 def function_of(described: Intrinsic) -> Any:
-    """Return the numba intrinsic that `described` asks for; one object for one description."""
-    return _MAKERS[described.kind](described)
+    """Return the function that `described` asks for, known to the contexts; one object for one description."""
+    signature, generate = _MAKERS[described.kind](described)
+
+    def function(*_: Any) -> Any:
+        raise TypeError(f"{described.name} is compiled into kernels; it cannot be called")
+
+    template = type(described.name, (ConcreteTemplate,), {"key": function, "cases": [signature]})
+    typing, target = contexts()
+    typing.insert_global(function, types.Function(template))
+    target.insert_func_defn([(generate, function, signature.args)])
+    return function
 
 
-def _pointer(described: Intrinsic) -> Any:
+def _pointer(described: Intrinsic) -> Made:
     result = _POINTERS[described.dtypes[0]]
 
-    @intrinsic
-    def pointer(typing: Any, address: Any) -> Any:
-        return result(types.int64), lambda context, builder, _, arguments: builder.inttoptr(
-            arguments[0], context.get_value_type(result)
-        )
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        return builder.inttoptr(arguments[0], context.get_value_type(result))
 
-    return pointer
+    return result(types.int64), generate
 
 
-def _constant(described: Intrinsic) -> Any:
+def _constant(described: Intrinsic) -> Made:
     dtype = described.dtypes[0]
 
-    @intrinsic
-    def constant(typing: Any) -> Any:
-        return _TYPES[dtype](), lambda context, builder, signature, arguments: constant_of(
-            dtype, described.value
-        )
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        return constant_of(dtype, described.value)
 
-    return constant
+    return _TYPES[dtype](), generate
 
 
-def _compute(described: Intrinsic) -> Any:
+def _compute(described: Intrinsic) -> Made:
     op, operand = described.op, described.dtypes[0]
     result = _TYPES[_result_dtype(op, described.dtypes)]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         return emit_operation(builder, op, described.dtypes, arguments)
 
-    @intrinsic
-    def one(typing: Any, a: Any) -> Any:
-        return result(_TYPES[operand]), generate
-
-    @intrinsic
-    def two(typing: Any, a: Any, b: Any) -> Any:
-        return result(_TYPES[operand], _TYPES[operand]), generate
-
-    @intrinsic
-    def choose(typing: Any, condition: Any, a: Any, b: Any) -> Any:
-        return result(types.boolean, _TYPES[operand], _TYPES[operand]), generate
-
-    if op == "where":
-        return choose
-    return two if op in SIGNATURES and SIGNATURES[op].arity == 2 else one
+    arity = SIGNATURES[op].arity if op in SIGNATURES else 1
+    parameters = [types.boolean, *[_TYPES[operand]] * 2] if op == "where" else [_TYPES[operand]] * arity
+    return result(*parameters), generate
 
 
 def _result_dtype(op: str, dtypes: tuple[str, ...]) -> str:
     return "bool" if op in SIGNATURES and SIGNATURES[op].compares else dtypes[-1]
 
 
-def _load(described: Intrinsic) -> Any:
+def _load(described: Intrinsic) -> Made:
     dtype = described.dtypes[0]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
@@ -96,14 +95,10 @@ def _load(described: Intrinsic) -> Any:
         )
         return builder.icmp_unsigned("!=", loaded, _BYTE(0)) if dtype == "bool" else loaded
 
-    @intrinsic
-    def load(typing: Any, pointer: Any, index: Any) -> Any:
-        return _TYPES[dtype](_POINTERS[dtype], types.int64), generate
-
-    return load
+    return _TYPES[dtype](_POINTERS[dtype], types.int64), generate
 
 
-def _store(described: Intrinsic) -> Any:
+def _store(described: Intrinsic) -> Made:
     dtype = described.dtypes[0]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
@@ -112,42 +107,29 @@ def _store(described: Intrinsic) -> Any:
         builder.store(stored, builder.gep(pointer, [index], inbounds=True), align=ITEM_SIZES[dtype])
         return context.get_dummy_value()
 
-    @intrinsic
-    def store(typing: Any, pointer: Any, index: Any, value: Any) -> Any:
-        return types.void(_POINTERS[dtype], types.int64, _TYPES[dtype]), generate
-
-    return store
+    return types.void(_POINTERS[dtype], types.int64, _TYPES[dtype]), generate
 
 
-def _array(described: Intrinsic) -> Any:
+def _array(described: Intrinsic) -> Made:
     dtype = described.dtypes[0]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         element = context.get_value_type(_POINTERS[dtype]).pointee
         return cgutils.alloca_once(builder, element, size=described.size)
 
-    @intrinsic
-    def array(typing: Any) -> Any:
-        return _POINTERS[dtype](), generate
-
-    return array
+    return _POINTERS[dtype](), generate
 
 
-def _address(described: Intrinsic) -> Any:
+def _address(described: Intrinsic) -> Made:
     dtype = described.dtypes[0]
 
-    @intrinsic
-    def address(typing: Any, pointer: Any, index: Any) -> Any:
-        return types.int64(
-            _POINTERS[dtype], types.int64
-        ), lambda context, builder, _, arguments: builder.ptrtoint(
-            builder.gep(arguments[0], [arguments[1]]), _WORD
-        )
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        return builder.ptrtoint(builder.gep(arguments[0], [arguments[1]]), _WORD)
 
-    return address
+    return types.int64(_POINTERS[dtype], types.int64), generate
 
 
-def _literal(described: Intrinsic) -> Any:
+def _literal(described: Intrinsic) -> Made:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         value = ir.Constant(ir.ArrayType(_BYTE, len(described.value)), bytearray(described.value))
         variable = cgutils.add_global_variable(
@@ -161,29 +143,21 @@ def _literal(described: Intrinsic) -> Any:
         )
         return builder.ptrtoint(variable, _WORD)
 
-    @intrinsic
-    def literal(typing: Any) -> Any:
-        return types.int64(), generate
-
-    return literal
+    return types.int64(), generate
 
 
-def _call(described: Intrinsic) -> Any:
+def _call(described: Intrinsic) -> Made:
     """The external takes addresses; passed as int64 they go in the same registers and stack slots."""
-    signature: Any = types.void(*[types.int64] * described.size)
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         function_type = ir.FunctionType(ir.VoidType(), [_WORD] * described.size)
         builder.call(cgutils.get_or_insert_function(builder.module, function_type, described.op), arguments)
         return context.get_dummy_value()
 
-    parameters = ", ".join(f"a{position}" for position in range(described.size))
-    scope: dict[str, Any] = {"signature": signature, "generate": generate}
-    exec(f"def call(typing, {parameters}):\n    return signature, generate\n", scope)
-    return intrinsic(scope["call"])
+    return types.void(*[types.int64] * described.size), generate
 
 
-_MAKERS: dict[str, Callable[[Intrinsic], Any]] = {
+_MAKERS: dict[str, Callable[[Intrinsic], Made]] = {
     "pointer": _pointer,
     "constant": _constant,
     "compute": _compute,

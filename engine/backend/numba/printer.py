@@ -75,7 +75,7 @@ class _Printer:
     def parameters(self, kernel: Kernel) -> Iterator[str]:
         for position, parameter in enumerate(kernel.parameters):
             self.positions[parameter.name] = position
-            value = f"arguments[{position}]"
+            value = f"{self.use(Intrinsic('load', dtypes=('int64',)))}(arguments, {position})"
             if isinstance(parameter, Pointer):
                 value = f"{self.use(Intrinsic('pointer', dtypes=(parameter.dtype,)))}({value})"
             yield f"{_INDENT}{parameter.name} = {value}"
