@@ -9,6 +9,7 @@ from numpy.linalg import LinAlgError
 from engine.backend import loops
 from engine.backend.program import Program, Site
 from engine.backend.registers import DETAILS
+from engine.tensor.masks import mismatch
 
 Registers = Sequence[int]
 
@@ -79,6 +80,10 @@ def _index(name: str, site: Site, registers: Registers) -> Exception:
     )
 
 
+def _mask(name: str, site: Site, registers: Registers) -> Exception:
+    return IndexError(mismatch(f"Calling {name}: {site.op}", int(site.about[0]), registers[3], registers[2]))
+
+
 def _step(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
 
@@ -146,6 +151,7 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "rows": _rows,
     "index": _index,
     "step": _step,
+    "mask": _mask,
     "steps": _steps,
     "sequence": _sequence,
     "initial-rows": _initial_rows,

@@ -45,6 +45,7 @@ from engine.tensor.diagonal import eye, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
 from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
+from engine.tensor.masks import FlatNonzero, flatnonzero, nonzero, where
 from engine.tensor.math import (
     abs,
     add,
@@ -86,7 +87,6 @@ from engine.tensor.math import (
     switch,
     tanh,
     true_div,
-    where,
     xor,
 )
 from engine.tensor.products import Dot, dot, matmul
@@ -108,6 +108,7 @@ __all__ = [
     "DimShuffle",
     "Dot",
     "Elemwise",
+    "FlatNonzero",
     "IncSubtensor",
     "Join",
     "LogSoftmax",
@@ -151,6 +152,7 @@ __all__ = [
     "eye",
     "fcol",
     "fill",
+    "flatnonzero",
     "flatten",
     "floor_div",
     "fmatrix",
@@ -199,6 +201,7 @@ __all__ = [
     "mul",
     "neg",
     "neq",
+    "nonzero",
     "ones",
     "ones_like",
     "optimize",

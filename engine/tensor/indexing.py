@@ -1,4 +1,4 @@
-"""`x[index]` with numpy's meaning: numbers, slices, new axes, an ellipsis, and arrays of integers; and its change.
+"""`x[index]` with numpy's meaning: numbers, slices, new axes, an ellipsis, arrays of integers, masks; and its change.
 
 An index is taken apart into operations that each do one thing: new axes, then numbers and slices (a view), then arrays.
 """
@@ -15,6 +15,7 @@ from engine.graph.variables import Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.elemwise import DimShuffle, cast, dimshuffle
+from engine.tensor.masks import changed_where, chosen, is_mask, positions_by_axis
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
 from engine.tensor.slicing import INTEGER, IncSubtensor, Subtensor, as_part, slice_entry
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex, advanced_subtensor1
@@ -25,10 +26,13 @@ _ALL = slice(None)
 def get_item(x: Any, index: Any) -> Any:
     """`x[index]`: an index for each axis, or a tuple of them.
 
-    An index is an integer, a slice, None (a new axis), Ellipsis, or integers as a list, an array or a tensor.
-    Refuses (TypeError) everything else, masks included; (IndexError) more indices than axes.
+    An index is an integer, a slice, None (a new axis), Ellipsis, integers as a list, an array or a tensor, or a mask:
+    bools as a list, an array or a tensor of as many dimensions as axes it chooses from.
+    Refuses (TypeError) everything else; (IndexError) more indices than axes.
     """
     x = as_tensor_variable(x)
+    if is_mask(index):
+        return chosen(x, index)
     items = _per_axis(x, list(index) if isinstance(index, tuple) else [index])
     variable = _with_new_axes(x, items)
     items = [_ALL if item is None else _checked(x, item) for item in items]
@@ -47,14 +51,35 @@ def _per_axis(x: Any, items: list[Any]) -> list[Any]:
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError(f"Indexing {x}: an index can have one ellipsis, {len(ellipses)} were given")
-    used = sum(item is not None and item is not Ellipsis for item in items)
+    items = [as_tensor_variable(item) if is_mask(item) else item for item in items]
+    used = sum(_axes_used(item) for item in items)
     missing = x.type.ndim - used
     if missing < 0:
         raise IndexError(
             f"Indexing {x} of type {x.type}: too many indices, {used} for {x.type.ndim} dimensions"
         )
     place = ellipses[0] if ellipses else len(items)
-    return items[:place] + [_ALL] * missing + items[place + 1 :]
+    return _without_masks(x, items[:place] + [_ALL] * missing + items[place + 1 :])
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return item.type.ndim if is_mask(item) else 1
+
+
+def _without_masks(x: Any, items: Sequence[Any]) -> list[Any]:
+    """`items` with the integers that a mask stands for, a vector for each of its axes, in its place."""
+    found: list[Any] = []
+    axis = 0
+    for item in items:
+        if is_mask(item):
+            lengths = [shape_i(x, axis + offset) for offset in range(item.type.ndim)]
+            found.extend(positions_by_axis(item, lengths))
+        else:
+            found.append(item)
+        axis += _axes_used(item)
+    return found
 
 
 def _with_new_axes(x: Any, items: Sequence[Any]) -> Any:
@@ -173,6 +198,9 @@ def _changed(part: Any, y: Any, sets: bool) -> Any:
     if value.type.ndim > part.type.ndim:
         raise ValueError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
     value = pad(value, part.type.ndim)
+    mask = getattr(part.tag, "mask", None)
+    if mask is not None and value.type.broadcastable[0]:
+        return changed_where(base, mask, value, sets)
     while part is not base:
         op, (x, *numbers) = part.owner.op, part.owner.inputs
         if isinstance(op, Subtensor):
@@ -209,5 +237,5 @@ def _spread(value: Any, part: Any) -> Any:
 def _unsupported(x: Any, index: Any) -> TypeError:
     return TypeError(
         f"Indexing {x} by {index if isinstance(index, str) else repr(index)}: only integers (a number, a list, an "
-        "array or an integer tensor), slices, None and Ellipsis are supported; a mask is not, use where"
+        "array or an integer tensor), masks of bools, slices, None and Ellipsis are supported"
     )

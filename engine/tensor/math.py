@@ -45,7 +45,7 @@ or_ = elemwise(scalar.or_)
 xor = elemwise(scalar.xor)
 invert = elemwise(scalar.invert)
 
-where = switch = elemwise(scalar.where)
+switch = elemwise(scalar.where)
 maximum = elemwise(scalar.maximum)
 minimum = elemwise(scalar.minimum)
 second = fill = elemwise(scalar.second)

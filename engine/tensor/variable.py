@@ -162,6 +162,10 @@ class TensorVariable(Variable):
         """The tensor that this one, `x[index]`, is a part of, with `y` added to the part."""
         return pt.inc_subtensor(self, y)
 
+    def nonzero(self) -> Any:
+        """The indices of what is not 0, a vector for each axis."""
+        return pt.nonzero(self)
+
     def eq(self, other: Any) -> Any:
         """Element by element, whether the two are equal."""
         return pt.eq(self, other)

@@ -397,6 +397,28 @@ def _scatter(draw: Draw, graph: Graph) -> bool:
     return graph.add(result, result.type.dtype in INTEGERS)
 
 
+def _masked(draw: Draw, graph: Graph) -> bool:
+    """What a mask over the first axes chooses, or that set or added to."""
+    x = _pick(
+        draw, graph, lambda v: v.type.ndim > 0 and v.type.dtype != "bool" and _is_moderate(graph.known[v])
+    )
+    shape = graph.known[x].shape
+    mask = _pick(
+        draw,
+        graph,
+        lambda v: v.type.dtype == "bool" and v.type.ndim > 0 and graph.known[v].shape == shape[: v.type.ndim],
+    )
+    part = x[mask]
+    made: list[Callable[[], Any]] = [
+        lambda: part,
+        lambda: part.set(0),
+        lambda: part.inc(part),
+        lambda: mask.nonzero()[0],
+    ]
+    result = draw(st.sampled_from(made))()
+    return graph.add(result, x in graph.exact)
+
+
 def _dot(draw: Draw, graph: Graph) -> bool:
     factors = [v for v, value in graph.known.items() if v.type.ndim in (1, 2) and _is_moderate(value)]
     x = _pick(draw, graph, lambda v: v in factors)
@@ -458,6 +480,7 @@ STEPS: tuple[Step, ...] = (
     _scatter,
     _dot,
     _factor,
+    _masked,
 )
 
 

@@ -64,6 +64,8 @@ SHAPED = {
     "tri": lambda m: pt.tri(pt.shape_i(m, 0), 4),
     "tril": pt.tril,
     "triu": lambda m: pt.triu(m, 1),
+    "nonzero": lambda m: [*pt.nonzero(m), m[m > 0], m[pt.neq(m[:, 0], 0)]],
+    "flatnonzero": pt.flatnonzero,
 }
 LINEAR = {
     "solve": lambda a, b: [

@@ -6,6 +6,7 @@ from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.joining import RULES as JOINING
 from engine.backend.rules.linalg import RULES as LINALG
 from engine.backend.rules.linear import RULES as LINEAR
+from engine.backend.rules.masks import RULES as MASKS
 from engine.backend.rules.optimize import RULES as OPTIMIZE
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.scan import scan_rule
@@ -24,6 +25,7 @@ RULES: dict[type[Op], OpRule] = {
     **SLICING,
     **SUBTENSOR,
     **JOINING,
+    **MASKS,
     **ALLOC,
     **OPTIMIZE,
 }

@@ -115,7 +115,7 @@ def test_dtypes_that_an_operation_does_not_take_are_refused():
 def test_operations_are_equal_by_their_scalar_operation():
     assert Elemwise(scalar.add) == pt.add
     assert pt.add != pt.mul
-    assert (pt.switch, pt.expit, pt.power, pt.fill) == (pt.where, pt.sigmoid, pt.pow, pt.second)
+    assert (pt.expit, pt.power, pt.fill) == (pt.sigmoid, pt.pow, pt.second)
 
 
 def test_casting_to_the_same_dtype_builds_nothing():
