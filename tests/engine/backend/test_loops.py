@@ -101,9 +101,9 @@ print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()
 def test_a_kernel_is_printed_a_statement_a_value():
     assert print_kernel(kernel(COPY)).text.splitlines() == [
         "def kernel(arguments):",
-        "    x = pointer_float64(arguments[0])",
-        "    y = pointer_float64(arguments[1])",
-        "    n = arguments[2]",
+        "    x = pointer_float64(load_int64(arguments, 0))",
+        "    y = pointer_float64(load_int64(arguments, 1))",
+        "    n = load_int64(arguments, 2)",
         "    for i in range(n):",
         "        a = load_float64(x, i)",
         "        store_float64(y, i, a)",
