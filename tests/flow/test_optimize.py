@@ -18,6 +18,7 @@ from cachegraph.cache import default_cache
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit
+from engine.inner.optimize_ops import Minimize
 from engine.tensor.optimize import minimize, root_scalar
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,3 +149,21 @@ def test_a_problem_within_the_objective_of_another_is_found_again_too() -> None:
         solution, success = f(1.0, 1.0, 2.0)
         np.testing.assert_allclose(solution, 8.0, rtol=1e-4)
         assert success
+
+
+def test_an_objective_is_rewritten_once_for_all_methods_and_no_op_that_the_user_holds_changes() -> None:
+    x, a = pt.vector(), pt.vector()
+    solved = [minimize(pt.sum(pt.exp(x) - a * x), x, method)[0] for method in ("BFGS", "CG")]
+    ops = [solution.owner.op for solution in solved]
+    graphs = [op.fgraph for op in ops]
+    f = engine.function([x, a], solved)
+    assert f.cache_info.found["op"] == [0, 1]
+    assert f.cache_info.found["function"] == [0, 2]
+    assert [op.fgraph for op in ops] == graphs
+    rewritten = {node.op.fgraph for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Minimize)}
+    assert len(rewritten) == 1
+    assert len(rewritten.pop().nodes) < len(graphs[0].nodes)
+    g = engine.function([x, a], solved[1])
+    assert g.cache_info.found["op"] == [1, 0]
+    assert g.cache_info.found["function"] == [1, 1]
+    np.testing.assert_allclose(g([0.0], [2.0]), np.log([2.0]), atol=1e-4)
