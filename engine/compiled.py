@@ -33,7 +33,7 @@ class CacheInfo:
 
     `outcome` is "hit", "miss", "bypass", or "carried": it came in a pickle, and the cache of the process that loaded it
     had no such entry. `reason` says why it is not a hit. `key` is the function's, in hexadecimal. `found` has
-    [hits, misses] for each level, `seconds` what each step took, `seconds_saved` what the hits would have cost, less
+    [hits, misses] for each level, the functions within it included, `seconds` what each step took, `seconds_saved` what the hits would have cost, less
     what loading them took. `rewrites` and `compilations` count what this process did.
     """
 

@@ -25,8 +25,8 @@ class Entries(Protocol):
 
 @dataclass
 class KernelTally:
-    """What became of the kernels of one function: how many were found and not found, what compiling cost, and what
-    those that were found saved."""
+    """What became of the kernels of one function and of the functions that its callbacks call: how many were found and
+    not found, what compiling cost, and what those that were found saved."""
 
     hits: int = 0
     misses: int = 0

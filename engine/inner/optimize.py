@@ -150,16 +150,16 @@ def _is_constant(variable: Variable) -> bool:
 def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
     """One unknown of at most 1 dimension, `expression` in terms of it, and what makes a solution of its form one of the
     form of `unknowns`."""
-    if isinstance(unknowns, Variable) and unknowns.type.ndim <= 1:
+    are_several = isinstance(unknowns, list | tuple)
+    if not are_several and getattr(unknowns, "ndim", 0) <= 1:
         return unknowns, expression, lambda solution: solution
-    is_one = isinstance(unknowns, Variable)
-    parts = [unknowns] if is_one else list(unknowns)
+    parts = list(unknowns) if are_several else [unknowns]
     packed = pt.concatenate([pt.flatten(part) for part in parts])
     expression = clone_replace(expression, dict(zip(parts, _pieces(packed, parts), strict=True)))
     return (
         packed,
         expression,
-        lambda solution: _pieces(solution, parts)[0] if is_one else _pieces(solution, parts),
+        lambda solution: _pieces(solution, parts) if are_several else _pieces(solution, parts)[0],
     )
 
 

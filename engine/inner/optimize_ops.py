@@ -37,7 +37,7 @@ class SolverOp(Op, HasInnerGraph):
     equal if their graphs, methods, `optimizer_kwargs` and `limits` are.
 
     Refuses (ValueError) what `solver_methods` does, an unknown or an objective of a rank that the solver does not take,
-    an objective that does not depend on the unknown, and `hess` without `jac`; (TypeError) one that is no float, and
+    another number of equations than of unknowns, an objective that does not depend on the unknown, and `hess` without `jac`; (TypeError) one that is no float, and
     optimizer_kwargs that are not plain values.
     """
 
@@ -72,30 +72,21 @@ class SolverOp(Op, HasInnerGraph):
 
     def _check(self, x: Any, objective: Any, jac: bool, hess: bool) -> None:
         for name, variable in (("unknown", x), ("objective", objective)):
-            if not isinstance(variable, Variable) or not isinstance(variable.type, TensorType):
-                raise TypeError(
-                    f"Making a {self.solver}: the {name} is {variable!r}; it must be a tensor variable"
-                )
-            if variable.type.dtype not in FLOATS:
-                raise TypeError(
-                    f"Making a {self.solver}: the {name} {variable} has type {variable.type}; cast it to a float"
-                )
-        if x.type.ndim not in self.ranks:
-            ranks = " or ".join(map(str, self.ranks))
-            raise ValueError(
-                f"Making a {self.solver}: the unknown {x} has {x.type.ndim} dimensions; {ranks} are needed"
-            )
+            _check_float(self.solver, name, variable)
         due = 0 if self.is_minimization else x.type.ndim
-        if objective.type.ndim != due:
-            raise ValueError(
-                f"Making a {self.solver}: the objective {objective} has {objective.type.ndim} dimensions; {due} are needed"
-            )
-        if x not in ancestors([objective]):
-            raise ValueError(
-                f"Making a {self.solver}: the objective {objective} does not depend on the unknown {x}"
-            )
-        if hess and not jac:
-            raise ValueError(f"Making a {self.solver}: hess=True needs jac=True: no method uses it alone")
+        wrong = None
+        if x.type.ndim not in self.ranks:
+            wrong = f"the unknown {x} has {x.type.ndim} dimensions; {_listed(self.ranks)} are needed"
+        elif objective.type.ndim != due:
+            wrong = f"the objective {objective} has {objective.type.ndim} dimensions; {due} are needed"
+        elif not self.is_minimization and any(map(_differ, x.type.shape, objective.type.shape)):
+            wrong = f"there are {x.type.shape[0]} unknowns and {objective.type.shape[0]} equations"
+        elif x not in ancestors([objective]):
+            wrong = f"the objective {objective} does not depend on the unknown {x}"
+        elif hess and not jac:
+            wrong = "hess=True needs jac=True: no method uses it alone"
+        if wrong is not None:
+            raise ValueError(f"Making a {self.solver}: {wrong}")
 
     @property
     def description(self) -> str:
@@ -160,22 +151,17 @@ class SolverOp(Op, HasInnerGraph):
         if cotangents[0] is None:
             return [None] * len(inputs)
         # In variables of its own: the solution depends on the parameters, but not as its conditions do.
-        x, *parameters = [nominal.type.make_variable() for nominal in self.inner_inputs]
+        own = [nominal.type.make_variable() for nominal in self.inner_inputs]
         weights = cotangents[0].type.make_variable()
-        conditions = self._conditions([x, *parameters])
-        adjoint = -_solve(_derivative(conditions, x), weights)
-        asked = [v for k, v in enumerate(parameters, 1) if wanted is None or wanted[k]]
-        found = dict(zip(asked, pull_back([conditions], [adjoint], asked), strict=True))
-        actual = dict(
-            zip(
-                [x, *parameters, weights],
-                [outputs[0], *inputs[1 : 1 + len(parameters)], cotangents[0]],
-                strict=True,
-            )
-        )
-        present = [v for v in asked if found[v] is not None]
-        replaced = dict(zip(present, clone_replace([found[v] for v in present], actual), strict=True))
-        return [None, *map(replaced.get, parameters), *(None for _ in self.limits)]
+        conditions = self._conditions(own)
+        adjoint = -_solve(_derivative(conditions, own[0]), weights)
+        asked = [place for place in range(1, len(own)) if wanted is None or wanted[place]]
+        found = pull_back([conditions], [adjoint], [own[place] for place in asked])
+        present = {place: g for place, g in zip(asked, found, strict=True) if g is not None}
+        actual = [outputs[0], *inputs[1 : len(own)], cotangents[0]]
+        replaced = clone_replace([*present.values()], dict(zip([*own, weights], actual, strict=True)))
+        gradients = dict(zip(present, replaced, strict=True))
+        return [gradients.get(place) for place in range(len(inputs))]
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.method}}}"
@@ -211,6 +197,24 @@ class RootScalar(SolverOp):
     solver = "root_scalar"
     ranks = (0,)
     is_minimization = False
+
+
+def _check_float(solver: str, name: str, variable: Any) -> None:
+    if not isinstance(variable, Variable) or not isinstance(variable.type, TensorType):
+        raise TypeError(f"Making a {solver}: the {name} is {variable!r}; it must be a tensor variable")
+    if variable.type.dtype not in FLOATS:
+        raise TypeError(
+            f"Making a {solver}: the {name} {variable} has type {variable.type}; cast it to a float"
+        )
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return " or ".join(map(str, ranks))
+
+
+def _differ(length: int | None, other: int | None) -> bool:
+    """Whether two lengths are known, and not the same."""
+    return None not in (length, other) and length != other
 
 
 def _derivative(expression: Any, x: Any) -> Any:

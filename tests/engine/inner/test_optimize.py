@@ -330,6 +330,9 @@ def test_inside_a_loop():
         (lambda x, v: minimize(v * 2.0, v), ValueError, "objective .* has 1 dimensions; 0 are needed"),
         (lambda x, v: root(pt.sum(v), v), ValueError, "has 0 dimensions; 1 are needed"),
         (lambda x, v: root_scalar(v, v), ValueError, "unknown .* has 1 dimensions; 0 are needed"),
+        (lambda x, v: root(pt.stack([x, x]), pt.stack([x, x, x])), ValueError, "3 unknowns and 2 equations"),
+        (lambda x, v: minimize(1.0, x), ValueError, "does not depend"),
+        (lambda x, v: minimize(x**2, 1.0), TypeError, "unknown is 1.0"),
         (lambda x, v: minimize(pt.sum(v), x), ValueError, "does not depend on the unknown"),
         (lambda x, v: minimize(pt.cast(x, "int64"), x), TypeError, "cast it to a float"),
         (

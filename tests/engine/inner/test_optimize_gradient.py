@@ -169,6 +169,34 @@ def test_through_an_op_that_holds_a_graph_indexing_and_products():
     )
 
 
+def test_through_the_steps_of_a_loop_that_solve():
+    def states(targets: Any, weight: Any) -> Any:
+        def step(target: Any, before: Any) -> Any:
+            solved, _ = root_scalar(before**3 + weight * before - target, before, "newton", jac=True)
+            return solved + 0.1 * before
+
+        return scan(step, sequences=targets, outputs_info=pt.constant(1.0))[0]
+
+    verify_grad(states, [np.array([8.0, 27.0, 1.0]), np.array(0.5)], **CLOSE)
+    targets, weight = pt.vector("targets"), pt.scalar("weight")
+    cost = pt.sum(states(targets, weight) ** 2)
+    compiled, reference = every_mode([targets, weight], [cost, *engine.grad(cost, [targets, weight])])
+    arguments = np.array([8.0, 27.0, 1.0]), 0.5
+    for found, due in zip(compiled(*arguments), reference(*arguments), strict=True):
+        np.testing.assert_allclose(found, due, rtol=1e-8)
+
+
+def test_jacobians_and_tangents():
+    x, target = pt.vector("x"), pt.vector("target")
+    solution, _ = root(x**3 + pt.sum(x) - target, x, optimizer_kwargs=TIGHT)
+    jacobian = engine.gradient.jacobian(solution, target)
+    tangent = engine.gradient.Rop(solution, target, pt.ones_like(target))
+    f = engine.function([x, target], [solution, jacobian, tangent])
+    solved, rows, along = f(np.ones(3), np.array([8.0, 27.0, 1.0]))
+    np.testing.assert_allclose(rows, np.linalg.inv(np.diag(3 * solved**2) + 1.0), rtol=1e-6)
+    np.testing.assert_allclose(along, rows.sum(axis=1), rtol=1e-6)
+
+
 def negative_log_likelihood(parameters: Any, observed: Any) -> Any:
     """Of a local level observed with noise; the logarithms of the variances of its steps and of the noise are the
     parameters."""
