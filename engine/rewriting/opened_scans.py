@@ -27,7 +27,8 @@ class OpenedScan:
 
     `buffers` has one for each state of `loop`, `mapped` one for each mapped output, or None for one that was not there:
     what is dropped there is dropped here. `reads` has, for a state whose buffer becomes another one, all that is computed
-    from it; `derived` has what is computed from several outputs now. Nothing in the graph changes before `close`.
+    from it; `derived` has what is computed from other outputs now, `unread` the outputs of which all of that is, and
+    `whole` the states whose buffers must stay as they are for it. Nothing in the graph changes before `close`.
     """
 
     def __init__(self, fgraph: FunctionGraph, node: Apply) -> None:
@@ -39,12 +40,19 @@ class OpenedScan:
         self.mapped: list[Variable | None] = [*outputs.mapped]
         self.reads: dict[State, list[Read]] = {}
         self.derived: dict[Variable, Derived] = {}
+        self.unread: set[Variable] = set()
+        self.whole: set[State] = set()
+
+    @property
+    def outputs(self) -> list[Variable]:
+        """The outputs that the Scan had and has."""
+        return [*self.buffers, *(output for output in self.mapped if output is not None)]
 
     def close(self, reason: str) -> bool:
         """Put the Scan as it is now in place of the one it was; whether anything changed."""
-        outputs = NewOutputs(self.loop, self.op)
+        outputs = NewOutputs(self)
         node = outputs.node
-        if node is not None and node.op == self.op and list(map(id, node.inputs)) == self._inputs():
+        if not self.derived and node is not None and self._is_like(node):
             return False
         pairs = [(old, new) for old, new in zip(self.mapped, outputs.mapped, strict=True) if old is not None]
         for state, old in zip(self.loop.states, self.buffers, strict=True):
@@ -54,8 +62,9 @@ class OpenedScan:
         self.fgraph.replace_all(pairs, reason)
         return True
 
-    def _inputs(self) -> list[int]:
-        return list(map(id, self.node.inputs))
+    def _is_like(self, node: Apply) -> bool:
+        pairs = zip(node.inputs, self.node.inputs, strict=False)
+        return node.op == self.op and all(new is old for new, old in pairs)
 
     def has_trace(self, variable: Variable) -> bool:
         """Whether the rows of `variable`, which steps read or compute, can be had from the Scan as it is."""
@@ -79,7 +88,7 @@ class OpenedScan:
 
     def is_used(self, output: Variable | None) -> bool:
         """Whether anything in the graph uses an output."""
-        return output is None or bool(self.fgraph.clients[output])
+        return output is None or (output not in self.unread and bool(self.fgraph.clients[output]))
 
     def does_at_least(self, steps: int) -> bool:
         """Whether it is known that so many steps are done."""
@@ -88,17 +97,24 @@ class OpenedScan:
 
 
 class NewOutputs:
-    """What a loop gives, applied as the Scan that it makes of `op`; `node` is that, None if there are no outputs."""
+    """What the changed loop of `scan` gives; `node` is that of its Scan, None if there are no outputs."""
 
-    def __init__(self, loop: Loop, op: Scan) -> None:
-        self.loop = loop
+    def __init__(self, scan: OpenedScan) -> None:
+        self.scan, self.loop = scan, scan.loop
         self.buffers: dict[State, Variable] = {}
         self.mapped: list[Variable] = []
         self.node: Apply | None = None
-        if loop.states or loop.mapped:
-            buffers, self.mapped = loop.apply(Scan, op.truncate_gradient, op.name)
-            self.buffers = dict(zip(loop.states, buffers, strict=True))
+        if self.loop.states or self.loop.mapped:
+            op = scan.op
+            buffers, self.mapped = self.loop.apply(Scan, op.truncate_gradient, op.name)
+            self.buffers = dict(zip(self.loop.states, buffers, strict=True))
             self.node = [*buffers, *self.mapped][0].owner
+
+    def instead_of(self, output: Variable) -> Variable:
+        """What stands for an output that the Scan had."""
+        new = [*self.buffers.values(), *self.mapped]
+        pairs = zip([*self.scan.buffers, *self.scan.mapped], new, strict=True)
+        return next(found for old, found in pairs if old is output)
 
     def trace(self, variable: Variable) -> Any:
         """The rows of `variable` at all steps done; the Scan must have them."""

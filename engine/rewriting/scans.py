@@ -14,6 +14,7 @@ from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabas
 from engine.rewriting.opened_scans import OpenedScan
 from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs
 from engine.rewriting.passes.scan_invariants import push_out_invariants
+from engine.rewriting.passes.scan_lengths import share_lengths
 from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces
 from engine.rewriting.query import RewriteDatabaseQuery
@@ -22,7 +23,7 @@ from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, 
 
 Edit = Callable[[OpenedScan], None]
 
-CLEAN: tuple[Edit, ...] = (drop_unused_outputs, merge_inputs, reduce_traces)
+CLEAN: tuple[Edit, ...] = (share_lengths, drop_unused_outputs, merge_inputs, reduce_traces)
 """What leaves the graph of a step as it is, but for what it need not compute."""
 
 MOST_ROUNDS = 8

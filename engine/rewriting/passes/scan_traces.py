@@ -6,7 +6,7 @@ out of range then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import engine.tensor as pt
@@ -15,18 +15,48 @@ from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.inner.scan_building import State
 from engine.rewriting.opened_scans import OpenedScan, Read
-from engine.tensor import Subtensor
+from engine.rewriting.passes.shapes import length_elsewhere
+from engine.tensor import Shape_i, Subtensor
 from engine.tensor.elemwise import elemwise
 from engine.tensor.slicing import INTEGER
 
 
 def reduce_traces(scan: OpenedScan) -> None:
-    """Keep the last rows alone of each state whose buffer is read only there."""
+    """Keep the last rows alone of each state whose buffer is read only there, and of mapped outputs the last row."""
     for state, buffer in zip(scan.loop.states, scan.buffers, strict=True):
-        if state.keep is None:
-            found = _Reads(scan, state).of(buffer)
+        if state.keep is None and state not in scan.whole:
+            found = _Reads(scan, state).of(scan.fgraph.clients[buffer])
             if found is not None:
                 state.keep, scan.reads[state] = found
+    for output, row in list(zip(scan.mapped, scan.loop.mapped, strict=True)):
+        if output is not None and output not in scan.unread:
+            _reduce_mapped(scan, output, row)
+
+
+def is_read_late(scan: OpenedScan, state: State, buffer: Variable) -> bool:
+    """Whether, lengths aside, only the last rows of the buffer of a state are read."""
+    clients = [(node, index) for node, index in scan.fgraph.clients[buffer] if node.op != Shape_i(0)]
+    return _Reads(scan, state).of(clients) is not None
+
+
+def _reduce_mapped(scan: OpenedScan, output: Variable, row: Any) -> None:
+    """Make a state of a mapped output of which the last row alone is read: a state keeps that."""
+    clients = list(scan.fgraph.clients[output])
+    lengths = [length_elsewhere(output, axis) for axis in range(1, row.type.ndim + 1)]
+    if any(first_entry(*client) != (INTEGER, -1) for client in clients) or None in lengths:
+        return
+    initial = pt.alloc(pt.zeros((), row.type.dtype), 1, *lengths)
+    if not row.type.is_super(initial.type.clone(shape=initial.type.shape[1:])):
+        return
+    state = State(initial, (-1,), [row.type.make_variable()], row)
+    place = next(k for k, found in enumerate(scan.mapped) if found is output)
+    del scan.mapped[place], scan.loop.mapped[place]
+    scan.buffers.append(output)
+    scan.loop.states.append(state)
+    reads = _Reads(scan, state)
+    for node, _ in clients:
+        reads.add_step(node, 1)
+    state.keep, scan.reads[state] = 1, reads.found
 
 
 class _Reads:
@@ -39,9 +69,10 @@ class _Reads:
         self.keep = 1
         self.found: list[Read] = []
 
-    def of(self, buffer: Variable) -> tuple[int, list[Read]] | None:
-        """How many rows must be kept, and all reads; None if more rows are read than are given first."""
-        if not all(self._is_late(node, index) for node, index in self.scan.fgraph.clients[buffer]):
+    def of(self, clients: Iterable[tuple[Apply, int]]) -> tuple[int, list[Read]] | None:
+        """How many rows must be kept for `clients` of the buffer, and all reads; None if they read more rows than are
+        given first."""
+        if not all(self._is_late(node, index) for node, index in clients):
             return None
         return self.keep, self.found
 
@@ -63,11 +94,15 @@ class _Reads:
         entry = first_entry(node, index)
         if entry is None or entry[0] != INTEGER or not -self.first <= entry[1] < 0:
             return False
-        if self.scan.does_at_least(-entry[1]):
-            return self._add(node, -entry[1], None)
         if self.scan.loop.stop is not None and entry[1] != -1:
             return False
-        return self._add(node, -entry[1], lambda keep: self._index(-entry[1], keep))
+        return self.add_step(node, -entry[1])
+
+    def add_step(self, node: Apply, back: int) -> bool:
+        """Note that `node` reads the row computed `back` steps from the end, if there were so many."""
+        if self.scan.does_at_least(back):
+            return self._add(node, back, None)
+        return self._add(node, back, lambda keep: self._index(back, keep))
 
     def _index(self, back: int, keep: int) -> Variable:
         """The index of a row among the `keep` last: one that is out of range if there are not so many steps."""

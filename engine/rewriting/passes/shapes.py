@@ -12,7 +12,7 @@ from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
-from engine.scalar import add
+from engine.scalar import add, sub
 from engine.tensor import (
     AdvancedIncSubtensor1,
     AdvancedSubtensor1,
@@ -54,6 +54,19 @@ def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if x is node.inputs[0]:
         return None if tensor_type_of(x).shape[axis] is None else [shape_i(x, axis)]
     return [shape_i(x, axis)]
+
+
+def length_elsewhere(x: Variable, axis: int) -> Variable | None:
+    """The length of `x` along `axis` from what `x` is computed from; None if only what computes it tells."""
+    start = x.owner
+    while tensor_type_of(x).shape[axis] is None:
+        source = _source(x, axis)
+        if source is None:
+            return None if x.owner is start else shape_i(x, axis)
+        if isinstance(source, Variable):
+            return source
+        x, axis = source
+    return shape_i(x, axis)
 
 
 def _source(x: Variable, axis: int) -> Axis | Variable | None:
@@ -105,14 +118,16 @@ def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:
     if entries[source] == FULL or (entries[source] == "::c" and _number(numbers[3]) in (1, -1)):
         return x, source
     scan = x.owner
-    if scan is None or not isinstance(scan.op, Scan) or source != 0 or scan.op.info.is_while:
+    if scan is None or not isinstance(scan.op, Scan) or source != 0 or entries[0] != "a:":
         return None
     info, output = scan.op.info, x.index
     assert output is not None
-    is_trace = output < info.n_states and info.keeps[output] is None and entries[0] == "a:"
-    if is_trace and _number(numbers[1]) == info.n_initial(output):
-        return scan.inputs[0]
-    return None
+    if output >= info.n_states or info.keeps[output] is not None:
+        return None
+    first = info.n_initial(output)
+    if _number(numbers[1]) != first:
+        return None
+    return apply_scalar(sub, shape_i(x, 0), first) if info.is_while else scan.inputs[0]
 
 
 def _number(variable: Variable | None) -> Any:

@@ -317,3 +317,55 @@ def test_loops_are_equal_whether_what_they_use_is_given_or_found():
         found = rows(lambda x_t, s, *_: pt.exp(a) * x_t + b * s, x, 0.0, given)
         ops.add(found.owner.inputs[0].owner.op)
     assert len(ops) == 1
+
+
+def test_of_mapped_outputs_the_last_row_alone_is_kept_if_only_that_is_read(rewritten):
+    x, w = pt.dvector("x"), pt.dmatrix("w")
+    for step in (lambda x_t, s: [s * x_t, pt.exp(s)], lambda x_t, s: [s * x_t, pt.dot(w, w[0]) * s]):
+        found = rows(step, x, [1.0, None])[1][-1]
+        graph = rewritten([x, w], found).check_values(X, W)
+        (node,) = scans(graph)
+        assert (node.op.info.keeps, node.op.info.n_mapped) == ((1, 1), 0)
+        with pytest.raises(IndexError):
+            graph.evaluate(X[:0], W)
+    graph = rewritten([x, w], rows(lambda x_t, s: [s * x_t, x_t + w[0]], x, [1.0, None])[1][-1, 0])
+    assert scans(graph.check_values(X, W))[0].op.info.n_mapped == 0
+
+
+def test_a_mapped_output_whose_length_only_the_loop_tells_stays(rewritten):
+    x, s = pt.lvector("x"), pt.dvector("s")
+    found = rows(lambda n: pt.arange(3 + 0 * n) + s[0], x)[-1]
+    (node,) = scans(rewritten([x, s], found).check_values(np.array([1, 2]), X))
+    assert node.op.info.n_mapped == 1
+
+
+@pytest.mark.parametrize("values", [np.ones(9), np.zeros(3), np.zeros(0)])
+def test_how_many_steps_a_condition_allowed_is_asked_of_what_is_read_anyway(rewritten, values):
+    x = pt.dvector("x")
+    step = lambda x_t, s, r: ([s + x_t, r * 2, pt.exp(x_t)], engine.until(s > 2))  # noqa: E731
+    total, power, mapped = rows(step, x, [0.0, 1.0, None])
+    graph = rewritten(x, pt.sum(total) * power.shape[0] + mapped.shape[0]).check_values(values)
+    (node,) = scans(graph)
+    assert (node.op.info.keeps, node.op.info.n_mapped) == ((None,), 0)
+    graph = rewritten(x, pt.sum(mapped) * total.shape[0] + power.shape[0]).check_values(values)
+    (node,) = scans(graph)
+    assert (node.op.info.keeps, node.op.info.n_mapped) == ((1,), 1)
+    graph = rewritten(x, total.shape[0] + power.shape[0] + mapped.shape[0]).check_values(values)
+    (node,) = scans(graph)
+    assert (node.op.info.n_states, node.op.info.n_mapped) == (
+        1,
+        0,
+    )  # what the condition reads has that length
+    buffer = total.owner.inputs[0]
+    graph = rewritten(x, buffer[-1] + power.shape[0] + mapped.shape[0]).check_values(values)
+    (node,) = scans(graph)
+    assert (node.op.info.keeps, node.op.info.n_mapped) == ((1, None), 0)
+
+
+def test_a_gradient_through_a_condition_keeps_only_what_it_reads(rewritten):
+    x, a = pt.dvector("x"), pt.dscalar("a")
+    step = lambda x_t, s, r: ([s + x_t * a, r + 1.0, x_t * 2], engine.until(r > 2))  # noqa: E731
+    total, _, _ = rows(step, x, [0.0, 1.0, None])
+    graph = rewritten([x, a], engine.grad(pt.sum(total), [x, a])).check_values(X, 0.5)
+    kept = [(node.op.info.keeps, node.op.info.n_mapped) for node in scans(graph)]
+    assert kept[0] in (((1,), 1), ((None,), 0))
