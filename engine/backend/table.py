@@ -211,6 +211,12 @@ class Table:
         self._scopes.setdefault(self.floor, []).append(drop)
         return keep
 
+    def demand(self, register: int, check: Check) -> None:
+        """Demand that what `register` holds is not negative."""
+        number = self.number(register)
+        if number is None or number < 0:
+            self.emit("NONNEG", (register,), self.stage((register,)), check)
+
     def compute(self, op: str, *operands: int) -> int:
         """The register that holds `op` of `operands`; what is known is worked out now, what was done before not again."""
         operands = tuple(self.canonical(register) for register in operands)

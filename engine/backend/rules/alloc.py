@@ -21,9 +21,7 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
     output = node.outputs[0]
     dims = [lowering.scalar_of(length) for length in lengths]
     for dim, register in enumerate(dims):
-        if table.number(register) is None:
-            check = Check("negative", str(node.op), (str(len(dims)),))
-            table.emit("NONNEG", (register,), table.stage((register,)), check)
+        table.demand(register, Check("negative", str(node.op), (str(len(dims)),)))
         if not cast(Any, source.type).broadcastable[dim]:
             about = f"dim {dim} of the value is not that of the result"
             found = lowering.dims_of(source)[dim]
@@ -50,9 +48,7 @@ def _lower_arange(lowering: Lowering, node: Apply) -> None:
     start, stop, step = (lowering.scalar_of(variable) for variable in node.inputs)
     size = table.compute("MAX", step, table.compute("NEG", step))
     apart = table.compute("SUB", size, table.constant(1))
-    if table.number(apart) is None:
-        check = Check("step", str(node.op), ("the step of a range",))
-        table.emit("NONNEG", (apart,), table.stage((apart,)), check)
+    table.demand(apart, Check("step", str(node.op), ("the step of a range",)))
     steps = table.compute("FLOORDIV", table.compute("SUB", start, stop), step)
     dims = lowering.dims[output] = (table.compute("MAX", table.compute("NEG", steps), table.constant(0)),)
     if not lowering.is_needed(output):

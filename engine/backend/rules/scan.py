@@ -111,16 +111,12 @@ class _Lowered:
     def _check_lengths(self) -> None:
         """The number of steps is not negative, sequences are long enough, and states have their initial rows."""
         table, name = self.table, str(self.op)
-        if table.number(self.count) is None:
-            stage = table.stage((self.count,))
-            table.emit("NONNEG", (self.count,), stage, Check("steps", name, ()))
+        table.demand(self.count, Check("steps", name, ()))
         for number, sequence in enumerate(self.outer.sequences):
             length = table.canonical(self.lowering.dims_of(sequence)[0])
             if length != table.canonical(self.count):
-                left = table.compute("SUB", length, self.count)
-                if (table.number(left) or -1) < 0:
-                    check = Check("sequence", name, (str(number), str(length), str(self.count)))
-                    table.emit("NONNEG", (left,), table.stage((left,)), check)
+                check = Check("sequence", name, (str(number), str(length), str(self.count)))
+                table.demand(table.compute("SUB", length, self.count), check)
         for state, initial in enumerate(self.outer.initials):
             due = table.constant(self.info.n_initial(state))
             table.same(due, self.lowering.dims_of(initial)[0], Check("initial-rows", name, (str(state),)))

@@ -58,8 +58,7 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     known = [register for position, register in enumerate(dims) if position not in free]
     about = (str(len(dims)),)
     for register in known:
-        if table.number(register) is None:
-            table.emit("NONNEG", [register], table.stage([register]), Check("negative", str(node.op), about))
+        table.demand(register, Check("negative", str(node.op), about))
     product = table.product(known)
     if free:
         _check_divides(lowering, product, size, Check("reshape", str(node.op), about))

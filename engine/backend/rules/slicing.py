@@ -56,22 +56,15 @@ def _index(table: Table, index: int, length: int, where: tuple[str, int]) -> int
     check = Check("index", op, (str(axis), str(index), str(length)))
     behind = table.compute("SUB", table.compute("SUB", length, table.constant(1)), index)
     from_end = table.compute("ADD", index, length)
-    _demand(table, behind, check)
+    table.demand(behind, check)
     known = table.number(index)
     if known is not None:
         if known >= 0:
             return index
-        _demand(table, from_end, check)
+        table.demand(from_end, check)
         return from_end
-    _demand(table, from_end, check)
+    table.demand(from_end, check)
     return table.compute("MOD", index, length)
-
-
-def _demand(table: Table, register: int, check: Check) -> None:
-    """Stop the program if `register` is negative."""
-    number = table.number(register)
-    if number is None or number < 0:
-        table.emit("NONNEG", (register,), table.stage((register,)), check)
 
 
 def _slice(table: Table, length: int, parts: tuple[int | None, int | None, int | None], op: str) -> _Range:
@@ -80,7 +73,7 @@ def _slice(table: Table, length: int, parts: tuple[int | None, int | None, int |
     if step is None:
         step = one
     size = table.compute("MAX", step, table.compute("NEG", step))
-    _demand(table, table.compute("SUB", size, one), Check("step", op, ("the step of a slice",)))
+    table.demand(table.compute("SUB", size, one), Check("step", op, ("the step of a slice",)))
     positive = _sign(table, step)
     negative = table.compute("SUB", one, positive)
     lower = table.compute("SUB", zero, negative)

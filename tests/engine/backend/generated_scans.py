@@ -36,7 +36,7 @@ class Made:
         return [steps, *arrays]
 
 
-def made_scan(random: Random, depth: int, most_rank: int = 2) -> Made:
+def made_scan(random: Random, depth: int, most_rank: int = 2, is_outermost: bool = True) -> Made:
     """A Scan with loops at most `depth` deep in its steps, whose sequences and states have rows of at most `most_rank`."""
     rows = [_row(random.randint(0, most_rank)) for _ in range(random.randint(0, 2))]
     taps = [
@@ -50,6 +50,9 @@ def made_scan(random: Random, depth: int, most_rank: int = 2) -> Made:
         pool += _steps(random, pool, depth)
     new = [_of_rank(random, pool, rank) for rank in ranks]
     mapped = [random.choice(pool) for _ in range(random.randint(0 if new else 1, 3))]
+    if is_outermost and random.random() < 0.3:
+        # Only a step knows the lengths of these rows, which are the same in all steps.
+        mapped += [_of_rank(random, pool, random.randint(1, 2))[: _index(random, others) + 1]]
     is_while = random.random() < 0.3
     stop = [pt.sum(random.choice(pool)) > random.uniform(-1, 2)] if is_while else []
     keeps = tuple(random.choice((None, random.randint(1, -tap[0]))) for tap in taps)
@@ -114,7 +117,7 @@ def _index(random: Random, pool: list[Any]) -> Any:
 
 
 def _inner_loop(random: Random, pool: list[Any], depth: int) -> list[Any]:
-    made = made_scan(random, depth - 1, 1)
+    made = made_scan(random, depth - 1, 1, False)
     steps = random.choice((0, 1, SIZE, _index(random, pool)))
     given = []
     for rank, rows in zip(made.ranks, made.rows, strict=True):
