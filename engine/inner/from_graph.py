@@ -77,7 +77,7 @@ class OpFromGraph(Op, HasInnerGraph):
             )
         _check_inputs(inputs)
         check_roots(inputs, outputs)
-        self.fgraph = FrozenFunctionGraph.from_io(inputs, outputs)
+        self.fgraph = _checked_graph(FrozenFunctionGraph.from_io(inputs, outputs))
         self.is_inline = bool(inline)
         self.name = name
         self.overrides = checked_overrides("pullback", overrides, len(inputs), "inputs")
@@ -208,6 +208,16 @@ def _inline_nodes(nodes: Sequence[Apply], memo: dict[Variable, Variable], copies
             copies.append(Apply(node.op, arguments, results))
         for old, new in zip(node.outputs, results, strict=True):
             memo.setdefault(old, new)
+
+
+def _checked_graph(fgraph: FrozenFunctionGraph) -> FrozenFunctionGraph:
+    for node in fgraph.nodes:
+        if node.op.destroy_map:
+            raise ValueError(
+                f"Making an OpFromGraph: {node.op} of its graph overwrites an input; use the Op that does not: what may be "
+                "overwritten is found out when a function is made"
+            )
+    return fgraph
 
 
 def _for_types(fgraph: FrozenFunctionGraph, variables: Sequence[Variable]) -> FrozenFunctionGraph:

@@ -23,7 +23,8 @@ def run_scan(op: Scan, inputs: Sequence[Any]) -> list[Any]:
     info = op.info
     outer = info.outer_inputs(inputs)
     steps = checked_steps(op, outer)
-    traces = [list(initial) for initial in outer.initials]
+    # Copies, since a step may overwrite the row before it.
+    traces = [list(initial.copy()) for initial in outer.initials]
     mapped: list[list[Any]] = [[] for _ in range(info.n_mapped)]
     for step in range(steps):
         done = _one_step(op, outer, traces, step)
@@ -82,7 +83,9 @@ def _no_rows(op: Scan, outer: OuterInputs[Any]) -> list[Any]:
     """The mapped outputs if no step is done: no row of the shape that a step on zeros would give, if it can be done."""
     rows = [np.zeros(sequence.shape[1:], sequence.dtype) for sequence in outer.sequences]
     taps = [
-        initial[tap, ...] for initial, taps in zip(outer.initials, op.info.taps, strict=True) for tap in taps
+        initial[tap, ...].copy()
+        for initial, taps in zip(outer.initials, op.info.taps, strict=True)
+        for tap in taps
     ]
     outputs = op.info.inner_outputs(op.inner_outputs).mapped
     shapes = [tuple([length or 0 for length in output.type.shape]) for output in outputs]

@@ -77,6 +77,8 @@ class InnerGraphs(Feature):
         return found
 
     def _optimized(self, graph: FrozenFunctionGraph, report: RewriteReport) -> FrozenFunctionGraph | None:
+        if any(node.op.destroy_map for node in graph.nodes):
+            return graph  # only what is optimized overwrites anything
         if graph in self.open:
             self.outermost = min(self.outermost, self.open.index(graph))
             return None

@@ -17,7 +17,7 @@ class MergeOptimizer(GraphRewriter):
     """Makes nodes with equal Ops on the same inputs one, and constants of equal type and bits one.
 
     Of data (constants whose values are not part of a graph's identity) only the same object is merged. A node that
-    destroys an input is never merged.
+    overwrites an input is never merged, and neither are nodes whose outputs are overwritten: two buffers stay two.
     """
 
     name = "merge"
@@ -25,11 +25,12 @@ class MergeOptimizer(GraphRewriter):
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
         constants: dict[Hashable, Constant] = {}
         nodes: dict[Hashable, Apply] = {}
+        has_destroyers = getattr(fgraph, "has_destroyers", lambda outputs: False)
         for node in fgraph.toposort():
             for variable in list(node.inputs):
                 if isinstance(variable, Constant):
                     report.count("merge_constants", _merge_constant(fgraph, variable, constants))
-            if not node.op.destroy_map:
+            if not node.op.destroy_map and not has_destroyers(node.outputs):
                 report.count("merge_nodes", _merge_node(fgraph, node, nodes))
         for variable in list(fgraph.outputs):
             if isinstance(variable, Constant):

@@ -1,5 +1,5 @@
 """Random graphs of what overwrites and what must not notice it: parts set and added to, views, reductions, numbers read
-from memory for lengths and indices, graphs within Ops whose outputs are their inputs, and values returned twice.
+from memory for lengths and indices, graphs within Ops whose outputs are their inputs, loops, and values returned twice.
 
 All vectors have 4 elements, matrices 3 rows of 4, indices 3 numbers below 3.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import engine.tensor as pt
-from engine import OpFromGraph
+from engine import OpFromGraph, scan
 
 Choices = tuple[int, int, int, int]
 Step = Callable[["Pool", Choices], None]
@@ -170,6 +170,27 @@ def _within(g: Pool, c: Choices) -> None:
         g.add(g.vectors, output)
 
 
+def _loop(g: Pool, c: Choices) -> None:
+    """States of which only the last rows are used, and a row that is kept of every step."""
+    random = Random(str(c))
+
+    def step(k: Any, s: Any, t: Any, m: Any, i: Any) -> list[Any]:
+        inner = Pool([m[k], t, s], [m], [i], [pt.tanh(s[0])], [k], [])
+        for _ in range(random.randint(1, 5)):
+            random.choice(WITHIN_LOOPS)(inner, _choices(random))
+        return [inner.v(0), inner.v(random.randrange(3)), inner.v(random.randrange(6))]
+
+    places = pt.constant(np.array([0, 2, 1, 1][: random.randint(0, 4)], "int64"))
+    given = g.m(c[1]) if c[0] % 2 else pt.tanh(g.m(c[1]))
+    (s, t, every), _ = scan(step, places, [g.v(c[2]), g.v(c[3]), None], [given, g.i(c[0])])
+    if random.random() < 0.8 and places.type.shape[0]:
+        g.add(g.vectors, s[-1])
+        g.add(g.vectors, t[-1])
+    else:
+        g.add(g.vectors, pt.sum(pt.tanh(s), axis=0))
+    g.add(g.vectors, pt.sum(pt.tanh(every), axis=0))
+
+
 STEPS: tuple[Step, ...] = (
     _set_element,
     _set_slice,
@@ -194,7 +215,10 @@ STEPS: tuple[Step, ...] = (
     _product,
     _stack,
     _within,
+    _loop,
+    _loop,
 )
+WITHIN_LOOPS = (*(step for step in STEPS if step is not _loop), *[_set_element, _set_slice] * 5)
 
 
 @dataclass
@@ -215,13 +239,14 @@ def overwritten_graph(seed: int) -> Overwritten:
     inputs = [x, y, m, i, p, n]
     pool = Pool([x, y], [m], [i], [n], [p, i[1]], [])
     for _ in range(random.randint(6, 30)):
-        random.choice(STEPS)(pool, (_choice(random), _choice(random), _choice(random), _choice(random)))
+        random.choice(STEPS)(pool, _choices(random))
     outputs = [pool.made[-1], *random.choices([*inputs, *pool.made], k=random.randint(1, 5))]
     numbers = np.random.default_rng(seed)
     values = [numbers.normal(size=4), numbers.normal(size=4), numbers.normal(size=(3, 4))]
     return Overwritten(inputs, outputs, [*values, np.array([2, 0, 1]), np.array(1), np.array(0.5)])
 
 
-def _choice(random: Random) -> int:
-    """Often a small number: what was made last is more often used."""
-    return random.choice((random.randrange(60), random.randrange(4)))
+def _choices(random: Random) -> Choices:
+    """Often small numbers: what was made last is more often used."""
+    a, b, c, d = (random.choice((random.randrange(60), random.randrange(4))) for _ in range(4))
+    return a, b, c, d

@@ -157,7 +157,8 @@ def _summed(scan: OpenedScan, state: State) -> list[tuple[Variable, Variable]] |
     if others or sum(term is row for term in terms) != 1:
         return None
     products = [_factors(term) for term in terms if term is not row]
-    outputs = [output for output in scan.loop.outputs if output is not state.new]
+    outputs = scan.loop.outputs
+    outputs.remove(state.new)  # once: another state may be given the same
     if None in products or row in ancestors(outputs, scan.loop.varying):
         return None
     found = [pair for pair in products if pair is not None]
