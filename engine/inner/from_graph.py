@@ -38,12 +38,13 @@ class OpFromGraph(Op, HasInnerGraph):
     outputs and the gradients for the outputs; or a list with, for each input, None (the gradient of the graph) or a
     callable that gives the gradient for that input. `pushforward` (or `rop_overrides`) stands in for the tangents of the
     outputs: a callable, or an OpFromGraph, of the inputs and their tangents; or a list with, for each output, None or a
-    callable. `connection_pattern` has a row for each input: whether each
-    output depends on it; by default this follows from the graph.
+    callable. `connection_pattern` has a row for each input: whether each output depends on it; by default this follows
+    from the graph.
 
-    Two are equal if their graphs, `inline`, `name`, `pullback`, `pushforward` and `connection_pattern` are. Shared variables must be
-    among the inputs (`strict` says so, and cannot be False): MissingInputError. Refuses (TypeError, ValueError) inputs
-    that are no variables, are constants or come twice, and overrides of another length than there are inputs.
+    Two are equal if their graphs, `inline`, `name`, `pullback`, `pushforward` and `connection_pattern` are. Shared
+    variables must be among the inputs (`strict` says so, and cannot be False): MissingInputError. Refuses (TypeError,
+    ValueError) inputs that are no variables, are constants or come twice, overrides of another length than there are
+    inputs, and Ops that overwrite.
     """
 
     __props__: tuple[str, ...] | None = (
