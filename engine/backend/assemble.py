@@ -28,8 +28,9 @@ from engine.backend.program import (
     array_input,
 )
 from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
-from engine.backend.table import Buffer, Carried, Check, Loop, Step, Table, Value, floor_of, region_of
-from engine.backend.table import Invocation as StepInvocation
+from engine.backend.steps import Buffer, Carried, Check, Loop, Step, Value, floor_of, region_of
+from engine.backend.steps import Invocation as StepInvocation
+from engine.backend.table import Table
 from engine.graph.variables import Constant
 
 _ALIGNMENT = 64

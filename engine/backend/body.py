@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.backend.lower import Lowering
-from engine.backend.table import Loop, Value
+from engine.backend.steps import Loop, Value
 from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.variables import Variable

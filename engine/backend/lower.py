@@ -15,7 +15,8 @@ from engine.backend.callbacks import Callback
 from engine.backend.kernels.elementwise import copy, elementwise
 from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.overwriting import overwriting_nodes
-from engine.backend.table import Buffer, Check, Table, Value
+from engine.backend.steps import Buffer, Check, Value
+from engine.backend.table import Table
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph.apply import Apply
 from engine.graph.op import Op

@@ -8,7 +8,7 @@ from engine.backend.kernels.arange import arange
 from engine.backend.kernels.elementwise import copy, elementwise
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.rules.elementwise import baked, is_baked
-from engine.backend.table import Check
+from engine.backend.steps import Check
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable

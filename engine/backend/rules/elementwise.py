@@ -12,7 +12,7 @@ import numpy as np
 from engine.backend.kernels.elementwise import elementwise
 from engine.backend.kernels.nest import Operand, Ref, Repeat, Statement
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable

@@ -7,7 +7,7 @@ from typing import cast
 
 from engine.backend.lower import Lowering, OpRule
 from engine.backend.rules.slicing import write_part
-from engine.backend.table import Check
+from engine.backend.steps import Check
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.joining import Join, MakeVector

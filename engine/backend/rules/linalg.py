@@ -12,7 +12,7 @@ from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
 from engine.backend.rules.linear import as_it_lies
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.linalg.cholesky import Cholesky

@@ -6,7 +6,7 @@ from __future__ import annotations
 from engine.backend.kernels.dot import matrix_matrix, matrix_vector, vector_vector
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.products import Dot

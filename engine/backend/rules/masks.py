@@ -6,7 +6,7 @@ from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.kernels.positions import positions
 from engine.backend.kernels.reduce import reduction
 from engine.backend.lower import Lowering, OpRule, kernel_arguments
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.tensor.masks import FlatNonzero

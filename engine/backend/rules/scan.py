@@ -14,7 +14,7 @@ from engine.backend.body import Body, InnerGraph, inner_graph
 from engine.backend.lower import Lowering, OpRule, count_uses, dtype
 from engine.backend.operations import INTEGERS
 from engine.backend.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
-from engine.backend.table import Carried, Check, Loop
+from engine.backend.steps import Carried, Check, Loop
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from engine.backend.lower import Lowering, dtype
 from engine.backend.operations import ITEM_SIZES
-from engine.backend.table import Buffer, Carried, Check, Loop, Table, Value
+from engine.backend.steps import Buffer, Carried, Check, Loop, Value
+from engine.backend.table import Table
 from engine.graph.variables import Variable
 
 

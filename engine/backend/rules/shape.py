@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from engine.backend.lower import Lowering, OpRule, dtype
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant

@@ -15,7 +15,8 @@ from engine.backend.kernels.update import update
 from engine.backend.lower import Lowering, OpRule, kernel_arguments
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.rules.subtensor import is_zeros
-from engine.backend.table import Check, Table, Value
+from engine.backend.steps import Check, Value
+from engine.backend.table import Table
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable

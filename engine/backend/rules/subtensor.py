@@ -10,7 +10,7 @@ from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
 from engine.backend.rules.elementwise import elementwise_body
-from engine.backend.table import Check, Value
+from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from engine.backend.kernels.elementwise import copy
-from engine.backend.table import Check, Table, region_of
+from engine.backend.steps import Check, region_of
+from engine.backend.table import Table
 
 CHECK = Check("rows", "an Op", ("about",))
 COPY = copy("float64", (False,), False)
