@@ -78,9 +78,8 @@ class Loop:
         place = {variable: number for number, variable in enumerate(found)}
         sequences = [pair for pair in self.sequences if pair[1] in place]
         constants = [pair for pair in self.non_sequences if pair[1] in place]
-        constants.sort(
-            key=lambda pair: place[pair[1]]
-        )  # whether they were given or found, and in which order
+        # In the order of use: a loop is the same whether they were given or found.
+        constants.sort(key=lambda pair: place[pair[1]])
         info = ScanInfo(
             n_seqs=len(sequences),
             taps=tuple([state.taps for state in self.states]),

@@ -12,7 +12,7 @@ import engine.tensor as pt
 from engine.gradient import push_forward
 from engine.inner.scan_building import Loop, State
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs
-from engine.inner.scan_steps import StepsDone, computed_inside
+from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
 from engine.scalar.promotion import FLOATS
 
 if TYPE_CHECKING:
@@ -83,32 +83,44 @@ def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Loop
     active = sorted(step.active)
     new = [pt.zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
     mapped = [tangent for tangent in step.mapped if tangent is not None]
-    read = steps.read(step.inputs, step.results)
-    sequences = zip(steps.outer.sequences, given.sequences, step.rows, strict=True)
-    for sequence, tangent, row in sequences:
-        if tangent is not None:
-            found = pt.cast(tangent, row.type.dtype)
-            read.append((found if steps.use_up(sequence) else found[: steps.number], row))
+    read = [*steps.read(step.inputs, step.results), *_sequence_tangents(steps, given, step)]
     constants = list(zip(steps.outer.non_sequences, step.inputs.non_sequences, strict=True))
-    constants += [
-        (pt.cast(tangent, inside.type.dtype), inside)
-        for tangent, inside in zip(given.non_sequences, step.constants, strict=True)
-        if tangent is not None
-    ]
+    constants += _paired(given.non_sequences, step.constants)
     taps = [tap for state in active for tap in step.taps[state]]
     arguments = [*(row for _, row in read), *taps, *(inside for _, inside in constants)]
     inside, computed = computed_inside(arguments, [*new, *mapped])
     fresh, results = iter(inside), iter(computed)
     loop = Loop(steps.number, [(sequence, next(fresh)) for sequence, _ in read])
     for state in active:
-        initial, dtype = steps.outer.initials[state], step.taps[state][0].type.dtype
-        tangent = given.initials[state]
-        start = pt.zeros_like(initial, dtype) if tangent is None else pt.cast(tangent, dtype)
+        start = _initial_tangent(steps.outer.initials[state], given.initials[state], step.taps[state][0])
         rows = [next(fresh) for _ in step.taps[state]]
         loop.states.append(State(start, steps.info.taps[state], rows, next(results)))
     loop.non_sequences = [(outside, next(fresh)) for outside, _ in constants]
     loop.mapped = list(results)
     return loop
+
+
+def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Pairs:
+    """The tangents of the rows of sequences that were read."""
+    used_up = [
+        steps.use_up(s) for s, row in zip(steps.outer.sequences, step.rows, strict=True) if row is not None
+    ]
+    pairs = _paired(given.sequences, step.rows)
+    return [
+        (tangent if is_whole else tangent[: steps.number], row)
+        for (tangent, row), is_whole in zip(pairs, used_up, strict=True)
+    ]
+
+
+def _paired(given: Sequence[Any], inside: Sequence[Any]) -> Pairs:
+    """Those that are given, in the dtype of what stands for them inside, and that."""
+    pairs = zip(given, inside, strict=True)
+    return [(pt.cast(tangent, v.type.dtype), v) for tangent, v in pairs if tangent is not None]
+
+
+def _initial_tangent(initial: Any, tangent: Any, row: Any) -> Any:
+    dtype = row.type.dtype
+    return pt.zeros_like(initial, dtype) if tangent is None else pt.cast(tangent, dtype)
 
 
 def _tangents(variables: Sequence[Any], given: Sequence[Any]) -> list[Any]:

@@ -52,12 +52,7 @@ def scan(
     or a negative number of steps; (TypeError) outputs whose initial rows have another dtype or shape, updates of
     other types; (MissingInputError) with `strict`, a shared variable that is not given.
     """
-    if mode is not None:
-        warnings.warn(
-            "scan: mode is not used; the graph of a step is compiled as the function around it",
-            FutureWarning,
-            stacklevel=2,
-        )
+    _warn_of_mode(mode)
     rows = cut_sequences(sequences, go_backwards)
     states = recurrences(outputs_info)
     constants = [as_tensor_variable(value) for value in as_list(non_sequences)]
@@ -66,22 +61,29 @@ def scan(
     states = _checked_states(states, step)
     updated = _shared_states(step.updates)
     _check_strict(strict, step, [*constants, *updated, *(v for v, _ in rows)])
+    given = [v for v in dict.fromkeys(constants) if not isinstance(v, Constant) and v not in updated]
     loop = Loop(
         n_steps=steps_of(n_steps, rows),
         sequences=rows,
         states=[*_states(states, step), *updated.values()],
         mapped=[new for state, new in zip(states, step.outputs, strict=True) if state is None],
-        non_sequences=[
-            (v, v) for v in dict.fromkeys(constants) if not isinstance(v, Constant) and v not in updated
-        ],
+        non_sequences=[(variable, variable) for variable in given],
         stop=step.stop,
     )
     loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
     found = loop.apply(Scan, truncate_gradient, name)
     outputs = _ordered(states, found.buffers, found.mapped)
     last = zip(updated, found.buffers[len(found.buffers) - len(updated) :], strict=True)
-    updates = {shared: buffer[-1] for shared, buffer in last}
-    return _returned(outputs, updates, return_list, return_updates)
+    return _returned(outputs, {shared: buffer[-1] for shared, buffer in last}, return_list, return_updates)
+
+
+def _warn_of_mode(mode: Any) -> None:
+    if mode is not None:
+        warnings.warn(
+            "scan: mode is not used; the graph of a step is compiled as the function around it",
+            FutureWarning,
+            stacklevel=3,
+        )
 
 
 def _checked_states(states: list[Recurrence | None], step: Step) -> list[Recurrence | None]:

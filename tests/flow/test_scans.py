@@ -243,3 +243,12 @@ def test_a_density_and_its_gradient_share_the_loop_in_a_fresh_process(tmp_path: 
     assert found["kernel"][0] > 1
     outcome, _, compilations = in_fresh_process(SHARING.format(outputs=both), tmp_path)
     assert (outcome, compilations) == ("hit", 0)
+
+
+def test_a_warm_start_rewrites_and_compiles_nothing_and_imports_neither(tmp_path: Path) -> None:
+    code = SHARING.format(outputs="[cost, *engine.grad(cost, inputs)]") + (
+        "import sys; heavy = ('numba', 'sqlalchemy', 'scipy.linalg', 'engine.rewriting.pipeline')\n"
+        "print(json.dumps([name for name in heavy if name in sys.modules]))"
+    )
+    in_fresh_process(code.replace("print(json.dumps([info", "str(json.dumps([info"), tmp_path)
+    assert in_fresh_process(code.replace("print(json.dumps([info", "str(json.dumps([info"), tmp_path) == []
