@@ -22,7 +22,7 @@ from engine.backend.lower import OpRule
 from engine.backend.program import CallbackUse, ProgramFormatError, pack_program, unpack_program
 from engine.backend.rules import RULES
 from engine.graph import Apply, Op, Variable
-from engine.scanning import scan
+from engine.scanning import scan, until
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 
@@ -289,6 +289,28 @@ def test_what_no_pass_changes_is_asked_for_once(x):
     f = engine.function([x, y], sums)
     np.testing.assert_array_equal(f([1.0, 2.0, 3.0], [1.0, 2.0]), [6.0, 12.0, 18.0])
     assert len(calls) == 1
+
+
+def test_what_a_callback_says_ends_a_loop(x):
+    enough = InPython(lambda inputs: [np.array(inputs[0] > 5.0)], pt.tensor(dtype="bool", shape=()).type)
+
+    def step(row: Any, total: Any) -> Any:
+        return total + row, until(enough(total + row))
+
+    totals, _ = scan(step, sequences=x, outputs_info=pt.as_tensor_variable(0.0))
+    np.testing.assert_array_equal(engine.function([x], totals)([1.0, 2.0, 3.0, 4.0]), [1.0, 3.0, 6.0])
+
+
+def test_loops_within_loops_reach_a_callback_in_every_pass_of_both(x):
+    double = InPython(lambda inputs: [np.array(2.0 * inputs[0])], NUMBER)
+
+    def row_sum(outer: Any, x: Any) -> Any:
+        rows, _ = scan(lambda inner, outer: double(inner * outer), sequences=x, non_sequences=double(outer))
+        return pt.sum(rows)
+
+    sums, _ = scan(row_sum, sequences=x, non_sequences=x)
+    value = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(engine.function([x], sums)(value), 4 * value * value.sum())
 
 
 def test_what_a_callback_in_a_loop_raises_leaves_the_function_usable(x):

@@ -10,6 +10,7 @@ from engine.backend.instructions import (
     HALTED,
     INDIVISIBLE,
     INSTRUCTIONS,
+    INVOKED,
     KERNEL_FAILED,
     NEGATIVE,
     NOT_BOUND,
@@ -127,10 +128,11 @@ def test_a_guard_goes_on_or_says_where_and_why_it_stopped(machine, instruction, 
         assert tuple(registers[1 : 1 + len(details)]) == details
 
 
-def test_a_program_goes_on_behind_a_yield(machine):
+@pytest.mark.parametrize(("name", "status"), [("YIELD", YIELDED), ("INVOKE", INVOKED)])
+def test_a_program_goes_on_behind_where_it_stopped_for_python(machine, name, status):
     registers = registers_with(r4=1)
-    yielding = program(("ADD", 5, 4, 4), ("YIELD", 12), ("ADD", 6, 5, 5))
-    assert execute(machine, yielding, registers) == YIELDED
+    yielding = program(("ADD", 5, 4, 4), (name, 12), ("ADD", 6, 5, 5))
+    assert execute(machine, yielding, registers) == status
     assert registers[1] == 12
     assert registers[5] == 2
     assert registers[6] == 0
@@ -390,6 +392,15 @@ def test_a_jump_to_the_beginning_of_an_instruction_is_taken(code):
 def test_code_that_jumps_astray_or_forever_is_refused(code):
     with pytest.raises(InvalidProgram):
         check_code(code, REGISTERS)
+
+
+def test_what_an_invocation_returns_is_bound_behind_it_and_nothing_else():
+    item, returned = (11, 1), (11, 2)
+    code = encoded(("INVOKE", 0), ("BIND", 20, 0, 10, 11, 2))
+    check_items(code, [item], [], [[returned]])
+    for made, bound in (([[returned]], []), ([], [[item]]), ([], [[]])):
+        with pytest.raises(InvalidProgram, match=r"INVOKE|BIND"):
+            check_items(code, [returned], made, bound)
 
 
 def test_what_is_bound_must_be_known_whichever_way_the_program_came():
