@@ -30,6 +30,8 @@ from cachegraph.store.trust import Guard
 TTL = 10.0
 _BEATS_PER_TTL = 5
 _BEAT_DIGITS = 9
+_GENERATIONS_TRIED = 4
+_LONGEST_NUMBER = 10
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _UPDATE = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
@@ -74,9 +76,16 @@ class Lease:
 
     def acquire(self) -> Holder | None:
         """Take the lease if it is free or its holder dead, else return who has it; raises OSError."""
-        latest = self._latest()
-        holder = self._living(latest) if latest else None
-        return self._begin(latest + 1) if holder is None else holder
+        generation = max(self._generations(), default=0)
+        holder = self._living(generation) if generation else None
+        for _ in range(_GENERATIONS_TRIED):
+            if holder is not None:
+                return holder
+            generation += 1
+            if self._begin(generation):
+                return None
+            holder = self._living(generation)
+        return Holder()
 
     def release(self) -> None:
         """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing."""
@@ -84,11 +93,11 @@ class Lease:
             return
         if self._pulse is not None:
             self._pulse.remove(self)
-        for generation in range(self._own, 0, -1):
-            try:
-                os.unlink(self._file(generation))
-            except OSError:
-                break
+        with suppress(OSError):
+            os.unlink(self._file(self._own))
+            for generation in self._generations():
+                if generation < self._own:
+                    os.unlink(self._file(generation))
         self._own = 0
 
     def beat(self) -> None:
@@ -102,18 +111,18 @@ class Lease:
         """How often a holder shows that it lives."""
         return self._ttl / _BEATS_PER_TTL
 
-    def _latest(self) -> int:
-        """The highest generation there is, 0 if there is none. Listing makes a network's client ask the server."""
+    def _generations(self) -> list[int]:
+        """The generations there are. Listing makes a network's client ask the server."""
         prefix = f"{self._path.name}."
         try:
             names = os.listdir(self._path.parent)
         except FileNotFoundError:
-            return 0
+            return []
         numbers = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
-        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+        return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
 
     def _living(self, generation: int) -> Holder | None:
-        """The holder of that generation; None if it is dead, or gone although the directory is still shown with it."""
+        """The holder of that generation; None if it is dead, or gone although a client goes on showing its name."""
         try:
             content = read_file(self._file(generation))
         except FileNotFoundError:
@@ -130,7 +139,8 @@ class Lease:
         except (KeyError, TypeError, ValueError):  # half written: time will tell
             return Holder()
 
-    def _begin(self, generation: int) -> Holder | None:
+    def _begin(self, generation: int) -> bool:
+        """Make that generation, and return whether this process did; raises OSError."""
         pid = os.getpid()
         name, where = self._host
         self._content = {
@@ -146,7 +156,7 @@ class Lease:
         try:
             descriptor = os.open(path, _CREATE, mode)
         except FileExistsError:
-            return Holder()
+            return False
         try:
             set_mode(descriptor, mode)
             _write(descriptor, self._encoded())
@@ -156,7 +166,7 @@ class Lease:
             raise
         self._own, self._pid, self._pulse = generation, pid, _pulse()
         self._pulse.add(self)
-        return None
+        return True
 
     def _encoded(self) -> bytes:
         return json.dumps({**self._content, "beat": f"{self._beat:0{_BEAT_DIGITS}}"}).encode()

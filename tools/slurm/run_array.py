@@ -1,7 +1,8 @@
 """An array of tasks that start at once on an empty shared directory; each compiles and runs the demo's model.
 
 A real Slurm is brought up on loopback for it (cluster.py). Each node has a host name and a local cache directory of its
-own; what they share is CACHEGRAPH_SHARED_DIR, which is written and claimed as on a network file system. Prints JSON: how
+own; what they share is CACHEGRAPH_SHARED_DIR, which is written and claimed as on a network file system. With `--sshfs` it
+is one: each node has a mount of its own, and CACHEGRAPH_DIR on it is all that is set. Prints JSON: how
 many tasks gave the numbers that numpy gives, how often each key was built, and how long it took. Exit code 1 if a task
 failed or was wrong, or if a key was built twice; 0 with the reason where there can be no Slurm.
 """
@@ -13,6 +14,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ DEMO = ROOT / "examples" / "grunfeld"
 sys.path[:0] = [str(ROOT), str(DEMO), str(Path(__file__).parent)]
 
 import numpy as np  # noqa: E402
+import sshfs  # noqa: E402
 from cluster import Cluster, on_node, unavailable  # noqa: E402
 
 from cachegraph.store.shared import SharedStore  # noqa: E402
@@ -35,35 +38,45 @@ def main() -> int:
     parser.add_argument("--tasks", type=int, default=1000, help="default: 1000")
     parser.add_argument("--nodes", type=int, default=4, help="default: 4")
     parser.add_argument("--slots", type=int, default=8, help="tasks at a time on each node (default: 8)")
+    parser.add_argument(
+        "--sshfs", action="store_true", help="the cache directory is an sshfs mount on each node"
+    )
     arguments = parser.parse_args()
-    reason = unavailable()
+    reason = unavailable() or (sshfs.unavailable() if arguments.sshfs else "")
     if reason:
         print(json.dumps({"skipped": reason}))
         return 0
     with tempfile.TemporaryDirectory(prefix="slurm-") as directory:
-        summary = run_array(Path(directory), arguments.tasks, arguments.nodes, arguments.slots)
+        size = arguments.tasks, arguments.nodes, arguments.slots
+        summary = run_array(Path(directory), *size, arguments.sshfs)
     print(json.dumps(summary, indent=2))
     return 1 if problems(summary) else 0
 
 
-def run_array(directory: Path, tasks: int, nodes: int, slots: int) -> dict[str, Any]:
+def run_array(directory: Path, tasks: int, nodes: int, slots: int, over_sshfs: bool) -> dict[str, Any]:
     """Bring Slurm up in `directory`, run the array on it, and return what came of it."""
-    (directory / "reports").mkdir()
+    for name in ("reports", "shared"):
+        (directory / name).mkdir(mode=0o700)
     script = directory / "task.sh"
-    script.write_text(_script(directory))
-    with Cluster(directory, nodes, slots) as cluster:
+    script.write_text(_script(directory, over_sshfs))
+    with ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(directory, nodes, slots))
+        if over_sshfs:
+            mounts = [directory / f"mount-{name}" for name in cluster.names]
+            stack.enter_context(stack.enter_context(sshfs.serving()).mounted(directory / "shared", *mounts))
         seconds = cluster.run_array(script, tasks, f"{directory}/reports/%a.log")
     summary = summarize(directory, tasks)
     if summary["right"] < tasks:
         summary["first error"] = _first_error(directory, tasks)
-    return {"tasks": tasks, "nodes": nodes, "slots": slots, **summary, "seconds": round(seconds, 1)}
+    asked = {"tasks": tasks, "nodes": nodes, "slots": slots, "sshfs": over_sshfs}
+    return {**asked, **summary, "seconds": round(seconds, 1)}
 
 
 def summarize(directory: Path, tasks: int) -> dict[str, Any]:
     """Count what the tasks reported. Every key that is stored was built at least once: the sums tell if more often."""
     reports = [_report(directory, number) for number in range(1, tasks + 1)]
     ran = [report for report in reports if report is not None]
-    stored = Counter(entry.level for entry in SharedStore(directory / "shared").scan())
+    stored = Counter(entry.level for entry in SharedStore(directory / "shared" / "cache").scan())
     return {
         "right": sum(_is_right(report) for report in ran),
         "on each node": dict(Counter(report["node"] for report in ran)),
@@ -72,7 +85,7 @@ def summarize(directory: Path, tasks: int) -> dict[str, Any]:
             "function": sum(report["outcome"] == "miss" for report in ran),
             "kernel": sum(report["compilations"] for report in ran),
         },
-        "left behind": [path.name for path in (directory / "shared").glob("v1/l/*/*")],
+        "left behind": [path.name for path in (directory / "shared").glob("cache/v1/l/*/*")],
     }
 
 
@@ -86,15 +99,18 @@ def problems(summary: dict[str, Any]) -> list[str]:
     return found
 
 
-def _script(directory: Path) -> str:
+def _script(directory: Path, over_sshfs: bool) -> str:
     """What each task runs: the demo's process, on a node with a name and directories of its own."""
+    variables = f"CACHEGRAPH_DIR=$HOME/cache CACHEGRAPH_SHARED_DIR={directory}/shared/cache"
+    if over_sshfs:
+        variables = f"CACHEGRAPH_DIR={directory}/mount-$SLURMD_NODENAME/cache"
     command = f"{sys.executable} {DEMO / 'fit.py'} {MODEL} --no-fit"
     return f"""\
 #!/bin/sh
 export HOME={directory}/node-$SLURMD_NODENAME
-export CACHEGRAPH_DIR=$HOME/cache CACHEGRAPH_SHARED_DIR={directory}/shared PYTHONPATH={ROOT}
+unset CACHEGRAPH_MODE CACHEGRAPH_ON_MISS CACHEGRAPH_TRUST CACHEGRAPH_SHARED_DIR XDG_CACHE_HOME
+export {variables} PYTHONPATH={ROOT}
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-unset CACHEGRAPH_MODE CACHEGRAPH_ON_MISS CACHEGRAPH_TRUST XDG_CACHE_HOME
 printf '%s' "$SLURMD_NODENAME" >{directory}/reports/$SLURM_ARRAY_TASK_ID.node
 {on_node(f"{command} >{directory}/reports/$SLURM_ARRAY_TASK_ID.json")}
 """

@@ -286,3 +286,36 @@ def test_a_lease_that_is_listed_and_not_there_was_given_back(
     monkeypatch.undo()
     assert names(path) == ["abcd.8"]
     lease.release()
+
+
+def test_a_client_that_goes_on_showing_a_generation_that_was_given_back_keeps_nobody(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that the file is there when it is to be made, and that it is not when it is to be read."""
+    real = os.open
+
+    def stale(file: Any, flags: int, *mode: int) -> int:
+        if flags & os.O_EXCL and str(file).endswith((".1", ".2")):
+            raise FileExistsError(errno.EEXIST, "shown from memory", str(file))
+        return real(file, flags, *mode)
+
+    monkeypatch.setattr(lease_module.os, "open", stale)
+    lease = Lease(path)
+    assert lease.acquire() is None
+    assert names(path) == ["abcd.3"]
+    write_lease(path)
+    lease.release()
+    assert names(path) == []
+
+
+def test_who_loses_the_race_for_a_generation_is_told_who_won(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    winner = Lease(path, host=Host("n1", "n1 boot"))
+    assert winner.acquire() is None
+    monkeypatch.setattr(lease_module.os, "listdir", lambda _: [])
+    holder = Lease(path, host=ELSEWHERE).acquire()
+    assert holder is not None
+    assert (holder.host, holder.pid) == ("n1", os.getpid())
+    monkeypatch.undo()
+    winner.release()

@@ -6,15 +6,14 @@ neither.
 
 from __future__ import annotations
 
-import getpass
 import os
 import random
-import shutil
 import signal
-import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,10 +32,12 @@ from cachegraph.store.tiers import place
 from cachegraph.store.trust import Guard, Trust
 from tests.cachegraph.store.test_faults import WRITER
 
+sys.path.append(str(Path(__file__).resolve().parents[3] / "tools" / "slurm"))
+import sshfs
+
 Key = Callable[..., CacheKey]
 Start = Callable[..., "subprocess.Popen[str]"]
 
-PROGRAMS = ("sshfs", "sshd", "ssh", "ssh-keygen", "fusermount3")
 LONG = os.environ.get("CACHEGRAPH_STRESS") == "full"
 CACHED_SECONDS = 25.0
 """How long sshfs may go on showing what was there before, and a little more."""
@@ -52,87 +53,24 @@ class Mounts(NamedTuple):
     two: Path
 
 
-def path_of(program: str) -> str | None:
-    return shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-
-
-def unavailable() -> str:
-    """Why there can be no mounts here; empty if there can."""
-    missing = [program for program in PROGRAMS if path_of(program) is None]
-    if missing:
-        return f"{', '.join(missing)} not found: apt-get install --no-install-recommends sshfs openssh-server fuse3"
-    try:
-        os.close(os.open("/dev/fuse", os.O_RDWR))
-    except OSError as error:
-        return f"no file system may be mounted here: {error}"
-    if os.geteuid() != 0:
-        return "only root can start a server of its own that makes sessions"
-    return ""
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
-    """A directory and the options by which sshfs reaches it: a server on loopback, with keys of its own."""
-    if reason := unavailable():
+def server() -> Iterator[sshfs.Server]:
+    if reason := sshfs.unavailable():
         pytest.skip(reason)
-    directory = tmp_path_factory.mktemp("sshd")
-    for name in ("host", "user"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", directory / name], check=True)
-    os.makedirs("/run/sshd", exist_ok=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = {
-        "ListenAddress": "127.0.0.1",
-        "AuthorizedKeysFile": directory / "user.pub",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PermitRootLogin": "yes",
-        "PidFile": "none",
-        "Subsystem": "sftp internal-sftp",
-    }
-    options = [f"-o{name}={value}" for name, value in settings.items()]
-    command = [path_of("sshd"), "-D", "-e", "-f", "/dev/null", "-p", port, "-h", directory / "host", *options]
-    process = subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL)
-    try:
-        await_port(port)
-        client = f"port={port},IdentityFile={directory / 'user'},StrictHostKeyChecking=no"
-        yield directory, ["-o", f"{client},UserKnownHostsFile=/dev/null,idmap=user"]
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def await_port(port: int) -> None:
-    end = time.monotonic() + 10
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+    with sshfs.serving() as running:
+        yield running
 
 
 @pytest.fixture
-def mounts(server: tuple[Path, list[str]], tmp_path: Path) -> Iterator[Mounts]:
+def mounts(server: sshfs.Server, tmp_path: Path) -> Iterator[Mounts]:
     places = Mounts(tmp_path / "real", tmp_path / "one", tmp_path / "two")
-    for place_ in places:
-        place_.mkdir(mode=0o700)
-    mounted = []
-    try:
-        for mount in places[1:]:
-            source = f"{getpass.getuser()}@127.0.0.1:{places.real}"
-            done = subprocess.run(
-                ["sshfs", *server[1], source, mount], capture_output=True, text=True, check=False
-            )
-            if done.returncode != 0:
-                pytest.skip(f"sshfs does not mount here: {done.stderr.strip()}")
-            mounted.append(mount)
+    places.real.mkdir(mode=0o700)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(server.mounted(*places))
+        except sshfs.MountError as error:
+            pytest.skip(f"sshfs does not mount here: {error}")
         yield places
-    finally:
-        for mount in mounted:
-            subprocess.run(["fusermount3", "-u", "-z", mount], check=True)
 
 
 @pytest.fixture
