@@ -7,12 +7,13 @@ import random
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.counters import PROCESS
 from cachegraph.errors import CacheMissError
+from cachegraph.found import MISMATCH, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings
 from cachegraph.single_flight import SingleFlight
@@ -22,7 +23,7 @@ from cachegraph.store.failures import store_failure_reason
 from cachegraph.store.local import LocalStore
 from cachegraph.store.tiers import TieredStore, place
 
-__all__ = ["Artifact", "Cache", "Found", "Hit", "Miss", "default_cache"]
+__all__ = ["Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -31,38 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MISMATCH = "mismatch"
 WRITING = ("readwrite", "verify")
 """The modes in which what is built is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """What `get_or_build` returns: the loaded `value` and how it came about.
-
-    `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the cost of the build: recorded on a
-    hit, spent on a miss. `load_seconds` is what loading took. `blobs` (name -> digest, hex) is what the entry of a hit
-    offers to `read_blob`.
-    """
-
-    value: T
-    outcome: Literal["hit", "miss"]
-    reason: str
-    seconds: Mapping[str, float]
-    load_seconds: float
-    blobs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Correction(Generic[T]):
-    """What building gave instead of what an entry held: the `difference`, for people, the artifact and the loaded value."""
-
-    difference: str
-    artifact: Artifact
-    value: T
-
-
-Verify = Callable[[CacheKey, Found[T]], Correction[T] | None]
 
 
 class Cache:

@@ -178,7 +178,7 @@ def test_a_wrong_optimized_op_is_caught_when_a_function_that_misses_asks_for_it(
     [entry] = [entry for entry in default_cache()._store.scan() if entry.level == "op"]
     catalogue = default_cache()._store.catalogue  # type: ignore[union-attr]
     key = CacheKey.parse(zlib.decompress(catalogue.encoding(entry.digest)))
-    plant(key, pickling.dumps(wrong))
+    plant(key, pickling.dumps(wrong.fgraph))
     np.testing.assert_allclose(engine.function([x], op(x) + 1)(POINT), np.sin(POINT) + 2)
     verifying(monkeypatch)
     np.testing.assert_allclose(engine.function([x], op(x) + 3)(POINT), np.exp(POINT) * 2 + 3)
