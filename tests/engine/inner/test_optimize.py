@@ -390,6 +390,13 @@ def test_solvers_of_different_problems_are_different_and_equal_ones_are_one():
     np.testing.assert_allclose(found, [2**0.5, 3**0.5, 2 ** (1 / 3)])
 
 
+def test_a_problem_without_variables_is_solved_when_the_function_is_called():
+    x = pt.constant(0.0)
+    f = engine.function([], minimize((x - 1.0) ** 2, x)[0])
+    assert [type(node.op) for node in f.maker.fgraph.apply_nodes] == [Minimize]
+    np.testing.assert_allclose(f(), 1.0, atol=1e-6)
+
+
 def test_equal_problems_of_one_function_are_solved_once():
     x, a = pt.scalar("x"), pt.scalar("a")
     both = [minimize(pt.exp(x) - a * x, x)[0] for _ in range(2)]
