@@ -37,9 +37,16 @@ SIGNATURES = {
     **{op: Signature(1, NUMBERS) for op in ("neg", "sign")},
     **{op: Signature(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
     **{op: Signature(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
-    "true_div": Signature(2, FLOATS),
+    **{
+        op: Signature(1, FLOATS)
+        for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan", "round")
+    },
+    **{op: Signature(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")},
+    **{op: Signature(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
+    **{op: Signature(1, DTYPES) for op in ("floor", "ceil", "trunc")},
+    **{op: Signature(2, FLOATS) for op in ("true_div", "arctan2")},
     "invert": Signature(1, ("int64", "int32", "bool")),
-    "isnan": Signature(1, DTYPES, compares=True),
+    **{op: Signature(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
 }
 """Every operation but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
 

@@ -81,6 +81,16 @@ class IsNan(ScalarOp):
         return np.isnan(a)
 
 
+class IsInf(ScalarOp):
+    """Whether `a` is infinite; never, for integers and bools."""
+
+    name = "isinf"
+    rule = staticmethod(comparing)
+
+    def _impl(self, a: Any) -> Any:
+        return np.isinf(a)
+
+
 lt = LT()
 le = LE()
 gt = GT()
@@ -88,3 +98,4 @@ ge = GE()
 eq = EQ()
 neq = NEQ()
 isnan = IsNan()
+isinf = IsInf()

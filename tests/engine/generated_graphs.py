@@ -190,7 +190,7 @@ def _mate(draw: Draw, graph: Graph, first: Variable, test: Callable[[Variable], 
 Step = Callable[[Draw, Graph], bool]
 
 # What takes any number and amplifies no rounding beyond `tolerance`.
-_UNARY = (pt.sin, pt.cos, pt.tanh, pt.sigmoid, pt.softplus)
+_UNARY = (pt.sin, pt.cos, pt.tanh, pt.sigmoid, pt.softplus, pt.erf, pt.arctan, pt.arcsinh)
 _UNARY_EXACT = (pt.neg, pt.abs, pt.identity)
 _GUARDED = (
     lambda x: pt.exp(-pt.abs(x)),
@@ -198,6 +198,8 @@ _GUARDED = (
     lambda x: pt.log(1.5 + pt.abs(x)),
     lambda x: pt.log(1.0 + pt.exp(-pt.abs(x))),
     lambda x: pt.log1p(pt.abs(x)),
+    lambda x: pt.gammaln(1.0 + pt.abs(x)),
+    lambda x: pt.erfc(pt.abs(x)),
     lambda x: pt.sqrt(1.0 + pt.sqr(x)),
     lambda x: pt.reciprocal(1.0 + pt.abs(x)),
     lambda x: x / (1.0 + pt.sqr(x)),

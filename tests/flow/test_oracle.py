@@ -19,10 +19,12 @@ from tests.engine.generated_graphs import EPSILON, FLOATS, INTEGERS, Graph, grap
 from tests.engine.special_values import DTYPES, special
 
 UNARY = (
-    "neg abs sign sqr sqrt reciprocal exp expm1 log log1p sigmoid expit softplus sin cos tanh isnan invert identity"
+    "neg abs sign sqr sqrt reciprocal exp expm1 log log1p sigmoid expit softplus sin cos tanh isnan invert identity "
+    "exp2 log2 log10 tan arcsin arccos arctan sinh cosh arcsinh arccosh arctanh erf erfc gamma gammaln psi digamma "
+    "tri_gamma floor ceil trunc round isinf log1mexp logit"
 ).split()
-BINARY = "add sub mul true_div floor_div mod pow power maximum minimum second fill lt le gt ge eq neq and_ or_ xor".split()
-TERNARY = ["where", "switch"]
+BINARY = "add sub mul true_div floor_div mod pow power maximum minimum second fill lt le gt ge eq neq and_ or_ xor arctan2 logaddexp".split()
+TERNARY = ["where", "switch", "clip"]
 REDUCTIONS = ["sum", "mean", "max", "min"]
 SHAPED = {
     "dimshuffle": lambda m: pt.dimshuffle(m, (1, "x", 0)),

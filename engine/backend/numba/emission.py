@@ -5,11 +5,13 @@ No operation can trap: a divisor that would (0, or -1 under the smallest integer
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
+from engine.backend.numba.polygamma import emit_psi, emit_tri_gamma, in_float64
 from engine.backend.operations import FLOATS, INTEGERS
 
 LLVM_TYPES = {
@@ -29,10 +31,20 @@ _LLVM_INTRINSICS = {
     "abs": "llvm.fabs",
     "copysign": "llvm.copysign",
     "floor": "llvm.floor",
+    "ceil": "llvm.ceil",
+    "trunc": "llvm.trunc",
+    "round": "llvm.rint",
+    "exp2": "llvm.exp2",
+    "log2": "llvm.log2",
+    "log10": "llvm.log10",
     "maximum": "llvm.maximum",
     "minimum": "llvm.minimum",
 }
-_LIBM = ("expm1", "log1p", "tanh")
+_LIBM = {
+    **{op: op for op in ("expm1", "log1p", "tanh", "tan", "sinh", "cosh", "erf", "erfc")},
+    **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
+    "gamma": "tgamma",
+}
 _SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "neq": "!="}
 
@@ -80,7 +92,7 @@ def _emit_float(b: Builder, op: str, dtype: str, arguments: list[Value]) -> Valu
     if op in _LLVM_INTRINSICS:
         return _call_intrinsic(b, op, *arguments)
     if op in _LIBM:
-        return _call_libm(b, op if dtype == "float64" else f"{op}f", arguments[0])
+        return _call_libm(b, _LIBM[op], *arguments)
     return _FLOAT_OPERATIONS[op](b, *arguments)
 
 
@@ -90,13 +102,33 @@ def _call_intrinsic(b: Builder, op: str, *arguments: Value) -> Value:
     return b.call(b.module.declare_intrinsic(_LLVM_INTRINSICS[op], [operand], function_type), arguments)
 
 
-def _call_libm(b: Builder, name: str, x: Value) -> Value:
+def _call_libm(b: Builder, name: str, *arguments: Value) -> Value:
+    """libm's function of doubles of that name, or its namesake of floats."""
+    operand = arguments[0].type
+    name = name if isinstance(operand, ir.DoubleType) else f"{name}f"
     function = b.module.globals.get(name)
     if function is None:
-        function = ir.Function(b.module, ir.FunctionType(x.type, [x.type]), name)
+        function = ir.Function(b.module, ir.FunctionType(operand, [operand] * len(arguments)), name)
         function.attributes.add("readnone")
         function.attributes.add("nounwind")
-    return b.call(function, [x])
+    return b.call(function, arguments)
+
+
+def _is_infinite(b: Builder, x: Value) -> Value:
+    return b.fcmp_ordered("==", _call_intrinsic(b, "abs", x), x.type(math.inf))
+
+
+def _gammaln(b: Builder, x: Value) -> Value:
+    """libm's, but for minus infinity, where it is SciPy's."""
+    smallest = x.type(-math.inf)
+    return b.select(b.fcmp_ordered("==", x, smallest), smallest, _call_libm(b, "lgamma", x))
+
+
+def _polygamma(emit: Any) -> Callable[[Builder, Value], Value]:
+    def emit_operation(b: Builder, x: Value) -> Value:
+        return in_float64(emit, b, x, lambda op, value: _emit_float(b, op, "float64", [value]))
+
+    return emit_operation
 
 
 def _is_nan(b: Builder, x: Value) -> Value:
@@ -121,9 +153,8 @@ def _sigmoid(b: Builder, x: Value) -> Value:
 
 
 def _softplus(b: Builder, x: Value) -> Value:
-    name = "log1p" if isinstance(x.type, ir.DoubleType) else "log1pf"
     positive = b.select(b.fcmp_ordered(">", x, x.type(0.0)), x, x.type(0.0))
-    return b.fadd(positive, _call_libm(b, name, _small_exponential(b, x)))
+    return b.fadd(positive, _call_libm(b, "log1p", _small_exponential(b, x)))
 
 
 def _is_opposite(b: Builder, remainder: Value, y: Value) -> Value:
@@ -168,6 +199,10 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., Value]] = {
     "softplus": _softplus,
     "reciprocal": lambda b, x: b.fdiv(x.type(1.0), x),
     "isnan": _is_nan,
+    "isinf": _is_infinite,
+    "gammaln": _gammaln,
+    "psi": _polygamma(emit_psi),
+    "tri_gamma": _polygamma(emit_tri_gamma),
 }
 
 
@@ -234,7 +269,8 @@ _INTEGER_OPERATIONS: dict[str, Callable[..., Value]] = {
     "or_": lambda b, x, y: b.or_(x, y),
     "xor": lambda b, x, y: b.xor(x, y),
     "invert": lambda b, x: b.xor(x, x.type(-1)),
-    "isnan": lambda b, x: LLVM_TYPES["bool"](0),
+    **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc")},
 }
 
 _BOOL_OPERATIONS: dict[str, Callable[..., Value]] = {
@@ -248,7 +284,8 @@ _BOOL_OPERATIONS: dict[str, Callable[..., Value]] = {
     "or_": lambda b, x, y: b.or_(x, y),
     "xor": lambda b, x, y: b.xor(x, y),
     "invert": lambda b, x: b.xor(x, x.type(1)),
-    "isnan": lambda b, x: LLVM_TYPES["bool"](0),
+    **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc")},
 }
 
 

@@ -6,14 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import engine.tensor as pt
-from engine import scalar, verify_grad
+from engine import grad, scalar, verify_grad
 from engine.backend.reference import evaluate
+from engine.errors import NullGradientError
 from engine.tensor import Elemwise
 from tests.engine.special_values import DTYPES, arrays, same
 
 UNARY = ["exp", "expm1", "sqr", "sin", "cos", "tanh", "sigmoid", "softplus", "neg", "identity", "abs"]
-POSITIVE = ["log", "log1p", "sqrt", "reciprocal"]
-BINARY = ["add", "sub", "mul", "true_div", "mod", "pow", "maximum", "minimum", "second"]
+UNARY += ["exp2", "arctan", "sinh", "cosh", "arcsinh", "erf", "erfc"]
+POSITIVE = ["log", "log1p", "sqrt", "reciprocal", "log2", "log10", "gamma", "gammaln", "psi"]
+BINARY = [
+    "arctan2",
+    "logaddexp",
+    "add",
+    "sub",
+    "mul",
+    "true_div",
+    "mod",
+    "pow",
+    "maximum",
+    "minimum",
+    "second",
+]
 
 
 def static(shape, broadcasting=True):
@@ -130,6 +144,41 @@ def test_gradients_of_functions(name, dtype):
     rng = np.random.default_rng(3)
     value = rng.uniform(0.5, 1.5, (2, 3)) if name in POSITIVE else rng.normal(size=(2, 3))
     verify_grad(getattr(pt, name), [value.astype(dtype)])
+
+
+@pytest.mark.parametrize("name", ["tan", "arcsin", "arccos", "arctanh", "logit", "log1mexp", "arccosh"])
+def test_gradients_of_functions_of_an_interval(name):
+    start = {"logit": 0.2, "log1mexp": -1.5, "arccosh": 1.2}.get(name, -0.8)
+    values = np.linspace(start, start + (0.6 if name != "log1mexp" else 1.4), 7)
+    verify_grad(getattr(pt, name), [values])
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round"])
+def test_no_gradient_flows_through_what_rounds(name):
+    x = pt.dvector("x")
+    (found,) = evaluate([x], [grad(pt.sum(getattr(pt, name)(x) * x), x)], [[0.3, 1.7]])
+    np.testing.assert_array_equal(found, getattr(np, name)([0.3, 1.7]))
+
+
+def test_tri_gamma_declares_no_gradient():
+    x = pt.dvector("x")
+    with pytest.raises(NullGradientError, match="tri_gamma"):
+        grad(pt.sum(pt.tri_gamma(x)), x)
+
+
+def test_clipping_keeps_between():
+    x = pt.dvector("x")
+    assert evaluate([x], [pt.clip(x, -1, 2)], [[-3.0, 0.5, 7.0]])[0].tolist() == [-1, 0.5, 2]
+    verify_grad(lambda x: pt.clip(x, -1.0, 2.0), [np.array([-3.0, 0.5, 7.0])])
+
+
+def test_what_would_overflow_or_cancel_does_not():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    small, sums = evaluate([x, y], [pt.log1mexp(x), pt.logaddexp(x, y)], [[-1e-20, -1e3], [-1e-20, -2e3]])
+    np.testing.assert_allclose(small, [np.log(1e-20), 0])
+    np.testing.assert_allclose(sums, [np.log(2), -1e3])
+    infinite = evaluate([x, y], [pt.logaddexp(x, y)], [[-np.inf, np.inf], [-np.inf, 1.0]])[0]
+    assert infinite.tolist() == [-np.inf, np.inf]
 
 
 SHAPES = [

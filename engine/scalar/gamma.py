@@ -1,0 +1,118 @@
+"""The error function and the gamma function, their complements, logarithms and derivatives. The reference is SciPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine.errors import NullGradientError
+from engine.scalar.arithmetic import mul, neg, sqr
+from engine.scalar.exponential import exp
+from engine.scalar.op import ApplyScalarOp, ScalarOp
+from engine.scalar.promotion import floating
+
+_ERF_SLOPE = 2 / math.sqrt(math.pi)
+
+
+class Erf(ScalarOp):
+    """The error function."""
+
+    name = "erf"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import erf
+
+        return erf(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(mul, cotangent, apply(mul, _ERF_SLOPE, apply(exp, apply(neg, apply(sqr, inputs[0])))))
+
+
+class Erfc(ScalarOp):
+    """1 less the error function, exact where that is close to 1."""
+
+    name = "erfc"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import erfc
+
+        return erfc(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(
+            neg, apply(mul, cotangent, apply(mul, _ERF_SLOPE, apply(exp, apply(neg, apply(sqr, inputs[0])))))
+        )
+
+
+class Gamma(ScalarOp):
+    """The gamma function; NaN for negative whole numbers."""
+
+    name = "gamma"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import gamma
+
+        return gamma(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(mul, cotangent, apply(mul, output, apply(psi, inputs[0])))
+
+
+class GammaLn(ScalarOp):
+    """The logarithm of the magnitude of the gamma function."""
+
+    name = "gammaln"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import gammaln
+
+        # SciPy's is infinite for the smallest numbers, of which the reciprocal is.
+        is_smallest = (a > 0) & (a < np.finfo(a.dtype).tiny)
+        return np.where(is_smallest, -np.log(a), gammaln(a)).astype(a.dtype)[()]
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(mul, cotangent, apply(psi, inputs[0]))
+
+
+class Psi(ScalarOp):
+    """The derivative of the logarithm of the gamma function; NaN for negative whole numbers."""
+
+    name = "psi"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import psi
+
+        return psi(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(mul, cotangent, apply(tri_gamma, inputs[0]))
+
+
+class TriGamma(ScalarOp):
+    """The derivative of `psi`. It has no derivative of its own (NullGradientError)."""
+
+    name = "tri_gamma"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        from scipy.special import polygamma
+
+        return polygamma(1, a).astype(a.dtype)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        raise NullGradientError("Taking a gradient through tri_gamma: it declares none", self)
+
+
+erf = Erf()
+erfc = Erfc()
+gamma = Gamma()
+gammaln = GammaLn()
+psi = Psi()
+tri_gamma = TriGamma()
