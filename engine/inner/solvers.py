@@ -144,7 +144,7 @@ def _minimize(evaluation: Evaluation, start: Any, derivatives: int, options: Opt
 
     jac = evaluation.gradient if derivatives > 0 else None
     hess = evaluation.hessian if derivatives > 1 else None
-    found = optimize.minimize(evaluation.number, start.reshape(-1), jac=jac, hess=hess, **options)
+    found = optimize.minimize(evaluation.number, start.flatten(), jac=jac, hess=hess, **options)
     return found.x, bool(found.success)
 
 
@@ -161,7 +161,7 @@ def _root(evaluation: Evaluation, start: Any, derivatives: int, options: Options
     from scipy import optimize
 
     jac = evaluation.jacobian if derivatives > 0 else None
-    found = optimize.root(evaluation.vector, start.reshape(-1), jac=jac, **options)
+    found = optimize.root(evaluation.vector, start.flatten(), jac=jac, **options)
     return found.x, bool(found.success)
 
 
