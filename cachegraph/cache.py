@@ -19,7 +19,7 @@ from cachegraph.settings import Settings, current_settings
 from cachegraph.single_flight import SingleFlight
 from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.failures import store_failure_reason
+from cachegraph.store.failures import load_failure, store_failure_reason
 from cachegraph.store.local import LocalStore
 from cachegraph.store.tiers import TieredStore, place
 
@@ -197,7 +197,7 @@ class Cache:
             value = load(key, hit.payload)
         except Exception as error:
             self._note_load_failure(key)
-            return Miss(_load_failure_reason(error), f"loading it raised {type(error).__name__}: {error}")
+            return load_failure(error)
         load_seconds = perf_counter() - begin
         found = Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
         correction = self._compared(key, found, verify) if verify is not None and self.samples_hit() else None
@@ -312,12 +312,6 @@ class Cache:
             self._flush_at_exit = weakref.finalize(
                 self, _flush, self._store, self._activity, self.settings.mode
             )
-
-
-def _load_failure_reason(error: Exception) -> str:
-    from cachegraph.pickling import UntrustedPickle  # imports pickle, which not every entry needs
-
-    return "untrusted" if isinstance(error, UntrustedPickle) else "unreadable"
 
 
 _noticed: set[str] = set()

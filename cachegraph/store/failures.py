@@ -50,6 +50,14 @@ def miss_of(error: Exception) -> Miss:
     return Miss("unreadable" if no_access else "damaged", f"{type(error).__name__}: {error}")
 
 
+def load_failure(error: Exception) -> Miss:
+    """Return the miss that an entry is whose payload could not be loaded: unreadable or untrusted."""
+    from cachegraph.pickling import UntrustedPickle  # imports pickle, which not every entry needs
+
+    reason = "untrusted" if isinstance(error, UntrustedPickle) else "unreadable"
+    return Miss(reason, f"loading it raised {type(error).__name__}: {error}")
+
+
 def store_failure_reason(error: BaseException) -> str:
     """Return full, read-only, untrusted, busy, damaged, io-error or refused for an error met while writing."""
     if isinstance(error, Untrusted):
