@@ -66,6 +66,7 @@ def run(directory: Path) -> Iterator[str]:
     for name in names:
         yield from fresh_processes.warm_problems(f"{name} in the second process", warm[name])
     yield from fresh_processes.import_problems(warm)
+    yield from sharing_problems(cold)
     yield from number_problems(cold, warm, differences)
 
 
@@ -104,6 +105,14 @@ def print_differences(differences: dict[str, float]) -> None:
     for name, difference in differences.items():
         print(f"{name:36}{difference:12.1e}{TOLERANCES[name]:12.0e}")
     print()
+
+
+def sharing_problems(cold: Report) -> Iterator[str]:
+    """Yield what the maximum did not reuse of the likelihood: its optimized loop, its kernels."""
+    for level in ("op", "kernel"):
+        hits, _ = cold["maximum"]["found"].get(level, (0, 0))
+        if not hits:
+            yield f"the maximum found nothing of the likelihood at level {level}"
 
 
 def number_problems(cold: Report, warm: Report, differences: dict[str, float]) -> Iterator[str]:
