@@ -17,6 +17,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local import LocalStore
 from cachegraph.store.statistics import totals
+from cachegraph.store.verification import verify
 
 Key = Callable[..., CacheKey]
 Run = Callable[..., str]
@@ -119,6 +120,44 @@ def test_eight_processes_open_one_fresh_directory_at_once(
             assert found.payload == payload_of(f"{number} {i}", 20_000)
     assert totals(store.database).levels["kernel"].hits > 0
     store.close()
+
+
+GET_AND_PUT = (
+    PRELUDE
+    + """
+import random, time
+choose = random.Random(int(sys.argv[2]))
+end = time.monotonic() + float(sys.argv[3])
+sizes = (200, 20_000, 120_000)
+calls = 0
+while time.monotonic() < end:
+    number = choose.randrange(60)
+    due = payload_of(number, sizes[number % 3])
+    if choose.random() < 0.3:
+        assert cache.store(key_of(number), Artifact(due, {"graph": due[:300]}, {"compile": 1.0})), number
+    found = cache.lookup(key_of(number))
+    assert isinstance(found, Hit) or found.reason == "never-seen", found
+    if isinstance(found, Hit):
+        assert found.payload == due
+        assert cache.read_blob(found.blobs["graph"]) == due[:300]
+    calls += 1
+    if calls % 50 == 0:
+        cache.flush()
+print(calls)
+"""
+)
+
+
+@pytest.mark.stress
+def test_sixteen_processes_get_and_put_without_an_error(start_python: Start, store: LocalStore) -> None:
+    seconds = 120.0 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 3.0
+    processes = [start_python(GET_AND_PUT, store.layout.directory, n, seconds) for n in range(16)]
+    outputs = [process.communicate(timeout=600) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 16, outputs
+    assert all(errors == "" for _, errors in outputs), outputs
+    assert len(store.scan()) <= 60
+    assert all(int(calls) > 0 for calls, _ in outputs)
+    assert verify(store) == []
 
 
 def acknowledged(lines: str) -> set[int]:
