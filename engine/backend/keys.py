@@ -30,9 +30,10 @@ def kernel_key(encoding: bytes) -> CacheKey:
 
 def machine_key() -> CacheKey:
     """The key of the machine that runs programs in this process: its source follows from Python and numpy."""
+    from engine.backend.instructions import MACHINE_VERSION
     from engine.backend.machine_source import machine_source
 
-    return kernel_key(encode(("machine", machine_source())))
+    return kernel_key(encode(("machine", MACHINE_VERSION, machine_source())))
 
 
 @cache
