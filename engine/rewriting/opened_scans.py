@@ -13,7 +13,6 @@ from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.scan_building import Loop, State
 from engine.rewriting.pattern import scalar_value
-from engine.tensor.shape import Shape_i
 
 Read = tuple[Variable, Callable[[Variable], Variable]]
 """Something computed from a buffer, and how it is computed from the buffer that stands for it."""
@@ -28,7 +27,8 @@ class OpenedScan:
     `buffers` has one for each state of `loop`, `mapped` one for each mapped output, or None for one that was not there:
     what is dropped there is dropped here. `reads` has, for a state whose buffer becomes another one, all that is computed
     from it; `derived` has what is computed from other outputs now, `unread` the outputs of which all of that is, and
-    `whole` the states whose buffers must stay as they are for it. Nothing in the graph changes before `close`.
+    `whole` the states whose buffers must stay as they are for it; `used_up` has the rows of sequences that are known to be
+    as long as the loop. Nothing in the graph changes before `close`.
     """
 
     def __init__(self, fgraph: FunctionGraph, node: Apply) -> None:
@@ -42,6 +42,7 @@ class OpenedScan:
         self.derived: dict[Variable, Derived] = {}
         self.unread: set[Variable] = set()
         self.whole: set[State] = set()
+        self.used_up: set[Variable] = set()
 
     @property
     def outputs(self) -> list[Variable]:
@@ -69,9 +70,8 @@ class OpenedScan:
     def has_trace(self, variable: Variable) -> bool:
         """Whether the rows of `variable`, which steps read or compute, can be had from the Scan as it is."""
         loop = self.loop
-        rows = [row for _, row in loop.sequences] if loop.stop is None else []
         states = [state.new for state in loop.states if state.keep is None]
-        return any(found is variable for found in (*rows, *states, *loop.mapped))
+        return variable in self.used_up or any(found is variable for found in (*states, *loop.mapped))
 
     def add_trace(self, variable: Variable) -> None:
         """See to it that the rows of `variable` can be had."""
@@ -119,16 +119,9 @@ class NewOutputs:
     def trace(self, variable: Variable) -> Any:
         """The rows of `variable` at all steps done; the Scan must have them."""
         for sequence, row in self.loop.sequences:
-            if row is variable and self.loop.stop is None:
-                return rows_read(sequence, self.loop.n_steps)
+            if row is variable and row in self.scan.used_up:
+                return sequence
         for state, buffer in self.buffers.items():
             if state.new is variable and state.keep is None:
                 return buffer[-state.taps[0] :]  # type: ignore[index]
         return next(m for m, inner in zip(self.mapped, self.loop.mapped, strict=True) if inner is variable)
-
-
-def rows_read(sequence: Any, n_steps: Any) -> Any:
-    """The rows of a sequence that `n_steps` steps read."""
-    node = n_steps.owner
-    is_all = node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
-    return sequence if is_all or scalar_value(n_steps) == sequence.type.shape[0] else sequence[:n_steps]

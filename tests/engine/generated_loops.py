@@ -51,7 +51,7 @@ class _Maker:
     def make(self, depth: int) -> GeneratedLoop:
         random = self.random
         sequences = [self._sequence() for _ in range(random.randrange(3))]
-        ranks = [random.randrange(2) for _ in range(random.choice([0, 1, 1, 2, 3]))]
+        ranks = [random.choice([0, 0, 1, 1, 2]) for _ in range(random.choice([0, 1, 1, 2, 3]))]
         info: list[Any] = [self._state(rank) for rank in ranks]
         mapped = random.randrange(0 if ranks else 1, 3)
         constants = [self._input(rank) for rank in (0, 1, 2) if random.random() < 0.6]
@@ -113,7 +113,9 @@ class _Maker:
             return self.random.choice(UNARY)(x)
         if kind < 0.5 and x.type.ndim and y.type.ndim and x.type.ndim + y.type.ndim > 2:
             return pt.tanh(pt.dot(x, y))
-        if kind < 0.6 and x.type.ndim:
+        if kind < 0.65 and x.type.ndim == y.type.ndim == 1:
+            return pt.dimshuffle(x, (0, "x")) * pt.dimshuffle(y, ("x", 0))
+        if kind < 0.7 and x.type.ndim:
             return pt.sum(x, self.random.randrange(x.type.ndim))
         return self.random.choice(BINARY)(x, y)
 
@@ -129,12 +131,15 @@ class _Maker:
         return self.random.choice([found[-1], pt.sum(found)])
 
     def _of_rank(self, pool: list[Any], rank: int) -> Any:
-        """Something of a rank, bounded, so that many steps stay small."""
+        """Something of a rank: bounded, so that many steps stay small, or added to what was there before."""
         found = self.random.choice(pool)
         while found.type.ndim > rank:
             found = pt.sum(found, 0)
         if found.type.ndim < rank:
             found = found + pt.zeros((self.length,) * rank)
+        sums = [x for x in pool if x.type.ndim == rank and x.owner is None]
+        if sums and self.random.random() < 0.3:
+            return self.random.choice(sums) + found
         return pt.tanh(found)
 
     def _read(self, output: Any) -> Any:

@@ -17,7 +17,8 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Variable
 from engine.inner.scan_building import State
-from engine.rewriting.opened_scans import NewOutputs, OpenedScan, rows_read
+from engine.rewriting.opened_scans import NewOutputs, OpenedScan
+from engine.rewriting.passes.shapes import has_length
 from engine.rewriting.pattern import operands_of, tensor_type_of
 from engine.tensor import DimShuffle, Dot
 
@@ -28,6 +29,8 @@ Times = Callable[[Any], Any]
 def push_out_products(scan: OpenedScan) -> None:
     """Do so with all such products of a Scan."""
     if scan.loop.stop is None:
+        steps = scan.loop.n_steps
+        scan.used_up = {row for sequence, row in scan.loop.sequences if has_length(sequence, steps)}
         _products_of_sequences(scan)
         _sums_of_products(scan)
     _mapped_products(scan)
@@ -39,9 +42,9 @@ def _products_of_sequences(scan: OpenedScan) -> None:
     memo: dict[Variable, Variable] = {}
     for node in io_toposort(loop.varying, loop.outputs):
         found = _times(scan, node)
-        sequence = found and next((s for s, row in loop.sequences if row is found[0]), None)
+        sequence: Any = found and next((s for s, row in loop.sequences if row is found[0]), None)
         if found and sequence is not None:
-            product = found[1](rows_read(sequence, loop.n_steps))
+            product = found[1](sequence if found[0] in scan.used_up else sequence[: loop.n_steps])
             output = node.outputs[0]
             row = output.type.make_variable()
             if output.type.is_super(_row_type(product)):

@@ -69,6 +69,21 @@ def length_elsewhere(x: Variable, axis: int) -> Variable | None:
     return shape_i(x, axis)
 
 
+def has_length(x: Variable, length: Variable) -> bool:
+    """Whether the first axis of `x` is known to have that `length`."""
+    elsewhere = length_elsewhere(x, 0)
+    found = shape_i(x, 0) if elsewhere is None else elsewhere
+    known = scalar_value(found)
+    if found is length or (known is not None and known == scalar_value(length)):
+        return True
+    nodes = found.owner, length.owner
+    return nodes[0] is not None and nodes[1] is not None and _is_like(nodes[0], nodes[1])
+
+
+def _is_like(first: Apply, second: Apply) -> bool:
+    return first.op == second.op and all(a is b for a, b in zip(first.inputs, second.inputs, strict=True))
+
+
 def _source(x: Variable, axis: int) -> Axis | Variable | None:
     """Where the length of `x` along `axis` comes from: another axis, a variable that is it, or x itself (None)."""
     node = x.owner
@@ -118,16 +133,28 @@ def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:
     if entries[source] == FULL or (entries[source] == "::c" and _number(numbers[3]) in (1, -1)):
         return x, source
     scan = x.owner
-    if scan is None or not isinstance(scan.op, Scan) or source != 0 or entries[0] != "a:":
+    if scan is None or not isinstance(scan.op, Scan) or source != 0 or entries[0] not in ("a:", ":b", "a:b"):
         return None
-    info, output = scan.op.info, x.index
+    start, stop = (
+        _number(n) if letter in entries[0] else 0 for letter, n in zip("ab", numbers[1:3], strict=True)
+    )
+    return None if start is None or stop is None else _source_of_rows(x, scan, start, stop)
+
+
+def _source_of_rows(x: Variable, scan: Apply, start: int, stop: int) -> Variable | None:
+    """The length of the rows of a state from number `start` to before `stop`, which is counted from the end."""
+    output = x.index
+    assert isinstance(scan.op, Scan)
     assert output is not None
-    if output >= info.n_states or info.keeps[output] is not None:
+    info = scan.op.info
+    if output >= info.n_states or info.keeps[output] is not None or start < 0 or stop > 0:
         return None
-    first = info.n_initial(output)
-    if _number(numbers[1]) != first:
+    more = info.n_initial(output) - start + stop
+    if more < 0:
         return None
-    return apply_scalar(sub, shape_i(x, 0), first) if info.is_while else scan.inputs[0]
+    if info.is_while:
+        return apply_scalar(sub, shape_i(x, 0), start - stop)
+    return apply_scalar(add, scan.inputs[0], more) if more else scan.inputs[0]
 
 
 def _number(variable: Variable | None) -> Any:

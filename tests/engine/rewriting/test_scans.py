@@ -369,3 +369,41 @@ def test_a_gradient_through_a_condition_keeps_only_what_it_reads(rewritten):
     graph = rewritten([x, a], engine.grad(pt.sum(total), [x, a])).check_values(X, 0.5)
     kept = [(node.op.info.keeps, node.op.info.n_mapped) for node in scans(graph)]
     assert kept[0] in (((1,), 1), ((None,), 0))
+
+
+@pytest.mark.parametrize("steps", [0, 2, 4])
+def test_products_are_of_the_rows_that_steps_read_and_of_no_others(rewritten, steps):
+    x, y, g, n = pt.dmatrix("x"), pt.dmatrix("y"), pt.dmatrix("g"), pt.lscalar("n")
+    outer = lambda a, b: pt.dimshuffle(a, (0, "x")) * pt.dimshuffle(b, ("x", 0))  # noqa: E731
+    values = [np.outer(X, X[:2]), np.outer(X[::-1], X[1:3]), W, np.array(steps)]
+    buffer = rows(lambda a, b, s: outer(a, b) + s, [x, y], g, n_steps=n).owner.inputs[0]
+    rewritten([x, y, g, n], buffer[-1]).check_values(*values)
+    mapped = rows(lambda a, s: [pt.dot(g, a), s + pt.dot(a, g)], x, [None, g[0]], n_steps=n)
+    for found in mapped:
+        rewritten([x, g, n], found).check_values(values[0], W, np.array(steps))
+
+
+def test_a_sequence_that_is_too_short_is_refused_where_products_leave_the_loop(rewritten):
+    x, g, n = pt.dmatrix("x"), pt.dmatrix("g"), pt.lscalar("n")
+    outer = lambda a: pt.dimshuffle(a, (0, "x")) * pt.dimshuffle(a, ("x", 0))  # noqa: E731
+    total = rows(lambda a, s: outer(a) + s, x, g, n_steps=n)[-1]
+    products = rows(lambda a: pt.dot(g, a), x, n_steps=n)
+    for found in (total, products):
+        with pytest.raises(ValueError, match="4 rows, 5 steps"):
+            rewritten([x, g, n], found).evaluate(np.outer(X, X[:2]), W, np.array(5))
+
+
+def test_lengths_of_parts_of_states_need_no_loop(rewritten):
+    start, n = pt.dvector("start"), pt.lscalar("n")
+    s = rows(lambda a, b: a + b, outputs_info={"initial": start, "taps": [-3, -1]}, n_steps=n)
+    buffer = s.owner.inputs[0]
+    parts = [buffer[3:], buffer[2:-1], buffer[1:], buffer[:-2], buffer[:-3], buffer[1:][::-1]]
+    graph = rewritten([start, n], pt.stack([part.shape[0] for part in parts]))
+    assert scans(graph.check_values([1.0, 2.0, 3.0], 2)) == []
+    graph = rewritten([start, n], pt.stack([buffer[:-4].shape[0], buffer[4:].shape[0], buffer[-2:].shape[0]]))
+    for steps in (0, 1, 5):
+        graph.check_values([1.0, 2.0, 3.0], steps)
+    ended = rows(lambda a: (a + 1, engine.until(a > 3)), outputs_info=start[0], n_steps=n)
+    graph = rewritten([start, n], pt.stack([ended.shape[0], ended.owner.inputs[0][:-1].shape[0]]))
+    for steps in (0, 1, 9):
+        graph.check_values([1.0, 2.0, 3.0], steps)
