@@ -14,6 +14,7 @@ Nothing is computed of a matrix of no rows. A failure's details are LAPACK's `in
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from engine.backend.kernels.nest import Signature
 from engine.backend.loops import (
@@ -38,6 +39,11 @@ from engine.backend.loops import (
     Store,
 )
 
+FEW = 1024
+"""At most so many elements of a right-hand side are solved for column by column."""
+
+Count = Reference | Literal
+
 _LETTERS = {"float64": "d", "float32": "s"}
 _FORMATS = {"float64": "<d", "float32": "<f"}
 
@@ -51,18 +57,24 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
     signature = _signature(dtype, ("output", 1))
     _declare_right_side(signature, dtype)
     signature.pointer("pivots", "int64", ("output", 2))
-    factor = _factorization(dtype)
-    solution = Call(
-        f"lapack_{_LETTERS[dtype]}getrs",
-        (
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+        arguments = (
             # To LAPACK the matrix is transposed already.
             Literal(b"N" if transposed else b"T"),
-            *(Reference("rows"), Reference("columns")),
-            *(Address(Place("matrix")), Reference("rows"), Address(Place("pivots"))),
-            *(Address(Place("right")), Reference("rows"), Address(Place("info"))),
-        ),
-    )
-    nodes = (*_called(factor, "factored", (_failing("factored", SINGULAR),)), solution)
+            *(
+                Reference("rows"),
+                columns,
+                Address(Place("matrix")),
+                Reference("rows"),
+                Address(Place("pivots")),
+            ),
+            *(Address(right), Reference("rows"), Address(Place("info"))),
+        )
+        return (Call(f"lapack_{_LETTERS[dtype]}getrs", arguments),)
+
+    factored = _called(_factorization(dtype), "factored", (_failing("factored", SINGULAR),))
+    nodes = (*factored, *_for_columns(solved))
     return _kernel(signature, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
 
@@ -74,8 +86,12 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
     """
     signature = _signature(dtype, ("input", 0))
     _declare_right_side(signature, dtype)
-    call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal)
-    nodes = _called(call, "solved", (_failing("solved", SINGULAR),))
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+        call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
+        return _called(call, name, (_failing(name, SINGULAR),))
+
+    nodes = _for_columns(solved)
     summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
     return _kernel(
         signature,
@@ -94,12 +110,16 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
     """
     signature = _signature(dtype, ("output", 1))
     _declare_right_side(signature, dtype)
-    nodes = (
-        *_called(_cholesky(dtype, lower), "factored", (_failing("factored", NOT_POSITIVE_DEFINITE),)),
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         # The factor lies in LAPACK's other triangle. L y = b, then L' x = y; or U' y = b, then U x = y.
-        _triangular(dtype, not lower, lower, False),
-        _triangular(dtype, not lower, not lower, False),
-    )
+        return (
+            _triangular(dtype, not lower, lower, False, right, columns),
+            _triangular(dtype, not lower, not lower, False, right, columns),
+        )
+
+    factored = _called(_cholesky(dtype, lower), "factored", (_failing("factored", NOT_POSITIVE_DEFINITE),))
+    nodes = (*factored, *_for_columns(solved))
     return _kernel(signature, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
 
@@ -249,14 +269,32 @@ def _cholesky(dtype: str, lower: bool) -> Call:
     )
 
 
-def _triangular(dtype: str, lower: bool, transposed: bool, unit_diagonal: bool) -> Call:
+def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """The columns of the right-hand side `solved`, in one call; or one after the other where they have FEW elements: for
+    more than one column OpenBLAS has its threads begin together, which takes longer than to solve."""
+    each = solved(Place("right", (("column", "rows"),)), Literal(struct.pack("<q", 1)), "solved_each")
+    return (
+        Compute("elements", "mul", ("rows", "columns"), "int64"),
+        Constant("few", "int64", struct.pack("<q", FEW)),
+        Compute("is_small", "le", ("elements", "few"), "bool"),
+        If(
+            "is_small",
+            (Loop("column", 0, "columns", 1, each),),
+            solved(Place("right"), Reference("columns"), "solved_all"),
+        ),
+    )
+
+
+def _triangular(
+    dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
+) -> Call:
     """Solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
     return Call(
         f"lapack_{_LETTERS[dtype]}trtrs",
         (
             *(Literal(b"L" if lower else b"U"), Literal(b"T" if transposed else b"N")),
-            *(Literal(b"U" if unit_diagonal else b"N"), Reference("rows"), Reference("columns")),
-            *(Address(Place("matrix")), Reference("rows"), Address(Place("right")), Reference("rows")),
+            *(Literal(b"U" if unit_diagonal else b"N"), Reference("rows"), columns),
+            *(Address(Place("matrix")), Reference("rows"), Address(right), Reference("rows")),
             Address(Place("info")),
         ),
     )
