@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -147,7 +148,7 @@ class Lease:
             "host": name,
             "machine": where,
             "pid": pid,
-            "start": start_of(pid),
+            "start": _own_start(pid),
             "since": time.time(),
         }
         path = self._file(generation)
@@ -206,6 +207,7 @@ class _Pulse:
             self._running = False
 
 
+_own_start = lru_cache(maxsize=1)(start_of)
 _current: _Pulse | None = None
 
 
