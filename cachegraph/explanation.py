@@ -8,19 +8,23 @@ the wanted and of the stored part, and returns one line that says what differs f
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.key import SUBJECTS, CacheKey
-from cachegraph.store.catalogue import KeptMiss
 from cachegraph.store.entry import Miss
 from cachegraph.store.local import LocalStore
+from cachegraph.store.reasons import NearKey, nearest_keys
 
 if TYPE_CHECKING:
     from logging import Logger
+
+    from cachegraph.store.catalogue import KeptMiss
 
 PartReader = Callable[[bytes, bytes], str]
 
@@ -109,20 +113,21 @@ def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
 
 
 def _nearest(store: LocalStore, key: CacheKey, before: float | None) -> CacheKey | None:
-    """The stored key with the most equal parts; of several, the one whose subject begins and ends most like this one's."""
-    found = store.catalogue.nearest(key, before, _CANDIDATES)
-    best = [digest for digest, equal in found if equal == found[0][1]]
-    encodings = ((digest, store.catalogue.encoding(digest)) for digest in best)
-    candidates = [
-        parsed for digest, encoding in encodings if encoding and (parsed := parsed_key(encoding, digest))
-    ]
-    return max(candidates, key=lambda candidate: _likeness(key, candidate), default=None)
+    """The stored key with the most equal parts; of several, the one whose encoding begins and ends most like this one's."""
+    found = nearest_keys(store.database, key, time.time() + 1.0 if before is None else before, _CANDIDATES)
+    alike = [(_likeness(key.encoding, near), near) for near in found if near.equal == found[0].equal]
+    alike.sort(key=lambda pair: -pair[0])  # the latest first of those that are alike
+    parsed = (parsed_key(near.encoding, near.digest) for _, near in alike)
+    return next((candidate for candidate in parsed if candidate is not None), None)
 
 
-def _likeness(one: CacheKey, other: CacheKey) -> float:
-    first, second = (b"".join(part for name, part in key.parts if name in SUBJECTS) for key in (one, other))
-    common = _common_prefix(first, second) + _common_prefix(first[::-1], second[::-1])
-    return common / max(len(first), len(second), 1)
+def _likeness(encoding: bytes, near: NearKey) -> float:
+    try:
+        other = zlib.decompress(near.encoding)
+    except zlib.error:
+        return 0.0
+    common = _common_prefix(encoding, other) + _common_prefix(encoding[::-1], other[::-1])
+    return common / max(len(encoding), len(other))
 
 
 def _common_prefix(first: bytes, second: bytes) -> int:
@@ -148,6 +153,7 @@ def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | Non
     return describe_difference(wanted, stored)
 
 
+@lru_cache(maxsize=64)
 def _installed_reader(level: str, part: str) -> PartReader | None:
     from importlib.metadata import entry_points
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Select
 
-from cachegraph.key import CacheKey
 from cachegraph.store import schema
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Entry, Reference
@@ -115,20 +114,6 @@ class Catalogue:
         """Return what one entry refers to, in order of name."""
         rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
         return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
-
-    def nearest(self, key: CacheKey, before: float | None, most: int) -> list[tuple[bytes, int]]:
-        """Return (key digest, number of equal parts) of the `most` keys that have the most parts in common with `key`.
-
-        They are of its level, not `key` itself, and were stored up to the time `before` if that is given.
-        """
-        parameters: dict[str, object] = {
-            "level": key.level,
-            "before": time.time() + 1.0 if before is None else before,
-            "key": key.digest,
-            "parts": list(key.part_digests.values()),
-            "most": most,
-        }
-        return [(digest, equal) for digest, equal in self._rows(schema.SELECT_EQUAL_PARTS, parameters)]
 
     def misses(self, most: int) -> list[KeptMiss]:
         """Return the latest misses, the last first."""

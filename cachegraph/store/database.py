@@ -50,14 +50,23 @@ class Database:
 
         What it returns may be old when the index was replaced meanwhile: ask `renew`. Raises sqlite3.Error and OSError.
         """
+        return next(iter(self._select(statement, parameters, only_one=True)), None)
+
+    def select_all(self, statement: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Return every row; all else as select_one does."""
+        return self._select(statement, parameters, only_one=False)
+
+    def _select(
+        self, statement: str, parameters: tuple[object, ...], only_one: bool
+    ) -> list[tuple[Any, ...]]:
         reader = self._reader()
         if reader is None:
-            return None
+            return []
         try:
-            return reader.select_one(statement, parameters)
+            return reader.select(statement, parameters, only_one)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if self._is_stale(reader):
-                return None
+                return []
             if is_damage(error):
                 self._damaged = reader.identity
             raise
@@ -203,10 +212,10 @@ class _Reader:
         self.pid = os.getpid()
         self.closed = False
 
-    def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
+    def select(self, statement: str, parameters: tuple[object, ...], only_one: bool) -> list[tuple[Any, ...]]:
         with self._lock:
-            row: tuple[Any, ...] | None = self._connection.execute(statement, parameters).fetchone()
-            return row
+            cursor = self._connection.execute(statement, parameters)
+            return cursor.fetchmany(1) if only_one else cursor.fetchall()
 
     def close(self) -> None:
         with self._lock:

@@ -1,11 +1,13 @@
 """Why the index has no entry of a key: it was evicted, it is there with a part changed, or it was never there.
 
-Two or three SELECTs on indexed columns, after a miss only; through the standard library's sqlite3 alone.
+Two or three SELECTs on indexed columns, after a miss only; and one more for who asks how the nearest keys differ. Through
+the standard library's sqlite3 alone.
 """
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from cachegraph.key import SUBJECTS, CacheKey
 from cachegraph.store.database import Database
@@ -23,6 +25,43 @@ _SELECT_NEAREST = """
     WHERE entry.level = ? AND part.digest IN ({marks})
     GROUP BY entry.id ORDER BY equal DESC, entry.id DESC LIMIT 1
 """
+# Of the entries about the same subject and of the latest ones, those with the most equal parts, and what their keys are.
+_SELECT_NEAREST_KEYS = """
+    WITH candidate AS (
+        SELECT id FROM (SELECT entry_id AS id FROM part WHERE digest = ? ORDER BY entry_id DESC LIMIT 50)
+        UNION SELECT id FROM (SELECT id FROM entry WHERE level = ? ORDER BY id DESC LIMIT 1000)
+    ), nearest AS (
+        SELECT entry.id, count(*) AS equal, entry.created
+        FROM candidate JOIN entry ON entry.id = candidate.id JOIN part ON part.entry_id = entry.id
+        WHERE entry.level = ? AND entry.digest != ? AND entry.created <= ? AND part.digest IN ({marks})
+        GROUP BY entry.id ORDER BY equal DESC, entry.created DESC, entry.id DESC LIMIT ?
+    )
+    SELECT entry.digest, equal, encoding.content
+    FROM nearest JOIN entry ON entry.id = nearest.id JOIN encoding ON encoding.entry_id = nearest.id
+    ORDER BY equal DESC, nearest.created DESC, nearest.id DESC
+"""
+
+
+class NearKey(NamedTuple):
+    """A stored key: how many of its parts another key has too, and its encoding, compressed with zlib."""
+
+    digest: bytes
+    equal: int
+    encoding: bytes
+
+
+def nearest_keys(database: Database, key: CacheKey, before: float, most: int) -> list[NearKey]:
+    """Return the `most` keys with the most parts in common with `key`, of the same level, stored up to the time `before`.
+
+    Of the older entries only those about the same subject are looked at. Raises sqlite3.Error and OSError.
+    """
+    if database.select_one(_HAS_TABLES, ()) is None:
+        return []
+    digests = key.part_digests
+    subject = next((digest for name, digest in digests.items() if name in SUBJECTS), None)
+    statement = _SELECT_NEAREST_KEYS.format(marks=", ".join("?" * len(digests)))
+    parameters = (subject, key.level, key.level, key.digest, before, *digests.values(), most)
+    return [NearKey(*row) for row in database.select_all(statement, parameters)]
 
 
 def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:

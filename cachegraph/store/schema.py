@@ -185,17 +185,6 @@ UPSERT_EVICTED = _gone.on_conflict_do_update(
 _oldest_kept = select(evicted.c.evicted).order_by(evicted.c.evicted.desc()).offset(bindparam("kept")).limit(1)
 FORGET_EVICTED = delete(evicted).where(evicted.c.evicted <= _oldest_kept.scalar_subquery())
 
-_of_level = entry.c.level == bindparam("level"), entry.c.created <= bindparam("before")
-SELECT_EQUAL_PARTS = (
-    select(entry.c.digest, func.count().label("equal"))
-    .join(part, part.c.entry_id == entry.c.id)
-    .where(
-        *_of_level, entry.c.digest != bindparam("key"), part.c.digest.in_(bindparam("parts", expanding=True))
-    )
-    .group_by(entry.c.id)
-    .order_by(func.count().desc(), entry.c.created.desc(), entry.c.id.desc())
-    .limit(bindparam("most"))
-)
 SELECT_MISSES = select(miss).order_by(miss.c.missed.desc(), miss.c.digest).limit(bindparam("most"))
 SELECT_MISSES_BY_PREFIX = (
     select(miss)

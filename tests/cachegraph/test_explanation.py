@@ -18,6 +18,7 @@ from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
 from cachegraph.store.criteria import Criteria
+from cachegraph.store.database import Database
 from cachegraph.store.local import LocalStore
 from cachegraph.store.pruning import carry_out, plan
 from tests.cachegraph.store.older_release import OlderRelease
@@ -118,6 +119,34 @@ def test_of_equally_near_keys_the_most_alike_subject_is_chosen(make: Make) -> No
         cache.store(key_of(graph=graph), Artifact(b"a"))
     found = cache.explain(key_of(graph="a long graph with 2 in it"))
     assert found.nearest == key_of(graph="a long graph with 1 in it").hex
+
+
+def test_an_explanation_takes_one_statement_and_decodes_the_nearest_key_alone(
+    make: Make, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = make()
+    for number in range(100):
+        cache.store(key_of(graph=f"graph {number} " * 50), Artifact(b"a"))
+    statements = []
+    select = Database.select_all
+    monkeypatch.setattr(
+        Database, "select_all", lambda self, *told: statements.append(told[0]) or select(self, *told)
+    )
+    parsed = []
+    parse = CacheKey.parse
+    monkeypatch.setattr(CacheKey, "parse", lambda encoding: parsed.append(1) or parse(encoding))
+    found = cache.explain(key_of(graph="graph 57 " * 49))
+    assert found.nearest == key_of(graph="graph 57 " * 50).hex
+    assert (len(statements), len(parsed)) == (1, 1)
+
+
+def test_an_older_entry_about_the_same_subject_is_near_however_many_came_later(make: Make) -> None:
+    cache = make()
+    cache.store(key_of(graph="the subject", options=1), Artifact(b"a"))
+    for number in range(1010):
+        cache.store(key_of(graph=f"another {number}", options=2), Artifact(b"a"))
+    found = cache.explain(key_of(graph="the subject", options=3, target="arm"))
+    assert found.nearest == key_of(graph="the subject", options=1).hex
 
 
 def test_nothing_stored_is_explained_too(make: Make) -> None:

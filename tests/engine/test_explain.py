@@ -18,9 +18,11 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from engine import OpFromGraph as pt_from_graph
+from engine.backend.keys import kernel_key
 from engine.explain import graph_difference
 from engine.graph.fgraph import FunctionGraph
-from engine.keys import encode_graph, function_key
+from engine.keys import encode_graph, function_key, op_key
 
 
 def frozen(
@@ -115,6 +117,81 @@ def test_another_machine_is_a_foreign_target(why: Any, monkeypatch: pytest.Monke
     assert what.startswith("[1]: 'sparc', stored '")
 
 
+def test_another_cpu_level_of_a_kernel_is_a_foreign_target(
+    cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    stored = kernel_key(encode("a loop nest"))
+    assert cache.store(stored, Artifact(b"object code"))
+    levels = engine.backend.keys.compiled_levels()
+    monkeypatch.setattr(engine.backend.keys, "compiled_levels", lambda: ("x86-64-v4",))
+    engine.backend.keys._target.cache_clear()
+    try:
+        found = cache.explain(kernel_key(encode("a loop nest")))
+    finally:
+        engine.backend.keys._target.cache_clear()
+    assert (found.reason, found.nearest) == ("foreign-target", stored.hex)
+    ((part, what),) = found.differences
+    assert part == "target"
+    assert "'x86-64-v4'" in what
+    assert repr(levels[0]) in what
+
+
+def within(constant: float, depth: int) -> Any:
+    """A graph within Ops within each other, with a constant in the innermost."""
+    x = pt.vector("x")
+    op = pt_from_graph([x], [pt.exp(x) * constant + x])
+    for _ in range(depth - 1):
+        y = pt.vector("y")
+        op = pt_from_graph([y], [op(y) * 2.0])
+    z = pt.vector("z")
+    return FunctionGraph([z], [pt.sin(op(z))]).freeze(), op
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_first_node_that_differs_is_named_in_inner_graphs_too(
+    depth: int, why: Any, cache_directory: Path
+) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    stored = key_of(within(2.0, depth)[0])
+    assert cache.store(stored, Artifact(b"a program"))
+    found = cache.explain(key_of(within(3.0, depth)[0]))
+    assert found.nearest == stored.hex
+    ((part, what),) = found.differences
+    assert part == "graph"
+    assert what.count("inner graph: node ") == depth
+    assert what.endswith(
+        "node 1: Elemwise{mul}, input 1: constant 3.0 float64 (1,), stored constant 2.0 float64 (1,)"
+    )
+
+
+def test_the_first_node_of_an_op_that_differs_is_named(
+    cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(explanation._readers, ("op", "graph"), graph_difference)
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    wanted, stored = (op_key(within(constant, 1)[1].fgraph, (), ()) for constant in (3.0, 2.0))
+    assert cache.store(stored, Artifact(b"an Op"))
+    assert [tuple(one) for one in cache.explain(wanted).differences] == [
+        (
+            "graph",
+            "node 1: Elemwise{mul}, input 1: constant 3.0 float64 (1,), stored constant 2.0 float64 (1,)",
+        )
+    ]
+
+
+def test_a_step_of_a_loop_that_differs_is_named() -> None:
+    def loop(constant: float) -> bytes:
+        x = pt.vector("x")
+        steps, _ = engine.map(lambda value: pt.exp(value) * constant, sequences=[x])
+        return encode_graph(FunctionGraph([x], [steps]).freeze())
+
+    what = graph_difference(loop(3.0), loop(2.0))
+    assert what.endswith(
+        "inner graph: node 1: Elemwise{mul}, input 1: constant 3.0 float64, stored constant 2.0 float64"
+    )
+
+
 def test_several_changes_are_all_named(why: Any) -> None:
     reason, differences = why(key_of(frozen(constant=5.0), options=("other",)))
     assert reason == "never-seen"
@@ -156,7 +233,8 @@ def test_no_truncated_encoding_is_taken_for_a_graph() -> None:
 
 
 def test_the_installed_package_names_the_reader() -> None:
-    found = entry_points(group=explanation.ENTRY_POINTS, name="function.graph")
-    if not found:
-        pytest.skip("the packages are tested as they lie, not installed")
-    assert [point.load() for point in found] == [graph_difference]
+    for level in ("function", "op"):
+        found = entry_points(group=explanation.ENTRY_POINTS, name=f"{level}.graph")
+        if not found:
+            pytest.skip("the packages are tested as they lie, not installed")
+        assert [point.load() for point in found] == [graph_difference]
