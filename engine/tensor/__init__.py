@@ -41,8 +41,10 @@ from engine.tensor.creation import (
     vector,
     zeros_like,
 )
-from engine.tensor.diagonal import eye, tri, tril, triu
+from engine.tensor.cumulative import CumOp, cumprod, cumsum
+from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
+from engine.tensor.extremes import Argmax, Argmin, argmax, argmin
 from engine.tensor.indexing import inc_subtensor, set_subtensor
 from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
 from engine.tensor.masks import FlatNonzero, flatnonzero, nonzero, where
@@ -114,8 +116,10 @@ from engine.tensor.math import (
     trunc,
     xor,
 )
-from engine.tensor.products import Dot, dot, matmul
-from engine.tensor.reduction import Max, Min, Sum, max, mean, min, sum
+from engine.tensor.moments import std, var
+from engine.tensor.products import Dot, dot, matmul, outer
+from engine.tensor.quantifiers import all, any
+from engine.tensor.reduction import Max, Min, Prod, Sum, max, mean, min, prod, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from engine.tensor.stable import clip, log1mexp, logaddexp, logit
@@ -131,6 +135,9 @@ __all__ = [
     "AdvancedIncSubtensor1",
     "AdvancedSubtensor1",
     "Alloc",
+    "Argmax",
+    "Argmin",
+    "CumOp",
     "DimShuffle",
     "Dot",
     "Elemwise",
@@ -142,6 +149,7 @@ __all__ = [
     "MakeVector",
     "Max",
     "Min",
+    "Prod",
     "Reshape",
     "Shape_i",
     "Softmax",
@@ -153,8 +161,10 @@ __all__ = [
     "WrapIndex",
     "abs",
     "add",
+    "all",
     "alloc",
     "and_",
+    "any",
     "arange",
     "arccos",
     "arccosh",
@@ -163,6 +173,8 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "argmax",
+    "argmin",
     "as_tensor_variable",
     "cast",
     "ceil",
@@ -172,7 +184,11 @@ __all__ = [
     "constant",
     "cos",
     "cosh",
+    "cumprod",
+    "cumsum",
     "dcol",
+    "diag",
+    "diagonal",
     "digamma",
     "dimshuffle",
     "dmatrix",
@@ -255,8 +271,10 @@ __all__ = [
     "ones_like",
     "optimize",
     "or_",
+    "outer",
     "pow",
     "power",
+    "prod",
     "psi",
     "reciprocal",
     "reshape",
@@ -278,6 +296,7 @@ __all__ = [
     "sqrt",
     "squeeze",
     "stack",
+    "std",
     "sub",
     "subtensor",
     "sum",
@@ -287,6 +306,7 @@ __all__ = [
     "tensor",
     "tensor3",
     "tensor_type",
+    "trace",
     "transpose",
     "tri",
     "tri_gamma",
@@ -294,6 +314,7 @@ __all__ = [
     "triu",
     "true_div",
     "trunc",
+    "var",
     "vector",
     "where",
     "xor",

@@ -51,3 +51,35 @@ def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = Fals
         return found
     half = pt.cast(0.5, m.type.dtype)
     return pt.where(pt.eq(_offsets_in(m), 0), pt.mul(half, found), found)
+
+
+def _places(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
+    """The indices of the elements of the diagonal `k` of a matrix of so many rows and columns."""
+    down, right = (-k, 0) if k < 0 else (0, k)
+    length = pt.maximum(pt.minimum(pt.sub(rows, down), pt.sub(columns, right)), 0)
+    along = pt.arange(length)
+    return pt.add(along, down), pt.add(along, right)
+
+
+def diagonal(x: Any, k: int = 0) -> Any:
+    """The elements of the matrix `x` on the diagonal `k` above the main one, a vector."""
+    x = as_tensor_variable(x)
+    if x.type.ndim != 2:
+        raise ValueError(f"Taking a diagonal of {x.type}: it must have 2 dimensions")
+    return x[_places(shape_i(x, 0), shape_i(x, 1), k)]
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """The square matrix with the vector `v` on the diagonal `k` above the main one, zeros elsewhere; of a matrix, that
+    diagonal."""
+    v = as_tensor_variable(v)
+    if v.type.ndim != 1:
+        return diagonal(v, k)
+    size = pt.add(shape_i(v, 0), -k if k < 0 else k)
+    zeros = pt.zeros((size, size), v.type.dtype)
+    return zeros[_places(size, size, k)].set(v)
+
+
+def trace(x: Any) -> Any:
+    """The sum of the elements on the main diagonal of a matrix."""
+    return pt.sum(diagonal(x))

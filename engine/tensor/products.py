@@ -14,7 +14,7 @@ from engine.scalar.arithmetic import mul
 from engine.scalar.promotion import FLOATS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
-from engine.tensor.shape import transpose
+from engine.tensor.shape import flatten, transpose
 from engine.tensor.type import tensor_type
 
 
@@ -108,3 +108,8 @@ def dot(x: Any, y: Any) -> Any:
 def matmul(x: Any, y: Any) -> Any:
     """The product of `x` and `y`, of 1 or 2 dimensions each (TypeError otherwise)."""
     return _dot.make_node(x, y).outputs[0]
+
+
+def outer(x: Any, y: Any) -> Any:
+    """The product of each element of the vector `x` with each of the vector `y`, a matrix; both are flattened first."""
+    return _outer(flatten(x), flatten(y))

@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, largest and smallest element, mean."""
+"""Reductions over axes: sum, product, largest and smallest element, mean."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.arithmetic import true_div
+from engine.scalar.arithmetic import mul, true_div
 from engine.scalar.comparison import eq
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype
@@ -61,8 +61,8 @@ def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
     return tensor_type(op.output_dtype(type.dtype), tuple(shape))
 
 
-class Sum(Reduction):
-    """The sum over `axis`, added up in `acc_dtype` and given as `dtype`."""
+class _Accumulated(Reduction):
+    """Base class of sums and products over `axis`, accumulated in `acc_dtype` and given as `dtype`."""
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
@@ -73,6 +73,10 @@ class Sum(Reduction):
 
     def output_dtype(self, dtype: str) -> str:
         return self.dtype
+
+
+class Sum(_Accumulated):
+    """The sum over `axis`, added up in `acc_dtype` and given as `dtype`."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with np.errstate(all="ignore"):
@@ -85,6 +89,32 @@ class Sum(Reduction):
         dtype = inputs[0].type.dtype
         gradient = self.expand(cotangents[0], inputs[0].type.ndim)
         return [apply_elemwise(second, inputs[0], cast(gradient, dtype) if dtype in FLOATS else gradient)]
+
+
+class Prod(_Accumulated):
+    """The product over `axis`, multiplied in `acc_dtype` and given as `dtype`."""
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        with np.errstate(all="ignore"):
+            found = np.prod(inputs[0], axis=self.axis, dtype=self.acc_dtype)
+            output_storage[0][0] = np.asarray(found).astype(self.dtype, copy=False)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """For each element the product of the others: that of all divided by it, unless there are zeros."""
+        x, gradient = inputs[0], cotangents[0]
+        if gradient is None or self.dtype not in FLOATS:
+            return [None]
+        ndim, is_zero = x.type.ndim, apply_elemwise(eq, x, 0)
+        others = apply_elemwise(where, is_zero, 1, x)
+        product = self.expand(self.make_node(others).outputs[0], ndim)
+        zeros = sum(is_zero, self.axis, keepdims=True)
+        of_one = apply_elemwise(
+            where, apply_elemwise(eq, zeros, 1), apply_elemwise(where, is_zero, product, 0), 0
+        )
+        rest = apply_elemwise(
+            where, apply_elemwise(eq, zeros, 0), apply_elemwise(true_div, product, others), of_one
+        )
+        return [apply_elemwise(mul, self.expand(gradient, ndim), rest)]
 
 
 class ExtremumOver(Reduction):
@@ -146,19 +176,29 @@ def sum(
     Bools and int32 are summed as int64, float32 in float64 and given as float32, unless `dtype` and `acc_dtype`
     say otherwise.
     """
-    x = as_tensor_variable(x)
+    return _accumulated(Sum, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
+
+
+def prod(
+    x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
+) -> Any:
+    """The product of `x` over `axis`: an axis, several, or all; in the dtypes that `sum` has."""
+    return _accumulated(Prod, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
+
+
+def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
     axes = normalize_axis(axis, x.type.ndim)
     dtype = _DEFAULT_SUM.get(x.type.dtype, x.type.dtype) if dtype is None else check_dtype(dtype)
     if not axes:
         return cast(x, dtype)
     if acc_dtype is None:
         acc_dtype = common_dtype(dtype, _DEFAULT_ACCUMULATOR.get(x.type.dtype, dtype))
-    return _reduced(_sum_op(axes, dtype, acc_dtype), x, keepdims)
+    return _reduced(_accumulated_op(op, axes, dtype, acc_dtype), x, keepdims)
 
 
 @lru_cache(maxsize=1024)
-def _sum_op(axis: tuple[int, ...], dtype: str, acc_dtype: str) -> Sum:
-    return Sum(axis, dtype, acc_dtype)
+def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) -> Any:
+    return op(axis, dtype, acc_dtype)
 
 
 def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:

@@ -320,6 +320,17 @@ def _reduce(draw: Draw, graph: Graph) -> bool:
     return graph.add(result, (op in (pt.max, pt.min) and x in graph.exact) or result.type.dtype in INTEGERS)
 
 
+def _along(draw: Draw, graph: Graph) -> bool:
+    """Running sums, and positions of extremes, along an axis."""
+    x = _pick(draw, graph, lambda v: v.type.ndim > 0 and _is_moderate(graph.known[v]))
+    axis = draw(st.integers(0, x.type.ndim - 1))
+    if draw(st.booleans()):
+        return graph.add(pt.cumsum(x, axis), x.type.dtype not in FLOATS)
+    if x not in graph.exact:
+        return False
+    return graph.add(draw(st.sampled_from([pt.argmax, pt.argmin]))(x, axis), True)
+
+
 def _dimshuffle(draw: Draw, graph: Graph) -> bool:
     x = _pick(draw, graph, lambda v: v.type.ndim < 4)
     kept = [axis for axis, length in enumerate(x.type.shape) if length != 1 or draw(st.booleans())]
@@ -483,6 +494,7 @@ STEPS: tuple[Step, ...] = (
     _dot,
     _factor,
     _masked,
+    _along,
 )
 
 

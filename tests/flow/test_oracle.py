@@ -25,7 +25,7 @@ UNARY = (
 ).split()
 BINARY = "add sub mul true_div floor_div mod pow power maximum minimum second fill lt le gt ge eq neq and_ or_ xor arctan2 logaddexp".split()
 TERNARY = ["where", "switch", "clip"]
-REDUCTIONS = ["sum", "mean", "max", "min"]
+REDUCTIONS = ["sum", "prod", "mean", "max", "min"]
 SHAPED = {
     "dimshuffle": lambda m: pt.dimshuffle(m, (1, "x", 0)),
     "transpose": pt.transpose,
@@ -68,6 +68,18 @@ SHAPED = {
     "triu": lambda m: pt.triu(m, 1),
     "nonzero": lambda m: [*pt.nonzero(m), m[m > 0], m[pt.neq(m[:, 0], 0)]],
     "flatnonzero": pt.flatnonzero,
+    "all": lambda m: pt.all(m, 0),
+    "any": lambda m: pt.any(m, 1, keepdims=True),
+    "var": lambda m: pt.var(m, 0),
+    "std": lambda m: pt.std(m, 1, ddof=1),
+    "cumsum": lambda m: [pt.cumsum(m), pt.cumsum(m.T, 1)],
+    "cumprod": lambda m: pt.cumprod(m, 0),
+    "argmax": lambda m: [pt.argmax(m), pt.argmax(m.T, 0)],
+    "argmin": lambda m: pt.argmin(m, 1),
+    "diag": lambda m: [pt.diag(m), pt.diag(m[0], 1)],
+    "diagonal": lambda m: pt.diagonal(m, -1),
+    "trace": pt.trace,
+    "outer": lambda m: pt.outer(m[0], m),
 }
 LINEAR = {
     "solve": lambda a, b: [

@@ -2,6 +2,7 @@
 
 from engine.backend.lower import OpRule
 from engine.backend.rules.alloc import RULES as ALLOC
+from engine.backend.rules.along import RULES as ALONG
 from engine.backend.rules.elementwise import RULES as ELEMENTWISE
 from engine.backend.rules.joining import RULES as JOINING
 from engine.backend.rules.linalg import RULES as LINALG
@@ -25,6 +26,7 @@ RULES: dict[type[Op], OpRule] = {
     **SLICING,
     **SUBTENSOR,
     **JOINING,
+    **ALONG,
     **MASKS,
     **ALLOC,
     **OPTIMIZE,

@@ -11,8 +11,9 @@ from engine.backend.rules.elementwise import Loops, loops_of
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
+from engine.tensor import quantifiers
 from engine.tensor.elemwise import Elemwise
-from engine.tensor.reduction import Max, Min, Sum
+from engine.tensor.reduction import Max, Min, Prod, Sum
 
 
 def _lower_reduction(lowering: Lowering, node: Apply) -> None:
@@ -47,5 +48,12 @@ def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Lo
     return Loops((value,), (operand,), (), (("input", 0),), lengths)
 
 
-_KINDS = {Sum: "sum", Max: "max", Min: "min"}
+_KINDS: dict[type[Op], str] = {
+    Sum: "sum",
+    Prod: "prod",
+    Max: "max",
+    Min: "min",
+    quantifiers.All: "all",
+    quantifiers.Any: "any",
+}
 RULES: dict[type[Op], OpRule] = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}

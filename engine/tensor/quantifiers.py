@@ -1,0 +1,62 @@
+"""Whether all, or any, of the elements over axes are true."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Sequence
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.reduction import Reduction, normalize_axis
+
+
+class All(Reduction):
+    """Whether all elements over `axis` are true, or not 0; true of none."""
+
+    def make_node(self, x: typing.Any) -> Apply:
+        return super().make_node(cast(x, "bool"))
+
+    def perform(
+        self, node: Apply, inputs: Sequence[typing.Any], output_storage: Sequence[list[typing.Any]]
+    ) -> None:
+        output_storage[0][0] = np.asarray(np.all(inputs[0], axis=self.axis))
+
+    def pullback(
+        self,
+        inputs: Sequence[typing.Any],
+        outputs: Sequence[typing.Any],
+        cotangents: Sequence[typing.Any],
+    ) -> list[typing.Any]:
+        return [None]
+
+
+class Any(All):
+    """Whether any element over `axis` is true, or not 0; false of none."""
+
+    def perform(
+        self, node: Apply, inputs: Sequence[typing.Any], output_storage: Sequence[list[typing.Any]]
+    ) -> None:
+        output_storage[0][0] = np.asarray(np.any(inputs[0], axis=self.axis))
+
+
+def all(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
+    """Whether all elements of `x` over `axis`, an axis, several, or all, are true, or not 0."""
+    return _quantified(All, x, axis, keepdims)
+
+
+def any(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
+    """Whether any element of `x` over `axis`, an axis, several, or all, is true, or not 0."""
+    return _quantified(Any, x, axis, keepdims)
+
+
+def _quantified(kind: type[All], x: typing.Any, axis: typing.Any, keepdims: bool) -> typing.Any:
+    x = as_tensor_variable(x)
+    axes = normalize_axis(axis, x.type.ndim)
+    if not axes:
+        return cast(x, "bool")
+    op = kind(axes)
+    found = op.make_node(x).outputs[0]
+    return op.expand(found, x.type.ndim) if keepdims else found
