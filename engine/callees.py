@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.backend.compile import called_entries, compile_program, load_callee
+from engine.backend.compile import Compilation, compile_program, load_callee
 from engine.backend.execution import Callee
 from engine.backend.linking import KernelTally
 from engine.graph.frozen import FrozenFunctionGraph
@@ -42,10 +42,11 @@ class Callees:
 
     def _without_key(self, graph: FrozenFunctionGraph) -> Callee:
         """What no key describes is named by what it became: the program that calls it is in no cache either."""
-        payload, _, callees = self.compile(graph)
-        return self.load(CacheKey.build("function", {"program": payload}), payload, True, callees)
+        built = self.compile(graph)
+        key = CacheKey.build("function", {"program": built.payload})
+        return self.load(key, built.payload, True, built.callees)
 
-    def compile(self, graph: FrozenFunctionGraph) -> tuple[bytes, float, Mapping[str, Callee]]:
+    def compile(self, graph: FrozenFunctionGraph) -> Compilation:
         """As compile_program does."""
         constants = tuple(all_constants(graph))
         return compile_program(self._cache, graph, len(graph.outputs), (), (), constants, self._tally, self)
@@ -67,10 +68,11 @@ class _Work:
         self._built: Mapping[str, Callee] = {}
 
     def build(self) -> Artifact:
-        payload, seconds, self._built = self._callees.compile(self._graph)
+        built = self._callees.compile(self._graph)
+        self._built = built.callees
         self._is_built = True
         summary = f"called by a callback: {len(self._graph.nodes)} nodes"
-        return Artifact(payload, {}, {"lower": seconds}, summary, called_entries(payload))
+        return Artifact(built.payload, {}, {"lower": built.seconds}, summary, built.needed)
 
     def verify(self, found: Found[Callee]) -> Correction[Callee] | None:
         """Build the function anew and compare; its kernels are compared while it is built."""

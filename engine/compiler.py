@@ -12,7 +12,7 @@ from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.backend.compile import called_entries, compile_program, load_program
+from engine.backend.compile import compile_program, load_program
 from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.callees import Callees
@@ -150,7 +150,7 @@ class _Work:
         rewritten = perf_counter()
         self.kernels = KernelTally()
         functions = Callees(self.cache, self.wanted.mode, self.kernels, self.wanted.name)
-        payload, lowering, self.callees = compile_program(
+        built = compile_program(
             self.cache,
             fgraph,
             self.wanted.n_outputs,
@@ -160,12 +160,13 @@ class _Work:
             self.kernels,
             functions,
         )
+        self.callees = built.callees
         self.built = fgraph.freeze()
+        own = {"rewrite": rewritten - begin, "lower": built.seconds}
         self.info.rewrites = report.total
-        self.info.seconds.update(rewrite=rewritten - begin, lower=lowering, compile=self.kernels.seconds)
-        own = {"rewrite": rewritten - begin, "lower": lowering}
-        needed = (*called_entries(payload), *self.graphs.used)
-        return Artifact(payload, self._blobs(self.built), own, self._summary(fgraph), needed)
+        self.info.seconds.update(own, compile=self.kernels.seconds)
+        needed = (*built.needed, *self.graphs.used)
+        return Artifact(built.payload, self._blobs(self.built), own, self._summary(fgraph), needed)
 
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
         """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""

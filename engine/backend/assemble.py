@@ -28,15 +28,13 @@ from engine.backend.program import (
     array_input,
 )
 from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
-from engine.backend.steps import Buffer, Carried, Check, Loop, Step, Value, floor_of, region_of
+from engine.backend.scratch import Scratch, plan_scratch
+from engine.backend.steps import Buffer, Carried, Check, Loop, Step, Value, region_of
 from engine.backend.steps import Invocation as StepInvocation
 from engine.backend.table import Table
 from engine.graph.variables import Constant
 
 _ALIGNMENT = 64
-
-Scratch = dict[int, list[list[Buffer]]]
-"""For each stage the groups of buffers that share memory."""
 
 
 @dataclass
@@ -72,7 +70,7 @@ def assemble(
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
-    scratch = _plan_scratch(table)
+    scratch = plan_scratch(table)
     layout = _Layout(table, kernels, tuple(callbacks), area)
     inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
@@ -229,50 +227,6 @@ def _lay_out_invocation(layout: _Layout, step: StepInvocation, op: str) -> None:
     layout.assembler.emit("INVOKE", len(layout.invocations) - 1)
     for item, value in enumerate(step.outputs):
         _bind(layout, value.pointer, item, value.dtype, len(value.dims))
-
-
-def _plan_scratch(table: Table) -> Scratch:
-    """Stage -> groups of buffers of equal size that share memory, because none is in use while another is.
-
-    Linear scan over the steps (Poletto and Sarkar, "Linear scan register allocation", 1999), in each region apart.
-    """
-    regions: dict[int, list[Step]] = {}
-    for step in sorted(table.steps, key=lambda step: step.stage):
-        regions.setdefault(region_of(step.stage), []).append(step)
-    groups: Scratch = {}
-    placed: set[Buffer] = set()
-    for region, steps in regions.items():
-        last_use = _last_uses(steps)
-        for time, step in enumerate(steps):
-            for buffer in step.writes:
-                is_here = buffer.result is None and region_of(buffer.stage) == region
-                if is_here and buffer not in placed:
-                    placed.add(buffer)
-                    _place(table, buffer, last_use, time, groups.setdefault(buffer.stage, []))
-    return groups
-
-
-def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
-    """When each buffer is used last: never, if it is written once before a loop and read in every pass."""
-    floor = floor_of(steps[0].stage)
-    once = {buffer for step in steps for buffer in step.writes if 0 < floor == step.stage}
-    last_use: dict[Buffer, int] = {}
-    for time, step in enumerate(steps):
-        for buffer in (*step.reads, *step.writes):
-            last_use[buffer] = len(steps) if buffer in once and step.stage > floor else time
-    return last_use
-
-
-def _place(
-    table: Table, buffer: Buffer, last_use: Mapping[Buffer, int], time: int, groups: list[list[Buffer]]
-) -> None:
-    for group in groups:
-        is_shared = not (group[-1].is_loaded or group[-1].is_kept or buffer.is_kept)
-        free = is_shared and last_use[group[-1]] < time
-        if free and table.canonical(group[0].nbytes) == table.canonical(buffer.nbytes):
-            group.append(buffer)
-            return
-    groups.append([buffer])
 
 
 def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,16 @@ Callees = Mapping[str, Callee]
 """Functions that callbacks call, by the digest of their keys, in hexadecimal."""
 
 
+class Compilation(NamedTuple):
+    """A program as it is stored, the seconds lowering took, the functions that it calls, and the digests of the keys of
+    all kernels and functions that it calls."""
+
+    payload: bytes
+    seconds: float
+    callees: Callees
+    needed: tuple[bytes, ...]
+
+
 def compile_program(
     cache: Cache,
     fgraph: FunctionGraph | FrozenFunctionGraph,
@@ -46,9 +56,8 @@ def compile_program(
     embedded: Sequence[Constant],
     tally: KernelTally,
     functions: Callable[[FrozenFunctionGraph], Callee],
-) -> tuple[bytes, float, Callees]:
-    """Lower a graph and link its kernels into this process: the stored program, the seconds lowering took, and the
-    functions that it calls.
+) -> Compilation:
+    """Lower a graph and link its kernels into this process.
 
     The first `n_outputs` of its outputs are returned, the others replace the values of the inputs at the positions
     `updated`. `data` is bound when the program is loaded, `embedded` becomes a part of it. Ops that hold graphs are
@@ -76,7 +85,8 @@ def compile_program(
     seconds = perf_counter() - called + lowered - begin
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
     linking.build(cache, process_loader(), wanted, tally)
-    return pack_program(program), seconds, {callee.key.hex: callee for callee in callees.values()}
+    called_functions = {callee.key.hex: callee for callee in callees.values()}
+    return Compilation(pack_program(program), seconds, called_functions, _called_entries(program))
 
 
 def _callbacks(table: Table) -> list[Callback]:
@@ -94,9 +104,7 @@ def _use(callback: Callback, callees: Mapping[FrozenFunctionGraph, Callee]) -> C
     return CallbackUse(callback.kind, callback.version, callback.options, functions)
 
 
-def called_entries(payload: bytes) -> tuple[bytes, ...]:
-    """The digests of the keys of the kernels and functions that a stored program calls; raises ProgramFormatError."""
-    program = unpack_program(payload)
+def _called_entries(program: Program) -> tuple[bytes, ...]:
     kernels = [use.digest for use in program.kernels]
     functions = [digest for use in program.callbacks for digest, _ in use.functions]
     return tuple(map(bytes.fromhex, dict.fromkeys([*kernels, *functions])))

@@ -14,6 +14,7 @@ can count every length; those sizes are where it overtakes the loops (docs/decis
 from __future__ import annotations
 
 import struct
+from functools import cache
 
 from engine.backend.kernels.nest import Operand, Signature, Statement
 from engine.backend.kernels.reduce import reduction
@@ -42,6 +43,7 @@ _LETTERS = {"float64": "d", "float32": "s"}
 _FORMATS = {"float64": "<d", "float32": "<f"}
 
 
+@cache
 def vector_vector(dtype: str) -> Kernel:
     """Return the kernel of the inner product of two vectors of `dtype`, a scalar: a reduction, in its lanes."""
     kind, product = ("any", "and_") if dtype == "bool" else ("sum", "mul")
@@ -49,6 +51,7 @@ def vector_vector(dtype: str) -> Kernel:
     return reduction(kind, [Operand(dtype, (False,))] * 2, body, ("value", 0), 1, (0,), dtype, dtype)
 
 
+@cache
 def matrix_vector(dtype: str, transposed: bool) -> Kernel:
     """Return the kernel of matrix · vector of `dtype`; vector · matrix is that of the matrix transposed."""
     signature = _signature(dtype, ("m", "k"))
@@ -77,6 +80,7 @@ def matrix_vector(dtype: str, transposed: bool) -> Kernel:
     return _kernel(signature, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
 
 
+@cache
 def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -> Kernel:
     """Return the kernel of matrix · matrix of `dtype`."""
     signature = _signature(dtype, ("m", "k", "n"))

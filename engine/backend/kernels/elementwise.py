@@ -7,6 +7,7 @@ overlap an input unless it is the same memory element for element.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from engine.backend.kernels.nest import (
     Axis,
@@ -31,6 +32,13 @@ def elementwise(
     A kernel with an integer `pow` may return NEGATIVE_POWER. Raises InvalidKernel if a ref names nothing or a pattern
     does not have `rank` dims.
     """
+    return _elementwise(tuple(inputs), tuple(body), tuple(outputs), rank)
+
+
+@lru_cache(maxsize=1024)
+def _elementwise(
+    inputs: tuple[Operand, ...], body: tuple[Statement | Repeat, ...], outputs: tuple[Ref, ...], rank: int
+) -> Kernel:
     axes = collapse(inputs, rank)
     signature = Signature()
     declare(signature, inputs, axes)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.backend.errors import InvalidKernel
 from engine.backend.kernels.elementwise import elementwise
@@ -77,12 +78,27 @@ def reduction(
 
     `kind` is sum, prod, max, min, all or any (the last two of bools); each element is cast to the dtype `accumulator`,
     the outcome to the dtype `result`. max and min pass NaN on; over no elements they return EMPTY_REDUCTION (whether or
-    not the output is empty, as numpy does), where the others give their neutral element. Raises InvalidKernel if the description
-    contradicts itself.
+    not the output is empty, as numpy does), where the others give their neutral element. Raises InvalidKernel if the
+    description contradicts itself.
     """
-    over = frozenset(dims)
+    return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, frozenset(dims), accumulator, result)
+
+
+@lru_cache(maxsize=1024)
+def _reduction(
+    kind: str,
+    inputs: tuple[Operand, ...],
+    body: tuple[Statement | Repeat, ...],
+    reduced: Ref,
+    rank: int,
+    over: frozenset[int],
+    accumulator: str,
+    result: str,
+) -> Kernel:
     if kind not in _OPERATIONS or not over <= set(range(rank)):
-        raise InvalidKernel("building", f"a {kind} over dims {tuple(dims)}", f"the nest has {rank} dims")
+        raise InvalidKernel(
+            "building", f"a {kind} over dims {tuple(sorted(over))}", f"the nest has {rank} dims"
+        )
     statements: list[Statement | Repeat] = [*body, Statement("cast", (reduced,), accumulator)]
     if not over:
         statements.append(Statement("cast", (("value", len(body)),), result))

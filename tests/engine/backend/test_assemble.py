@@ -7,8 +7,8 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.backend.assemble import _plan_scratch
 from engine.backend.instructions import check_code, show
+from engine.backend.scratch import plan_scratch
 from engine.inner import Scan, ScanInfo
 from engine.mode import NO_REWRITES, Mode
 from tests.engine.backend.lowered import lower, program
@@ -16,7 +16,7 @@ from tests.engine.backend.lowered import lower, program
 
 def groups(inputs, outputs):
     """How many buffers share each piece of scratch, in each stage."""
-    plan = _plan_scratch(lower(inputs, outputs).table)
+    plan = plan_scratch(lower(inputs, outputs).table)
     return {stage: [len(group) for group in found] for stage, found in plan.items() if found}
 
 
@@ -120,7 +120,7 @@ def test_what_is_computed_once_shares_no_memory_with_what_every_pass_writes():
     table = lower(inputs, op(*inputs, return_list=True)).table
     ((loop,),) = ([step.loop for step in table.steps if step.loop is not None],)
     (once,) = (step.writes[0] for step in table.steps if step.stage == loop.floor)
-    (group,) = (group for group in _plan_scratch(table)[loop.floor] if once in group)
+    (group,) = (group for group in plan_scratch(table)[loop.floor] if once in group)
     assert group == [once]
 
 
