@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+import engine
+import engine.tensor as pt
 from engine.backend.kernels.lapack import cholesky, slogdet, solve_general, solve_triangular
 from engine.backend.loops import NOT_POSITIVE_DEFINITE, OK, SINGULAR, TOO_LONG
 
@@ -68,3 +70,21 @@ def test_scipys_lapack_gives_the_same_where_numpy_brings_none():
     assert done.returncode == 0, done.stderr
     assert "refused: Calling function: Solve" in done.stdout
     assert "address of True" in done.stdout
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 1), (3, 4), (32, 32), (33, 32), (40, 60), (4, 0)])
+def test_right_hand_sides_of_few_and_of_many_elements_are_solved_for(kernels_once, rows, columns):
+    a, b = pt.dmatrix(), pt.dmatrix()
+    numbers = np.random.default_rng(rows)
+    root = numbers.normal(size=(rows, rows))
+    matrix, right = root @ root.T + np.eye(rows), numbers.normal(size=(rows, columns))
+    outputs = [
+        pt.linalg.solve(a, b),
+        pt.linalg.solve(a.T, b),
+        pt.linalg.solve(a, b, assume_a="pos"),
+        pt.linalg.solve_triangular(a, b, lower=True),
+    ]
+    solved = np.linalg.solve(matrix, right)
+    due = [solved, solved, solved, np.linalg.solve(np.tril(matrix), right)]
+    for found, expected in zip(engine.function([a, b], outputs)(matrix, right), due, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
