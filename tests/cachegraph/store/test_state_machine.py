@@ -1,25 +1,34 @@
-"""Any sequence of puts, gets, deletes and reopenings behaves as a dict does, in every kind of store."""
+"""Any sequence of puts, gets, deletes, evictions, crashes and reopenings behaves as a dict does, in every kind of store."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cachegraph.key import CacheKey
+from cachegraph.store import catalogue, files, shared_pruning
+from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.eviction import bytes_held
 from cachegraph.store.interface import Store
 from cachegraph.store.local import LocalStore
 from cachegraph.store.memory import MemoryStore
 from cachegraph.store.pruning import carry_out, plan
 from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
+
+EMPTY_INDEX = 150_000
+"""Bytes that an index takes that holds nothing, and room for what is removed only after the grace period."""
 
 KEYS = [
     CacheKey.build(level, {"graph": bytes((i,))})
@@ -35,6 +44,44 @@ artifacts = st.builds(
     st.dictionaries(st.text("abc", min_size=1, max_size=2), st.binary(max_size=3), max_size=2),
     st.dictionaries(st.sampled_from(["rewrite", "compile"]), st.floats(0, 100), max_size=2),
 )
+
+
+CRASHES = ("before a file", "within a file", "before its rename", "within a transaction", "before its end")
+
+
+class Crash(BaseException):
+    """Stands for the end of the process: nobody handles it, and what it leaves behind stays."""
+
+
+@contextmanager
+def crashing(point: str) -> Iterator[None]:
+    """Have whatever comes to `point` end there, the first time."""
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    def half(path: Path, content: bytes, mode: int) -> None:
+        path.write_bytes(content[: len(content) // 2])
+        raise Crash
+
+    def before_rename(path: Path, content: bytes, mode: int) -> None:
+        write(path, content, mode)
+        raise Crash
+
+    def written_and_crash(*told: Any) -> None:
+        belongings(*told)
+        raise Crash
+
+    write, belongings = files._write_durably, catalogue._write_belongings
+    places: dict[str, tuple[Any, str, Any]] = {
+        "before a file": (files, "_write_durably", crash),
+        "within a file": (files, "_write_durably", half),
+        "before its rename": (files, "_write_durably", before_rename),
+        "within a transaction": (catalogue, "_write_belongings", crash),
+        "before its end": (catalogue, "_write_belongings", written_and_crash),
+    }
+    with patch.object(*places[point]):
+        yield
 
 
 class StoreAgainstDict(RuleBasedStateMachine):
@@ -90,6 +137,18 @@ class StoreAgainstDict(RuleBasedStateMachine):
         self.stores[which].close()
         self.stores[which] = self.open()
 
+    @rule(which=st.integers(0, 1), key=keys, artifact=artifacts, point=st.sampled_from(CRASHES))
+    def crash_while_putting(self, which: int, key: CacheKey, artifact: Artifact, point: str) -> None:
+        """The process ends at `point`, if the put comes there: nobody ever sees a part of what it put."""
+        with crashing(point):
+            try:
+                self.stores[which].put(key, artifact)
+            except Crash:
+                pass
+            else:
+                self.held[key] = artifact
+        self.stores[which] = self.open()
+
     @invariant()
     def the_listing_is_what_is_held(self) -> None:
         listed = {entry.digest: entry.size for entry in self.stores[0].scan()}
@@ -115,12 +174,33 @@ class LocalAgainstDict(StoreAgainstDict):
         carry_out(self.stores[which], plan(self.stores[which], now=2e10))
         self.forget(key for key in self.held if key.level in ("op", "kernel"))
 
+    @rule(key=keys, artifact=artifacts, room=st.integers(0, 300_000))
+    def put_within_a_limit(self, key: CacheKey, artifact: Artifact, room: int) -> None:
+        """What is evicted for it is gone, and says so; what is not, is right."""
+        size = len(artifact.payload) + sum(map(len, artifact.blobs.values()))
+        limited = LocalStore(self.directory, max_size=EMPTY_INDEX + size + room)
+        limited.put(key, artifact)
+        self.held[key] = artifact
+        left = {entry.digest for entry in limited.scan()}
+        with limited.database.reading() as connection:
+            assert bytes_held(connection) <= limited.max_size or len(left) == 1
+        limited.close()
+        assert key.digest in left
+        self.forget(key for key in self.held if key.digest not in left)
+
 
 class SharedAgainstDict(StoreAgainstDict):
     remembers_deletions = False
 
     def open(self) -> SharedStore:
         return SharedStore(self.directory)
+
+    @rule(which=st.integers(0, 1), size=st.integers(0, 300_000), later=st.sampled_from([0.0, 1e8]))
+    def prune_to_a_size(self, which: int, size: int, later: float) -> None:
+        chosen = shared_pruning.plan(self.stores[which], time.time() + later, Criteria(max_size=size))
+        shared_pruning.carry_out(self.stores[which], chosen)
+        gone = {entry.digest for entry in chosen.entries}
+        self.forget(key for key in self.held if key.digest in gone)
 
     @precondition(lambda self: self.held)
     @rule(which=keys, place=st.integers(0, 10**6), bit=st.integers(0, 7))
@@ -140,6 +220,14 @@ class MemoryAgainstDict(StoreAgainstDict):
         if not hasattr(self, "memory"):
             self.memory = MemoryStore()
         return self.memory
+
+    @rule()
+    def end(self) -> None:
+        """All is gone with the process, and so is the memory of what was deleted."""
+        del self.memory
+        self.stores = [self.open(), self.open()]
+        self.held.clear()
+        self.deleted.clear()
 
 
 TestLocalAgainstDict = LocalAgainstDict.TestCase
