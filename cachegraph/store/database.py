@@ -128,9 +128,10 @@ class Database:
     def _reader(self) -> _Reader | None:
         reader: _Reader | None = getattr(self._here, "reader", None)
         if reader is not None and not reader.closed:
-            if reader.pid == os.getpid():
+            if reader.pid != os.getpid():
+                _INHERITED.append(reader)
+            elif not reader.is_outdated:
                 return reader
-            _INHERITED.append(reader)
         with self._opening:
             _close_connections_before_forks(self)
             connection = open_for_reading(self.path)
@@ -155,6 +156,8 @@ class Database:
         if damaged is not None and damaged == identity(self.path):
             self._close_writer()
             set_aside(self.path, damaged)
+            for reader in list(self._readers):  # what they go on reading is nobody's index any more
+                reader.is_outdated = True
         self._written = identity(self.path)
         if self._writer is not None and self._writer.pid != os.getpid():
             _INHERITED.append(self._writer)
@@ -211,6 +214,7 @@ class _Reader:
         self.identity = identity
         self.pid = os.getpid()
         self.closed = False
+        self.is_outdated = False
 
     def select(self, statement: str, parameters: tuple[object, ...], only_one: bool) -> list[tuple[Any, ...]]:
         with self._lock:
