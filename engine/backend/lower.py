@@ -94,13 +94,17 @@ class Lowering:
 
     def _with_reductions_first(self) -> list[Apply]:
         """The nodes, each reduction straight behind what runs in its loops: there that reads its inputs."""
-        reductions = {node.inputs[0]: node for node in self.nodes if self._follows(node)}
+        reductions: dict[Variable, list[Apply]] = {}
+        for node in self.nodes:
+            if self._follows(node):
+                # Several of one input: all but one are asked for their lengths alone.
+                reductions.setdefault(node.inputs[0], []).append(node)
         order: list[Apply] = []
         for node in self.nodes:
-            if not self._follows(node):
-                order.append(node)
-            while order and order[-1].outputs[0] in reductions:
-                order.append(reductions.pop(order[-1].outputs[0]))
+            waiting = [] if self._follows(node) else [node]
+            while waiting:
+                order.append(waiting.pop())
+                waiting += reductions.pop(order[-1].outputs[0], [])[::-1]
         return order
 
     def _follows(self, node: Apply) -> bool:

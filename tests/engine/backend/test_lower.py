@@ -51,6 +51,13 @@ def test_what_something_else_reads_too_is_computed_once(m):
     assert len([k for k in kernels([m], [pt.sum(e), pt.max(e)]) if "exp" in k]) == 1
 
 
+def test_what_runs_in_the_loops_of_a_reduction_gives_its_lengths_to_another(m):
+    e = pt.exp(m)
+    total = pt.dimshuffle(pt.sum(e), ("x",))
+    found = kernels([m], [pt.second(pt.sum(e, axis=0), total), pt.second(pt.sum(e, axis=1), total)])
+    assert len([k for k in found if "exp" in k]) == 1
+
+
 def test_what_is_reduced_only_for_its_shape_is_computed_where_it_is_asked_for(m):
     e = pt.exp(m)
     length = pt.shape_i(pt.sum(e, axis=1), 0)
