@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -476,3 +477,10 @@ def check_generated(seed: int, mode: Any) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_generated_scans_compute_what_the_reference_does(seed):
     check_generated(seed, NOT_REWRITTEN)
+
+
+@pytest.mark.stress
+def test_many_generated_scans_rewritten_or_not():
+    many = 1000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 20
+    for seed in range(1000, 1000 + many):
+        check_generated(seed, "FAST_RUN" if seed % 2 else NOT_REWRITTEN)
