@@ -43,7 +43,7 @@ def row(cold=100.0, warm=10.0, call=5.0, results=((1.0,),)):
 
 def missed(peers, **rows):
     rows = {"engine": row(), "pytensor": row(cold=400), "jax": {"failure": "TypeError: no"}} | rows
-    return list(peers["driver"].missed(rows))
+    return list(peers["driver"].missed("regression", rows))
 
 
 def test_every_model_has_arguments_and_is_asked_for(peers):
