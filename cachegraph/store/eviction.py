@@ -13,7 +13,7 @@ written when a process ends.
 
 The limit holds at each commit, for what the pages of the index and the blobs that are referred to hold. Beside it lie
 the write-ahead log (4 MB as a rule), one artifact for every process that is publishing, and blobs that nothing refers to,
-for their grace period.
+for their grace period. A limit that is smaller than a function with all that it refers to is exceeded by that function.
 """
 
 from __future__ import annotations

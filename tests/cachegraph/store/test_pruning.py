@@ -10,17 +10,20 @@ from pathlib import Path
 import pytest
 
 from cachegraph.errors import StoreError
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Activity
+from cachegraph.store.aside import keep_damaged
 from cachegraph.store.clearing import clear
 from cachegraph.store.criteria import Criteria
 from cachegraph.store.database import set_aside
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.eviction import GRACE_SECONDS
 from cachegraph.store.local import LocalStore
-from cachegraph.store.planning import KEPT_ASIDE_SECONDS
+from cachegraph.store.planning import KEPT_ASIDE_SECONDS, UNREFERENCED_SECONDS
 from cachegraph.store.pruning import carry_out, plan
 from cachegraph.store.usage import bytes_on_disk
+from cachegraph.toolchain import toolchain
 
 Key = Callable[..., CacheKey]
 
@@ -183,6 +186,60 @@ def test_what_killed_processes_left_goes_after_the_grace_period(store: LocalStor
     assert not temporary.exists()
     assert not clearing.exists()
     assert held(store, key("a")) == [True]
+
+
+def test_a_lock_that_a_killed_process_left_goes_after_the_grace_period(store: LocalStore, key: Key) -> None:
+    store.put(key("a"), Artifact(b"a"))
+    lock = store.layout.lock(key("a").hex)
+    lock.parent.mkdir()
+    lock.write_bytes(b"{}")
+    assert plan(store, time.time()).leftovers == []
+    chosen = plan(store, later(GRACE_SECONDS + 60))
+    assert [left.path for left in chosen.leftovers] == [lock]
+    carry_out(store, chosen)
+    assert not lock.exists()
+
+
+def test_a_kernel_or_op_that_nothing_refers_to_and_nobody_uses_goes_after_a_month(
+    store: LocalStore, key: Key
+) -> None:
+    called, model = key("called"), key("model", "function")
+    store.put(called, Artifact(b"k"))
+    store.put(model, Artifact(b"m", references=[called.digest]))
+    for level in ("kernel", "op", "function", "numba"):
+        store.put(key("alone", level), Artifact(b"a"))
+    assert plan(store, later(UNREFERENCED_SECONDS - 60)).entries == []
+    chosen = plan(store, later(UNREFERENCED_SECONDS + 60))
+    assert {entry.digest for entry in chosen.entries} == {key("alone").digest, key("alone", "op").digest}
+    assert set(chosen.reasons.values()) == {"pruned: nothing refers to it, not used for 30d"}
+    store.delete([model.digest])
+    assert len(plan(store, later(UNREFERENCED_SECONDS + 60)).entries) == 3
+
+
+def test_what_was_found_damaged_is_kept_for_a_week(store: LocalStore, key: Key) -> None:
+    store.put(key("a"), Artifact(b"a"))
+    kept = keep_damaged(store.layout.root, "blob-x", b"damaged", store.guard)
+    assert plan(store, later(KEPT_ASIDE_SECONDS - 60)).leftovers == []
+    assert [left.path for left in plan(store, later(KEPT_ASIDE_SECONDS + 60)).leftovers] == [kept]
+
+
+def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
+    store: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = CacheKey.build("kernel", {"toolchain": encode(toolchain()), "kernel": b"k"})
+    theirs = CacheKey.build("kernel", {"toolchain": encode({"numba": "0.1"}), "kernel": b"k"})
+    for one in (ours, theirs, key("of no toolchain")):
+        store.put(one, Artifact(b"a"))
+
+    def stale() -> set[bytes]:
+        return {entry.digest for entry in plan(store, time.time(), Criteria(stale=True)).entries}
+
+    assert stale() == {theirs.digest}
+    with monkeypatch.context() as newer:
+        newer.setattr("cachegraph.key.HASH_VERSION", 99)
+        assert len(stale()) == 3
+    monkeypatch.setattr("cachegraph.store.criteria.RECORD_FORMAT", 2)
+    assert len(stale()) == 3
 
 
 def test_an_index_set_aside_is_kept_for_a_week(store: LocalStore, key: Key) -> None:
