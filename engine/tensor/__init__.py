@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.tensor import indexing, linalg, optimize, subtensor
+from engine.tensor import indexing, optimize, subtensor
 from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
@@ -129,6 +129,7 @@ from engine.tensor.variable import TensorConstant, TensorVariable
 
 if TYPE_CHECKING:
     from engine.inner.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
+    from engine.tensor import linalg
 
 __all__ = [
     "ARange",
@@ -329,6 +330,8 @@ _WITHIN = dict.fromkeys(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "linalg":  # a model that uses none does without
+        return import_module("engine.tensor.linalg")
     if name not in _WITHIN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_WITHIN[name]), name)
