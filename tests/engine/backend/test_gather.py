@@ -33,17 +33,17 @@ def test_rows_are_gathered_from_either_end(run, dtype, index_dtype, shape):
     np.testing.assert_array_equal(found, array[index])
 
 
-@pytest.mark.parametrize("onto_zeros", [True, False])
+@pytest.mark.parametrize("kind", ["zeros", "copied", "overwritten"])
 @pytest.mark.parametrize("shape", [(6,), (6, 3), (6, 2, 4), (6, 0), (0, 3)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_values_are_added_to_rows_however_often_one_comes(run, dtype, shape, onto_zeros):
+def test_values_are_added_to_rows_however_often_one_comes(run, dtype, shape, kind):
     index = np.array([0, 5, -1, -6, 2, 2, 2] if shape[0] else [], "int64")
     values, base = some(dtype, (index.size, *shape[1:])), some(dtype, shape)
-    found = np.full(shape, 1, dtype)
+    found = base.copy() if kind == "overwritten" else np.full(shape, 1, dtype)
     _, others = lengths(shape, index)
-    kernel = scatter_add(dtype, "int64", len(shape) == 1, "zeros" if onto_zeros else "copied")
+    kernel = scatter_add(dtype, "int64", len(shape) == 1, kind)
     assert run(kernel, [index, values, base], [found], (), **others) == OK
-    expected = np.zeros(shape, dtype) if onto_zeros else base.copy()
+    expected = np.zeros(shape, dtype) if kind == "zeros" else base.copy()
     np.add.at(expected, index, values)
     np.testing.assert_array_equal(found, expected)
 

@@ -121,3 +121,19 @@ def test_gradients_of_what_is_set_and_added_to(sets, shape):
     rng = np.random.default_rng(0)
     op = IncSubtensor([":b", "::c"], set_instead_of_inc=sets)
     verify_grad(lambda x, y: op(x, y, 2, 2), [rng.normal(size=(3, 4)), rng.normal(size=shape)])
+
+
+@pytest.mark.parametrize("sets", [True, False])
+def test_the_inplace_form_changes_the_array_itself(sets):
+    x = pt.dvector("x")
+    kinds = [IncSubtensor(["a:"], sets, inplace=inplace) for inplace in (False, True)]
+    assert [op.destroy_map for op in kinds] == [{}, {0: [0]}]
+    assert kinds[0] != kinds[1]
+    results = []
+    for op in kinds:
+        value, cell = np.arange(4.0), [None]
+        node = op.make_node(x, [5.0], 2)
+        op.perform(node, [value, np.array([5.0]), np.array(2)], [cell])
+        results.append(cell[0].tolist())
+        assert (cell[0] is value) == op.inplace
+    assert results[0] == results[1] == ([0, 1, 5, 5] if sets else [0, 1, 7, 8])
