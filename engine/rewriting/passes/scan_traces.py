@@ -42,8 +42,10 @@ def is_read_late(scan: OpenedScan, state: State, buffer: Variable) -> bool:
 def _reduce_mapped(scan: OpenedScan, output: Variable, row: Any) -> None:
     """Make a state of a mapped output of which the last row alone is read: a state keeps that."""
     clients = list(scan.fgraph.clients[output])
+    if any(first_entry(*client) != (INTEGER, -1) for client in clients):
+        return
     lengths = [length_elsewhere(output, axis) for axis in range(1, row.type.ndim + 1)]
-    if any(first_entry(*client) != (INTEGER, -1) for client in clients) or None in lengths:
+    if None in lengths:
         return
     initial = pt.alloc(pt.zeros((), row.type.dtype), 1, *lengths)
     if not row.type.is_super(initial.type.clone(shape=initial.type.shape[1:])):
