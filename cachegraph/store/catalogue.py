@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Connection, Select
@@ -18,6 +18,7 @@ from cachegraph.store.eviction import index_bytes
 from cachegraph.store.failures import IndexDamaged
 
 EVICTED_KEPT = 10_000
+_ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,14 @@ class Catalogue:
         all, in the same transaction, `make_room` removes what is too much.
         """
         digest = publication.entry.digest
+        row = _row_of(publication.entry)  # all that can be done before others have to wait is
         with self._database.writing() as connection:
             if not may_publish():
                 return False
-            connection.execute(schema.UPSERT_ENTRY, _row_of(publication.entry))
+            replaced = connection.execute(schema.SELECT_ENTRY_ID, {"digest": digest}).scalar()
+            connection.execute(schema.UPSERT_ENTRY, row)
+            if replaced is not None:
+                _remove_belongings(connection, replaced)
             entry_id = connection.execute(schema.SELECT_ENTRY_ID, {"digest": digest}).scalar_one()
             _write_belongings(connection, entry_id, publication)
             if connection.execute(schema.SELECT_RECORD, {"key": digest}).scalar() != publication.record:
@@ -148,8 +153,14 @@ class Catalogue:
             return []
 
 
+def _remove_belongings(connection: Connection, entry_id: int) -> None:
+    """Remove what of an entry is not replaced by writing it anew."""
+    for delete in (schema.DELETE_REFERENCES, schema.DELETE_PARTS, schema.DELETE_ENTRY_REFERENCES):
+        connection.execute(delete, {"entry": entry_id})
+
+
 def _write_belongings(connection: Connection, entry_id: int, publication: Publication) -> None:
-    """Write all but the description of an entry, in the place of what was there."""
+    """Write all but the description of an entry."""
     connection.execute(schema.UPSERT_RECORD, {"entry_id": entry_id, "content": publication.record})
     connection.execute(schema.UPSERT_ENCODING, {"entry_id": entry_id, "content": publication.encoding})
     others = set(publication.references) - {publication.entry.digest}
@@ -160,15 +171,14 @@ def _write_belongings(connection: Connection, entry_id: int, publication: Public
         ],
         schema.INSERT_ENTRY_REFERENCE: [{"entry_id": entry_id, "digest": other} for other in sorted(others)],
     }
-    for delete in (schema.DELETE_REFERENCES, schema.DELETE_PARTS, schema.DELETE_ENTRY_REFERENCES):
-        connection.execute(delete, {"entry": entry_id})
     for insert, belonging in rows.items():
         if belonging:
             connection.execute(insert, belonging)
 
 
 def _row_of(entry: Entry) -> dict[str, object]:
-    return {**asdict(entry), "seconds": json.dumps(dict(entry.seconds), sort_keys=True)}
+    row = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
+    return {**row, "seconds": json.dumps(dict(entry.seconds), sort_keys=True)}
 
 
 def entry_of(row: Any) -> Entry:

@@ -129,11 +129,7 @@ def _temporary_files(directory: Path) -> Finding:
     now = time.time()
     ages = [now - changed for changed in _changes(directory)]
     old = sum(age > _LEFT_OVER for age in ages)
-    advice = (
-        f"{old} of them were left by killed processes: cachegraph prune removes those of a local cache"
-        if old
-        else ""
-    )
+    advice = f"{old} of them were left by killed processes: cachegraph prune removes them" if old else ""
     return Finding("temporary files", str(len(ages)), advice)
 
 
