@@ -122,6 +122,7 @@ from engine.tensor.quantifiers import all, any
 from engine.tensor.reduction import Max, Min, Prod, Sum, max, mean, min, prod, sum
 from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
 from engine.tensor.slicing import IncSubtensor, Subtensor
+from engine.tensor.sort import ArgSortOp, argsort, sort
 from engine.tensor.stable import clip, log1mexp, logaddexp, logit
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import TensorType, is_data, tensor_type
@@ -136,6 +137,7 @@ __all__ = [
     "AdvancedIncSubtensor1",
     "AdvancedSubtensor1",
     "Alloc",
+    "ArgSortOp",
     "Argmax",
     "Argmin",
     "CumOp",
@@ -176,6 +178,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argsort",
     "as_tensor_variable",
     "cast",
     "ceil",
@@ -293,6 +296,7 @@ __all__ = [
     "size",
     "softmax",
     "softplus",
+    "sort",
     "sqr",
     "sqrt",
     "squeeze",

@@ -79,6 +79,8 @@ SHAPED = {
     "diag": lambda m: [pt.diag(m), pt.diag(m[0], 1)],
     "diagonal": lambda m: pt.diagonal(m, -1),
     "trace": pt.trace,
+    "sort": lambda m: [pt.sort(m), pt.sort(m, 0), pt.sort(m, None)],
+    "argsort": lambda m: [pt.argsort(m), pt.argsort(m, 0)],
     "outer": lambda m: pt.outer(m[0], m),
 }
 LINEAR = {

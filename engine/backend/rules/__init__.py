@@ -13,6 +13,7 @@ from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.scan import scan_rule
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.slicing import RULES as SLICING
+from engine.backend.rules.sort import RULES as SORT
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
 from engine.graph.op import Op
 from engine.inner.scan import Scan
@@ -27,6 +28,7 @@ RULES: dict[type[Op], OpRule] = {
     **SUBTENSOR,
     **JOINING,
     **ALONG,
+    **SORT,
     **MASKS,
     **ALLOC,
     **OPTIMIZE,
