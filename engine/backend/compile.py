@@ -86,7 +86,7 @@ def compile_program(
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
     linking.build(cache, process_loader(), wanted, tally)
     called_functions = {callee.key.hex: callee for callee in callees.values()}
-    return Compilation(pack_program(program), seconds, called_functions, _called_entries(program))
+    return Compilation(pack_program(program), seconds, called_functions, called_entries(program))
 
 
 def _callbacks(table: Table) -> list[Callback]:
@@ -104,7 +104,8 @@ def _use(callback: Callback, callees: Mapping[FrozenFunctionGraph, Callee]) -> C
     return CallbackUse(callback.kind, callback.version, callback.options, functions)
 
 
-def _called_entries(program: Program) -> tuple[bytes, ...]:
+def called_entries(program: Program) -> tuple[bytes, ...]:
+    """The digests of the keys of the kernels and functions that `program` calls."""
     kernels = [use.digest for use in program.kernels]
     functions = [digest for use in program.callbacks for digest, _ in use.functions]
     return tuple(map(bytes.fromhex, dict.fromkeys([*kernels, *functions])))

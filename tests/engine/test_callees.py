@@ -14,7 +14,6 @@ from cachegraph.cache import default_cache
 from cachegraph.errors import SourceError
 from cachegraph.store.entry import Hit
 from engine.backend.compile import called_entries
-from engine.backend.program import pack_program
 from engine.graph import FrozenFunctionGraph
 from engine.keys import all_constants, callee_key
 from engine.tensor.optimize import minimize
@@ -76,9 +75,9 @@ def test_a_function_refers_to_the_functions_that_it_calls_and_these_to_their_ker
     f = fitted(np.linspace(0.0, 1.0, 50))
     runner = f._run.__self__
     (callee,) = runner.callees
-    assert callee.key.digest in called_entries(pack_program(runner.program))
+    assert callee.key.digest in called_entries(runner.program)
     kernels = {bytes.fromhex(use.digest) for use in callee.execution.program.kernels}
-    assert set(called_entries(callee.payload)) == kernels
+    assert set(called_entries(callee.execution.program)) == kernels
 
 
 def test_a_pickled_function_finds_what_it_calls():
