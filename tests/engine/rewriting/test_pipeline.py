@@ -281,9 +281,9 @@ def test_rewriting_takes_less_than_half_a_millisecond_a_node(groups):
     seconds = []
     for _ in range(3):
         fgraph = frozen.unfreeze()
-        start = time.perf_counter()
+        start = time.process_time()
         rewrite_graph(fgraph)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds) / len(frozen.nodes) < 0.5e-3
 
 
