@@ -34,11 +34,13 @@ def show_command(
     with problems_reported(cache.local):
         entry = _only(cache.find(prefix), prefix, cache)
         references = cache.references_of(entry.digest)
+        others = [other.hex() for other in cache.refers_to(entry.digest)]
         parsed = _stored_key(cache, entry)
     if as_json:
-        print_json(_document(entry, references, parsed))
+        print_json({**_document(entry, references, parsed), "references": others})
     else:
         _print(entry, references, parsed)
+        _print_others(others)
 
 
 def _only(found: Sequence[Entry], prefix: str, cache: CacheDirectory) -> Entry:
@@ -99,3 +101,9 @@ def _print(entry: Entry, references: Sequence[Reference], key: CacheKey) -> None
             {"blob": "left", "size": "right", "digest": "left"},
             ((one.name or "(payload)", format_size(one.size), one.digest) for one in references),
         )
+
+
+def _print_others(others: Sequence[str]) -> None:
+    if others:
+        print_line()
+        print_table({"refers to": "left"}, ((other,) for other in others))

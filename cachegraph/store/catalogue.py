@@ -121,11 +121,15 @@ class Catalogue:
         return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
 
     def misses(self, most: int) -> list[KeptMiss]:
-        """Return the latest misses, the last first."""
+        """Return the latest misses, the last first; none of an index of an older release that kept none."""
+        if not self._database.has_table("miss"):
+            return []
         return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]
 
     def find_misses(self, prefix: str) -> list[KeptMiss]:
         """Return the kept misses of keys that start with `prefix` (lower-case hexadecimal)."""
+        if not self._database.has_table("miss"):
+            return []
         rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
         return [KeptMiss(**row._mapping) for row in rows]
 
@@ -140,6 +144,12 @@ class Catalogue:
     def worths(self) -> dict[bytes, float]:
         """Return key digest -> what eviction goes by, of every entry."""
         return dict(self._rows(schema.SELECT_WORTHS, {}))
+
+    def entry_references_of(self, digest: bytes) -> list[bytes]:
+        """Return the key digests of what one entry refers to; none where an older release wrote the index."""
+        if not self._database.has_table("reference"):
+            return []
+        return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
 
     def entry_references(self) -> list[tuple[bytes, bytes]]:
         """Return (key digest, key digest of an entry it refers to, there or not) for every such reference."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _FORK_WAIT = 15.0
 _CHECKED_SIZE = 10**9  # bytes; about a second
+_SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 
 Identity = tuple[int, int]
 
@@ -55,6 +56,13 @@ class Database:
     def select_all(self, statement: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
         """Return every row; all else as select_one does."""
         return self._select(statement, parameters, only_one=False)
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the index has that table: not if it is of an older release, and nobody has written to it since.
+
+        Raises sqlite3.Error and OSError.
+        """
+        return self.select_one(_SELECT_TABLE, (name,)) is not None
 
     def _select(
         self, statement: str, parameters: tuple[object, ...], only_one: bool

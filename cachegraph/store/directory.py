@@ -60,6 +60,11 @@ class CacheDirectory:
             return self.local.catalogue.references_of(digest)
         return sorted(file.blobs, key=lambda blob: blob.name)
 
+    def refers_to(self, digest: bytes) -> list[bytes]:
+        """Return the key digests of the entries that one entry refers to; raises sqlite3.Error and OSError."""
+        file = None if self.local.catalogue.find(digest.hex()) else self._file(digest)
+        return list(file.references) if file else self.local.catalogue.entry_references_of(digest)
+
     def bytes_on_disk(self) -> int:
         """Return the sizes of all files added up, the index on this node included."""
         here = bytes_on_disk(self.local.layout)

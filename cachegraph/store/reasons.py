@@ -15,7 +15,6 @@ from cachegraph.store.entry import Miss
 
 TARGET = "target"
 
-_HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'part'"
 _SELECT_EVICTED = "SELECT evicted, why FROM evicted WHERE digest = ?"
 # Of the entries about the same subject, the one with the most equal parts, the youngest of several: which parts those are.
 _SELECT_NEAREST = """
@@ -55,7 +54,7 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
 
     Of the older entries only those about the same subject are looked at. Raises sqlite3.Error and OSError.
     """
-    if database.select_one(_HAS_TABLES, ()) is None:
+    if not database.has_table("part"):
         return []
     digests = key.part_digests
     subject = next((digest for name, digest in digests.items() if name in SUBJECTS), None)
@@ -69,9 +68,7 @@ def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:
 
     Raises sqlite3.Error and OSError.
     """
-    if (
-        database.select_one(_HAS_TABLES, ()) is None
-    ):  # an index of an older release that nobody has written to since
+    if not database.has_table("part"):
         return miss
     return _evicted(database, key) or _changed(database, key) or miss
 

@@ -210,6 +210,9 @@ SELECT_WORTHS = select(entry.c.digest, literal_column(WORTH, REAL))
 SELECT_ENTRY_REFERENCES = select(entry.c.digest, reference.c.digest).join(
     reference, reference.c.entry_id == entry.c.id
 )
+SELECT_ENTRY_REFERENCES_OF = SELECT_ENTRY_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
+    reference.c.digest
+)
 
 _entry_columns = [column for column in entry.c if column.name not in ("id", *KEPT_BY_TRIGGERS)]
 SELECT_ENTRIES = select(*_entry_columns).order_by(entry.c.last_used, entry.c.id)

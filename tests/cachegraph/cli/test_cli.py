@@ -279,6 +279,16 @@ def test_show_of_an_ambiguous_key_is_a_problem(run: Run, cache_directory: Path) 
     assert "give more digits" in output.err
 
 
+def test_show_lists_the_entries_that_one_refers_to(run: Run, cache_directory: Path) -> None:
+    store = LocalStore(cache_directory)
+    store.put(key_of("model", "function"), Artifact(b"", references=[key_of("add").digest]))
+    store.put(key_of("add"), Artifact(b""))
+    store.close()
+    assert run("show", key_of("model", "function").hex, "--json").json["references"] == [key_of("add").hex]
+    assert run("show", key_of("model", "function").hex).out.splitlines()[-1].strip() == key_of("add").hex
+    assert run("show", key_of("add").hex, "--json").json["references"] == []
+
+
 @pytest.mark.parametrize("key", ["", "xyz", "%", "__"])
 def test_show_of_what_is_no_key_is_wrong_usage(key: str, run: Run) -> None:
     assert run("show", key).code == 2

@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 
 import pytest
+from typer.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit, Miss
+from cachegraph.cli.app import app
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local import LocalStore
@@ -73,6 +75,18 @@ def test_the_books_count_what_an_older_release_does(older: OlderRelease, store: 
     older.put(key("c"), b"c", {}, COST)
     older.use(key("a"))
     assert dict(run(store, "SELECT digest, clock FROM entry")) == {key("a").digest: 7.5, key("c").digest: 7.5}
+
+
+@pytest.mark.parametrize("command", ["list", "stats", "show", "why-miss", "prune", "verify"])
+def test_every_command_works_on_the_index_of_an_older_release(
+    command: str, older: OlderRelease, store: LocalStore, key: Key
+) -> None:
+    older.put(key("a"), b"older", {}, COST)
+    arguments = [key("a").hex] if command == "show" else []
+    where = ["--dir", str(store.layout.directory)]
+    result = CliRunner().invoke(app, [command, *arguments, *where])
+    assert result.exit_code == 0, result.output
+    assert older.get(key("a")) == b"older"
 
 
 def test_what_an_older_release_wrote_can_be_evicted_by_a_newer_one(
