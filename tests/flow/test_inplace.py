@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import engine
+import engine.tensor as pt
 from engine.mode import MODES, Mode
 from tests.engine.overwritten_graphs import Overwritten, overwritten_graph
 
@@ -76,3 +77,28 @@ def test_a_few_are_fused_too(seed: int) -> None:
 def test_the_reference_may_overwrite_too() -> None:
     overwriting = [check(overwritten_graph(seed), REFERENCE) for seed in range(100)]
     assert sum(overwriting) > 50
+
+
+def test_the_value_of_a_shared_variable_is_replaced_and_not_overwritten() -> None:
+    table = engine.shared(np.arange(4.0), "table")
+    held = table.get_value(borrow=True)
+    changed = table[1].set(5.0)[[0, 0]].inc(1.0)
+    f = engine.function([], pt.sum(table), updates={table: changed})
+    assert f() == 6.0
+    np.testing.assert_array_equal(held, np.arange(4.0))
+    np.testing.assert_array_equal(table.get_value(), [2.0, 5.0, 2.0, 3.0])
+    assert [str(n.op) for n in f.maker.fgraph.toposort() if n.op.destroy_map] == ["AdvancedIncSubtensor1"]
+
+
+def test_data_and_constants_stay() -> None:
+    n = pt.lscalar("n")
+    small, data = np.arange(3.0), np.arange(40.0)
+    f = engine.function(
+        [n], [pt.constant(small)[n].set(9.0), pt.constant(data)[n].inc(1.0), pt.constant(data)]
+    )
+    for _ in range(2):
+        found = f(1)
+        np.testing.assert_array_equal(found[0], [0.0, 9.0, 2.0])
+        assert found[1][1] == 2.0
+        np.testing.assert_array_equal(found[2], np.arange(40.0))
+    np.testing.assert_array_equal(data, np.arange(40.0))
