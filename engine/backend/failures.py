@@ -130,8 +130,6 @@ def _kernel(name: str, site: Site, registers: Registers) -> Exception:
         return ValueError(
             f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
         )
-    if status == loops.SINGULAR:
-        return LinAlgError(f"Calling {name}: {site.op}: the matrix is singular (pivot {details[0]} is 0)")
     if status == loops.NOT_POSITIVE_DEFINITE:
         return LinAlgError(
             f"Calling {name}: {site.op}: the matrix is not positive definite (its leading minor of order "

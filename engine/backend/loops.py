@@ -32,11 +32,9 @@ NEGATIVE_POWER = 2
 """An integer was raised to a negative integer power."""
 EMPTY_REDUCTION = 3
 """The maximum or minimum of no elements was asked for."""
-SINGULAR = 4
-"""A system of equations has no solution, or more than one. Details: the pivot that is 0, counted from 1."""
-NOT_POSITIVE_DEFINITE = 5
+NOT_POSITIVE_DEFINITE = 4
 """Details: the order of the leading minor that is not positive."""
-TOO_LONG = 6
+TOO_LONG = 5
 """A length of 2**31 or more was to be passed to an external. Details: the length."""
 
 Bound = str | int

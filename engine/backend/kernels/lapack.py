@@ -19,7 +19,6 @@ from collections.abc import Callable
 from engine.backend.kernels.nest import Signature
 from engine.backend.loops import (
     NOT_POSITIVE_DEFINITE,
-    SINGULAR,
     TOO_LONG,
     Address,
     Array,
@@ -52,7 +51,7 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
     """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU decomposition.
 
     Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many int64s as it
-    has rows. Returns SINGULAR where there is no solution.
+    has rows. Where there is no solution it is made of NaNs.
     """
     signature = _signature(dtype, ("output", 1))
     _declare_right_side(signature, dtype)
@@ -73,8 +72,8 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
         )
         return (Call(f"lapack_{_LETTERS[dtype]}getrs", arguments),)
 
-    factored = _called(_factorization(dtype), "factored", (_failing("factored", SINGULAR),))
-    nodes = (*factored, *_for_columns(solved))
+    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    nodes = _called(_factorization(dtype), "factored", failed, _for_columns(solved))
     return _kernel(signature, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
 
@@ -82,14 +81,14 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
     """Return the kernel that solves with a triangle of a matrix of `dtype`: input 0, as it lies or `transposed`.
 
     `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the solution.
-    Returns SINGULAR where there is a 0 on the diagonal.
+    Where there is a 0 on the diagonal it is made of NaNs.
     """
     signature = _signature(dtype, ("input", 0))
     _declare_right_side(signature, dtype)
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
-        return _called(call, name, (_failing(name, SINGULAR),))
+        return _called(call, name, _nans(dtype, right, columns, name))
 
     nodes = _for_columns(solved)
     summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
@@ -105,8 +104,8 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
     """Return the kernel that solves with a positive definite matrix of `dtype`, of which the `lower` or upper triangle is
     read.
 
-    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. Returns
-    NOT_POSITIVE_DEFINITE.
+    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. Where that is not positive
+    definite the solution is made of NaNs.
     """
     signature = _signature(dtype, ("output", 1))
     _declare_right_side(signature, dtype)
@@ -118,8 +117,8 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
             _triangular(dtype, not lower, not lower, False, right, columns),
         )
 
-    factored = _called(_cholesky(dtype, lower), "factored", (_failing("factored", NOT_POSITIVE_DEFINITE),))
-    nodes = (*factored, *_for_columns(solved))
+    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    nodes = _called(_cholesky(dtype, lower), "factored", failed, _for_columns(solved))
     return _kernel(signature, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
 
@@ -130,7 +129,7 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
     it `fails`, else the factor is made of NaNs.
     """
     signature = _signature(dtype, ("output", 0))
-    failed: tuple[Node, ...] = (_failing("factored", NOT_POSITIVE_DEFINITE),)
+    failed: tuple[Node, ...] = (Fail(NOT_POSITIVE_DEFINITE, "details", ("factored",)),)
     if not fails:
         nan = Constant("nan", dtype, struct.pack(_FORMATS[dtype], float("nan")))
         failed = (nan, Loop("r", 0, "rows", 1, (Loop("c", 0, "rows", 1, (_store("r", "c", "nan"),)),)))
@@ -246,8 +245,16 @@ def _called(
     )
 
 
-def _failing(name: str, status: int) -> Fail:
-    return Fail(status, "details", (name,))
+def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+    """NaN in every row of these columns of the right-hand side; `name` begins the names of what that takes."""
+    at, nan, stop = f"{name}_at", f"{name}_nan", "rows"
+    counted: tuple[Node, ...] = ()
+    if isinstance(columns, Reference):
+        stop = f"{name}_elements"
+        counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
+    element = Place(right.pointer, (*right.terms, (at,)))
+    bits = struct.pack(_FORMATS[dtype], float("nan"))
+    return (Constant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Store(element, nan),)))
 
 
 def _factorization(dtype: str) -> Call:

@@ -1,7 +1,7 @@
 """Linear algebra: systems of equations, Cholesky's factor, determinants. `pt.linalg.solve(A, b)`.
 
 Floats of 2 dimensions (float32 where all are, else float64). What LAPACK cannot compute, because a matrix is singular
-or not positive definite, raises numpy.linalg.LinAlgError.
+or not positive definite, is made of NaNs, as in PyTensor.
 """
 
 from engine.tensor.linalg.cholesky import Cholesky, cholesky

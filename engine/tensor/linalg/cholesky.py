@@ -18,12 +18,12 @@ from engine.tensor.linalg.solvers import solve_triangular
 class Cholesky(Op):
     """The triangular L with `L L.T` = x if `lower`, else the U with `U.T U` = x; only that triangle of x is read.
 
-    Where x is not positive definite: raises LinAlgError, or, with `on_error="nan"`, gives NaNs.
+    Where x is not positive definite: it gives NaNs, or, with `on_error="raise"`, raises LinAlgError.
     """
 
     __props__ = ("lower", "on_error")
 
-    def __init__(self, *, lower: bool = True, on_error: str = "raise") -> None:
+    def __init__(self, *, lower: bool = True, on_error: str = "nan") -> None:
         if on_error not in ("raise", "nan"):
             raise ValueError(f'Making a Cholesky with on_error={on_error!r}: it must be "raise" or "nan"')
         self.lower, self.on_error = bool(lower), on_error
@@ -59,10 +59,10 @@ class Cholesky(Op):
     __repr__ = __str__
 
 
-def cholesky(x: Any, lower: bool = True, *, on_error: str = "raise") -> Any:
+def cholesky(x: Any, lower: bool = True, *, on_error: str = "nan") -> Any:
     """The triangular factor of x, which is symmetric and positive definite: L with `L L.T` = x if `lower`, else U with
     `U.T U` = x. Only that triangle of x is read.
 
-    Where x is not positive definite: LinAlgError, or NaNs with `on_error="nan"`.
+    Where x is not positive definite: NaNs, or LinAlgError with `on_error="raise"`.
     """
     return Cholesky(lower=lower, on_error=on_error).make_node(x).outputs[0]

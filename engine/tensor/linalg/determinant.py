@@ -18,7 +18,7 @@ from engine.tensor.type import tensor_type
 class SLogDet(Op):
     """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then).
 
-    The gradient of a singular matrix raises LinAlgError.
+    The gradient of a singular matrix is made of NaNs.
     """
 
     __props__ = ()
@@ -53,6 +53,6 @@ def slogdet(x: Any) -> tuple[Any, Any]:
 
 
 def det(x: Any) -> Any:
-    """The determinant of a square matrix. The gradient of a singular matrix raises LinAlgError."""
+    """The determinant of a square matrix. The gradient of a singular matrix is made of NaNs."""
     sign, logabsdet = slogdet(x)
     return pt.mul(sign, pt.exp(logabsdet))

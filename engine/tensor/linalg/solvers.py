@@ -17,7 +17,7 @@ from engine.graph.op import Op
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonal import eye, only_triangle
-from engine.tensor.linalg.matrices import as_floats, as_square, check_square, failure
+from engine.tensor.linalg.matrices import as_floats, as_square, check_square
 from engine.tensor.shape import shape_i
 from engine.tensor.type import tensor_type
 
@@ -57,12 +57,12 @@ class _SolveBase(Op):
             )
         try:
             found = self.solved(A, b) if b.size else np.empty_like(b)
-        except np.linalg.LinAlgError as error:
-            raise failure(str(self), error) from error
+        except np.linalg.LinAlgError:
+            found = np.full_like(b, np.nan)
         output_storage[0][0] = np.asarray(found, node.outputs[0].type.dtype, order="C")
 
     def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The solution; raises LinAlgError where there is none."""
+        """The solution; raises LinAlgError where there is none, which `perform` makes NaNs of."""
         raise NotImplementedError
 
     def transposed(self) -> _SolveBase:
@@ -93,7 +93,7 @@ class _SolveBase(Op):
 
 class Solve(_SolveBase):
     """Solves `A x = b`. With `assume_a="pos"` A is symmetric and positive definite, and only the triangle that `lower`
-    names is read. Raises LinAlgError where A is singular, or not positive definite."""
+    names is read. Where A is singular, or not positive definite, the solution is made of NaNs."""
 
     __props__ = ("assume_a", "lower", "b_ndim")
 
@@ -123,7 +123,7 @@ class Solve(_SolveBase):
 
 class SolveTriangular(_SolveBase):
     """Solves `A x = b` reading only the `lower` or upper triangle of A, and with `unit_diagonal` not the diagonal,
-    which is taken to be 1. Raises LinAlgError where there is a 0 on the diagonal."""
+    which is taken to be 1. Where there is a 0 on the diagonal the solution is made of NaNs."""
 
     __props__ = ("lower", "unit_diagonal", "b_ndim")
 
@@ -155,7 +155,7 @@ def solve(
     """The solution of `a x = b`, of `a.T x = b` if `transposed`; b is a vector or a matrix.
 
     `assume_a` is "gen" (general), "pos" (symmetric and positive definite: only the triangle that `lower` names is
-    read), "lower triangular" or "upper triangular", "diagonal". Raises LinAlgError where there is no solution.
+    read), "lower triangular" or "upper triangular", "diagonal". Where there is no solution it is made of NaNs.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     short = {"general": "gen", "positive definite": "pos"}.get(assume_a.lower(), assume_a.lower())
@@ -179,7 +179,7 @@ def solve_triangular(
     """The solution of `a x = b`, or of `a.T x = b` with `trans` 1 or "T", where a is triangular; b is a vector or a matrix.
 
     Of a only the `lower` or upper triangle is read, and with `unit_diagonal` not the diagonal, which is taken to be 1.
-    Raises LinAlgError where there is a 0 on the diagonal.
+    Where there is a 0 on the diagonal the solution is made of NaNs.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if trans not in (0, 1, 2, "N", "T", "C"):
@@ -199,6 +199,6 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, *, b_ndim: int | None = Non
 
 
 def inv(x: Any) -> Any:
-    """The inverse of a square matrix. Raises LinAlgError where there is none."""
+    """The inverse of a square matrix. Where there is none it is made of NaNs."""
     x = as_square("inv", x)
     return solve(x, eye(shape_i(x, 0), dtype=x.type.dtype if x.type.dtype in FLOATS else "float64"))

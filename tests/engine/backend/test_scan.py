@@ -361,8 +361,7 @@ def test_systems_of_equations_are_solved_in_every_step():
     agree(make, 3, matrices, np.ones((1, 3)))
     variables = [pt.lscalar(), pt.tensor(None, "float64", (None,) * 3), pt.dmatrix()]
     f = engine.function(variables, make(*variables))
-    with pytest.raises(np.linalg.LinAlgError):
-        f(3, -matrices, np.ones((1, 3)))
+    assert all(np.isnan(found[-1]).all() for found in f(3, -matrices, np.ones((1, 3))))
 
 
 def inner_product():

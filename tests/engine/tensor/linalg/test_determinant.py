@@ -30,9 +30,10 @@ def test_gradients_are_those_of_finite_differences():
 
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
-def test_a_singular_matrix_has_no_gradient_and_no_matrix_but_a_square_one_a_determinant(mode, kernels_once):
+def test_a_singular_matrix_has_a_gradient_of_nans_and_no_matrix_but_a_square_one_a_determinant(
+    mode, kernels_once
+):
     x = pt.dmatrix("x")
-    with pytest.raises(np.linalg.LinAlgError, match="ingular"):
-        engine.function([x], engine.grad(pt.linalg.det(x), x), mode=mode)(np.zeros((2, 2)))
+    assert np.isnan(engine.function([x], engine.grad(pt.linalg.det(x), x), mode=mode)(np.zeros((2, 2)))).all()
     with pytest.raises(ValueError, match="square"):
         engine.function([x], pt.linalg.det(x), mode=mode)(np.zeros((2, 3)))
