@@ -324,7 +324,7 @@ def _open(settings: Settings) -> LocalStore | TieredStore:
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
         _log().info("%s", placement.notice)
-    return placement.open(settings.max_size)
+    return placement.open(settings.max_size, keeps=settings.mode != "readonly")
 
 
 def _flush(store: LocalStore | TieredStore, activity: Activity, mode: str) -> None:

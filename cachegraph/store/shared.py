@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
@@ -24,6 +24,9 @@ from cachegraph.store.paths import SharedLayout, file_size, is_digest
 from cachegraph.store.publishing import describe, make_record, write_blobs
 from cachegraph.store.record import Record
 from cachegraph.store.trust import PRIVATE, Guard, Trust
+
+if TYPE_CHECKING:
+    from cachegraph.store.near_blobs import NearBlobs
 
 RENEWED_SECONDS = 86400.0
 """How long a file is not touched again after somebody has read it."""
@@ -42,14 +45,21 @@ class StoredFile(NamedTuple):
 class SharedStore:
     """The store in `directory`. Making one touches nothing. `network`: a miss there is looked at twice.
 
-    `trust` says whose files are believed; by default this user's.
+    `trust` says whose files are believed; by default this user's. What is large is read through `near` if that is given.
     """
 
-    def __init__(self, directory: Path, network: bool = True, trust: Trust | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        network: bool = True,
+        trust: Trust | None = None,
+        near: NearBlobs | None = None,
+    ) -> None:
         self.layout = SharedLayout(directory)
         self.guard = Guard(directory, trust or Trust.of(PRIVATE))
         self._read = read_network_file if network else read_file
         self.blobs = Blobs(self.layout, self.guard)
+        self._near = near
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises."""
@@ -149,6 +159,9 @@ class SharedStore:
         return Hit(payload, record.blobs, record.seconds)
 
     def _sound_blob(self, digest_hex: str) -> bytes | None:
+        return self._near.fetch(digest_hex, self._far_blob) if self._near else self._far_blob(digest_hex)
+
+    def _far_blob(self, digest_hex: str) -> bytes | None:
         return self.blobs.read(digest_hex, self._read)
 
 

@@ -1,7 +1,7 @@
 """Tiers: a store on this node before those that nodes share. What is found farther away is copied nearer.
 
 Writes go to all that this user may write. Copies are made when the process flushes its counts, not while somebody waits for
-a hit. Which tiers there are follows from the settings and from the kind of file system that CACHEGRAPH_DIR is on:
+a hit; but for blobs, which are large and read from farther away once a node (near_blobs.py). Which tiers there are follows from the settings and from the kind of file system that CACHEGRAPH_DIR is on:
 
     local       the local store in it; then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
     a network   an index on this node (node.py); then the shared store in it; then that in CACHEGRAPH_SHARED_DIR
@@ -146,17 +146,22 @@ class Placement(NamedTuple):
         """Whether the given directory is the first shared tier, and the local one is elsewhere for its sake."""
         return bool(self.notice)
 
-    def open(self, max_size: int = 0) -> LocalStore | TieredStore:
+    def open(self, max_size: int = 0, keeps: bool = True) -> LocalStore | TieredStore:
         """Return the store that these tiers make, of which the local one holds at most `max_size` bytes (0: no limit).
 
-        Touches nothing on the disk.
+        With `keeps`, what is large and farther away is kept on this node when it is first read. Touches nothing on the
+        disk.
         """
         local = LocalStore(self.local.directory, max_size)
         if not self.shared:
             return local
-        from cachegraph.store.shared import SharedStore  # most caches have none
+        from cachegraph.store.near_blobs import NearBlobs  # most caches have none farther away
+        from cachegraph.store.shared import SharedStore
 
-        shared = [SharedStore(tier.directory, not tier.file_system.local, tier.trust) for tier in self.shared]
+        near = NearBlobs(local) if keeps else None
+        shared = [
+            SharedStore(tier.directory, not tier.file_system.local, tier.trust, near) for tier in self.shared
+        ]
         return TieredStore(local, shared)
 
 
