@@ -71,8 +71,9 @@ class Execution:
         self._convert = convert
         self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
         words = code.tolist()
-        instructions.check_code(words, len(self._template))
-        instructions.check_items(words, *_items(program))
+        rows = instructions.read_code(words)
+        instructions.check_code(rows, len(self._template))
+        instructions.check_items(rows, *_items(program))
         self._code = code
         self._code_address = code.ctypes.data
         self._machine = machine.run

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from engine.backend.errors import InvalidProgram
 
@@ -112,6 +113,8 @@ INSTRUCTIONS = {
     for opcode, (name, operands, meaning) in enumerate(_TABLE)
 }
 _BY_OPCODE = tuple(INSTRUCTIONS.values())
+_JUMPS = frozenset(name for name, row in INSTRUCTIONS.items() if set(row.operands) & {"f", "b"})
+_STOPS = ("YIELD", "GROW", "INVOKE")
 
 
 class Assembler:
@@ -143,37 +146,49 @@ class Assembler:
         self.code.extend((INSTRUCTIONS["CALL"].opcode, function, area, len(arguments), *arguments))
 
 
-def check_code(code: Sequence[int], registers: int) -> None:
+class Row(NamedTuple):
+    """One instruction in its place: the word that it begins at, and its operands."""
+
+    position: int
+    instruction: Instruction
+    operands: tuple[int, ...]
+
+
+def read_code(code: Sequence[int]) -> list[Row]:
+    """Return the instructions of `code`; raises InvalidProgram where there is none."""
+    return list(_walk(code))
+
+
+def check_code(rows: Sequence[Row], registers: int) -> None:
     """Refuse (InvalidProgram) code that the machine, with so many registers, might not run safely to its end."""
     last = None
-    walked = list(_walk(code))
-    beginnings = {position for position, _, _ in walked}
-    for position, instruction, operands in walked:
+    beginnings = {position for position, _, _ in rows}
+    for position, instruction, operands in rows:
         if last == "HALT":
             raise InvalidProgram("checking", "a program", f"it goes on behind HALT, at word {position}")
         last = instruction.name
-        wrong = _wrong_operand(instruction, operands, registers) or _wrong_jump(
-            position, instruction, operands, beginnings
-        )
+        wrong = _wrong_operand(instruction, operands, registers)
+        if not wrong and last in _JUMPS:
+            wrong = _wrong_jump(position, instruction, operands, beginnings)
         if wrong:
             raise InvalidProgram("checking", "a program", f"{last} at word {position}: {wrong}")
     if last != "HALT":
         raise InvalidProgram("checking", "a program", "it does not end in HALT")
-    _check_loops(walked)
+    _check_loops(rows)
 
 
-def check_items(code: Sequence[int], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
+def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
     """Refuse (InvalidProgram) code that binds other items than there are, or stops at a site that there is not.
 
     `given` are the items of the call, `made` those that the program is resumed with at each yield, `returned` those of
     each invocation. Where it is not known from where the program comes, behind GROW or a jump, nothing is bound.
     """
     present = given
-    targets = _targets(code)
-    for position, instruction, operands in _walk(code):
+    targets = _targets(rows)
+    for position, instruction, operands in rows:
         if position in targets:
             present = ()
-        if instruction.name in ("YIELD", "GROW", "INVOKE"):
+        if instruction.name in _STOPS:
             resumed = returned if instruction.name == "INVOKE" else made
             site = operands[-1]
             if site >= len(resumed):
@@ -197,7 +212,7 @@ def show(code: Sequence[int]) -> str:
     )
 
 
-def _walk(code: Sequence[int]) -> Iterator[tuple[int, Instruction, tuple[int, ...]]]:
+def _walk(code: Sequence[int]) -> Iterator[Row]:
     position = 0
     while position < len(code):
         opcode = code[position]
@@ -211,7 +226,7 @@ def _walk(code: Sequence[int]) -> Iterator[tuple[int, Instruction, tuple[int, ..
             raise InvalidProgram(
                 "reading", "a program", f"{instruction.name} at word {position} is cut short"
             )
-        yield position, instruction, tuple(code[position + 1 : end])
+        yield Row(position, instruction, tuple(code[position + 1 : end]))
         position = end
 
 
@@ -220,7 +235,7 @@ def _kinds(instruction: Instruction, operands: tuple[int, ...]) -> str:
 
 
 def _wrong_operand(instruction: Instruction, operands: tuple[int, ...], registers: int) -> str | None:
-    for kind, operand in zip(_kinds(instruction, operands), operands, strict=True):
+    for kind, operand in zip(instruction.operands, operands, strict=False):
         lowest = RESERVED if kind == "d" else 0
         if kind in "da" and not lowest <= operand < registers:
             return f"{_KINDS[kind]} {operand} is not among {lowest} to {registers - 1}"
@@ -231,9 +246,11 @@ def _wrong_operand(instruction: Instruction, operands: tuple[int, ...], register
         if not 0 <= rank <= MAX_RANK or first + rank >= registers:
             return f"rank {rank} from register {first} on, of {registers} registers"
     if instruction.name == "CALL":
-        _, area, count = operands[:3]
+        _, area, count, *arguments = operands
         if area < RESERVED or area + count > registers:
             return f"{count} arguments from register {area} on, of {registers} registers"
+        if arguments and not 0 <= min(arguments) <= max(arguments) < registers:
+            return f"the arguments {arguments} are not all among registers 0 to {registers - 1}"
     return None
 
 
@@ -248,19 +265,19 @@ def _wrong_jump(
     return None
 
 
-def _check_loops(walked: Sequence[tuple[int, Instruction, tuple[int, ...]]]) -> None:
+def _check_loops(rows: Sequence[Row]) -> None:
     """Refuse a loop in which something else writes what its NEXT counts with."""
-    for end, instruction, operands in walked:
+    for end, instruction, operands in rows:
         if instruction.name != "NEXT":
             continue
         counter, limit, begin = operands
-        body = [row for row in walked if begin <= row[0] < end]
+        body = [row for row in rows if begin <= row.position < end]
         if counter == limit or any(_writes(row, counter) or _writes(row, limit) for row in body):
             found = f"NEXT at word {end} counts with a register that its loop changes"
             raise InvalidProgram("checking", "a program", found)
 
 
-def _writes(row: tuple[int, Instruction, tuple[int, ...]], register: int) -> bool:
+def _writes(row: Row, register: int) -> bool:
     _, instruction, operands = row
     if instruction.name == "CALL":
         return operands[1] <= register < operands[1] + operands[2]
@@ -272,11 +289,12 @@ def _writes(row: tuple[int, Instruction, tuple[int, ...]], register: int) -> boo
     )
 
 
-def _targets(code: Sequence[int]) -> set[int]:
+def _targets(rows: Sequence[Row]) -> set[int]:
     """The words that the code may jump to."""
     return {
         operand
-        for _, instruction, operands in _walk(code)
+        for _, instruction, operands in rows
+        if instruction.name in _JUMPS
         for kind, operand in zip(instruction.operands, operands, strict=False)
         if kind in "fb"
     }

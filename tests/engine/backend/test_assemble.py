@@ -7,7 +7,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.backend.instructions import check_code, show
+from engine.backend.instructions import check_code, read_code, show
 from engine.backend.scratch import plan_scratch
 from engine.inner import Scan, ScanInfo
 from engine.mode import NO_REWRITES, Mode
@@ -58,7 +58,7 @@ def test_results_are_never_scratch():
 def test_code_is_what_the_machine_runs_safely():
     x, m, k = pt.vector("x"), pt.matrix("m"), pt.lvector("k")
     made = program([x, m, k], [pt.dot(m, x[k]), m.T.reshape((pt.sum(k), -1)), pt.max(m, axis=0)])
-    check_code(np.frombuffer(made.code, "<i8").tolist(), len(made.registers) // 8)
+    check_code(read_code(np.frombuffer(made.code, "<i8").tolist()), len(made.registers) // 8)
     assert show(np.frombuffer(made.code, "<i8").tolist()).rstrip().endswith("HALT")
     assert [len(site.arrays) for site in made.yields] == [0, 2, 1]
 
@@ -96,7 +96,7 @@ def scanned(n_rows, step, *others):
     inputs = [pt.lscalar(), *(pt.dmatrix() for _ in rows), *others]
     made = program(inputs, op(*inputs, return_list=True))
     words = np.frombuffer(made.code, "<i8").tolist()
-    check_code(words, len(made.registers) // 8)
+    check_code(read_code(words), len(made.registers) // 8)
     return made, [line.split()[1] for line in show(words).splitlines()]
 
 

@@ -20,6 +20,7 @@ from engine.backend.instructions import (
     Assembler,
     check_code,
     check_items,
+    read_code,
     show,
 )
 from engine.backend.kernels.elementwise import elementwise
@@ -39,7 +40,7 @@ def machine():
 
 
 def execute(machine, assembler, registers, items=(), pc=0):
-    check_code(assembler.code, REGISTERS)
+    check_code(read_code(assembler.code), REGISTERS)
     code = np.array(assembler.code, dtype=np.int64)
     return machine.run(items_address(items), registers.ctypes.data, code.ctypes.data, pc)
 
@@ -282,7 +283,7 @@ def test_what_is_not_the_array_expected_is_not_bound(machine, item):
 )
 def test_code_that_could_leave_its_registers_or_never_halt_is_refused(code):
     with pytest.raises(InvalidProgram):
-        check_code(code, REGISTERS)
+        check_code(read_code(code), REGISTERS)
 
 
 def test_an_instruction_there_is_not_cannot_be_assembled():
@@ -366,7 +367,7 @@ def encoded(*instructions):
     ],
 )
 def test_a_jump_to_the_beginning_of_an_instruction_is_taken(code):
-    check_code(code, REGISTERS)
+    check_code(read_code(code), REGISTERS)
 
 
 @pytest.mark.parametrize(
@@ -391,25 +392,25 @@ def test_a_jump_to_the_beginning_of_an_instruction_is_taken(code):
 )
 def test_code_that_jumps_astray_or_forever_is_refused(code):
     with pytest.raises(InvalidProgram):
-        check_code(code, REGISTERS)
+        check_code(read_code(code), REGISTERS)
 
 
 def test_what_an_invocation_returns_is_bound_behind_it_and_nothing_else():
     item, returned = (11, 1), (11, 2)
     code = encoded(("INVOKE", 0), ("BIND", 20, 0, 10, 11, 2))
-    check_items(code, [item], [], [[returned]])
+    check_items(read_code(code), [item], [], [[returned]])
     for made, bound in (([[returned]], []), ([], [[item]]), ([], [[]])):
         with pytest.raises(InvalidProgram, match=r"INVOKE|BIND"):
-            check_items(code, [returned], made, bound)
+            check_items(read_code(code), [returned], made, bound)
 
 
 def test_what_is_bound_must_be_known_whichever_way_the_program_came():
     site, item = [(11, 1)], (11, 1)
     straight = encoded(("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
-    check_items(straight, [], [site], [])
+    check_items(read_code(straight), [], [site], [])
     jumped_over = encoded(("SKIP", 5, 6, 6), ("YIELD", 0), ("BIND", 20, 0, 10, 11, 1))
     behind_grow = encoded(("GROW", 5, 6, 0), ("BIND", 20, 0, 10, 11, 1))
     for code in (jumped_over, behind_grow):
-        check_code(code, REGISTERS)
+        check_code(read_code(code), REGISTERS)
         with pytest.raises(InvalidProgram, match="BIND"):
-            check_items(code, [item], [site], [])
+            check_items(read_code(code), [item], [site], [])
