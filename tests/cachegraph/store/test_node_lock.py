@@ -127,9 +127,8 @@ def test_a_child_that_outlives_a_killed_holder_does_not_keep_its_lock(
 ) -> None:
     program = (
         PRELUDE + "lock = NodeLock(path, guard); lock.acquire()\n"
-        "child = os.fork()\n"
-        "if child == 0: time.sleep(60); os._exit(0)\n"
-        "print(child, flush=True); time.sleep(60)"
+        "if os.fork() == 0: print(os.getpid(), flush=True); time.sleep(60); os._exit(0)\n"
+        "time.sleep(60)"
     )
     process = start_python(program, path)
     assert process.stdout is not None
