@@ -15,6 +15,8 @@ from engine.backend.reference import evaluate
 from engine.gradient import pushforward
 from tests.engine.generated_loops import GeneratedLoop, generated_loop
 
+FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
+
 
 @pytest.fixture(scope="module", autouse=True)
 def one_cache(tmp_path_factory: pytest.TempPathFactory, unreachable_user_cache: Any) -> Any:
@@ -85,7 +87,7 @@ def test_a_generated_loop_compiles(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(40 if FULL else 10))
 def test_generated_loops_compile_in_all_modes(seed: int) -> None:
     loop = generated_loop(Random(2000 + seed))
     unrewritten = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
@@ -93,7 +95,7 @@ def test_generated_loops_compile_in_all_modes(seed: int) -> None:
 
 
 @pytest.mark.stress
-@pytest.mark.parametrize("seed", range(1000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 100))
+@pytest.mark.parametrize("seed", range(1000 if FULL else 50))
 def test_many_generated_loops(seed: int) -> None:
     loop = generated_loop(Random(10_000 + seed), depth=2)
     check_derivatives(loop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -109,6 +110,8 @@ SOME_PAIRS = [
 ]
 UNREWRITTEN = Mode("numba", MODES["NUMPY"].optimizer)
 FUSED = UNREWRITTEN.including("fusion")
+
+FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 
 
 def examples(count: int) -> settings:
@@ -347,14 +350,14 @@ def test_fusion_changes_no_value(graph: Graph) -> None:
 
 
 @pytest.mark.slow
-@examples(300)
+@examples(300 if FULL else 50)
 @given(graphs(20))
 def test_large_generated_graphs(graph: Graph) -> None:
     check_results(graph, graph.sinks)
 
 
 @pytest.mark.slow
-@examples(200)
+@examples(200 if FULL else 30)
 @given(graphs(10))
 def test_gradients_of_large_generated_graphs(graph: Graph) -> None:
     graph.add_gradients()
@@ -362,7 +365,7 @@ def test_gradients_of_large_generated_graphs(graph: Graph) -> None:
 
 
 @pytest.mark.slow
-@examples(300)
+@examples(300 if FULL else 50)
 @given(graphs(14, specials=True))
 def test_special_values_in_large_generated_graphs(graph: Graph) -> None:
     check_each(graph, FUSED)
