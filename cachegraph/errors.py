@@ -49,6 +49,17 @@ class InvalidEncoding(CachegraphError):
         )
 
 
+class ObjectFormatError(CachegraphError):
+    """Bytes that should be relocatable object code are not, or are damaged. `found` says what they are instead."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"reading the symbols of an object: {self.found}; treat the entry it came from as damaged"
+
+
 class CacheMissError(CachegraphError):
     """CACHEGRAPH_ON_MISS=error and the cache has no entry: `level`, `key` (hex) and the `reason` of the miss."""
 

@@ -31,12 +31,6 @@ class KernelCompileError(BackendError):
     advice = "report it with the kernel's printed source"
 
 
-class ObjectFormatError(BackendError):
-    """Bytes that should be relocatable object code are not, or are damaged."""
-
-    advice = "treat the entry it came from as damaged"
-
-
 class KernelFormatError(BackendError):
     """A stored kernel is damaged, cut short or of another format version."""
 

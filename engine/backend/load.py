@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cachegraph.objects import read_symbols
 from engine.backend.container import StoredKernel, unpack_kernel
 from engine.backend.errors import ForeignTarget, LoadError
 from engine.backend.externals import is_allowed, resolve
-from engine.backend.objects import read_symbols
 from engine.backend.target import process_triple, runnable_levels
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
+from cachegraph.objects import read_symbols
 from engine.backend.errors import KernelCompileError
 from engine.backend.externals import is_allowed
 from engine.backend.loops import Kernel
 from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
-from engine.backend.objects import read_symbols
 from engine.backend.target import compiled_levels, process_triple
 
 _ARGUMENTS = types.CPointer(types.int64)

@@ -6,6 +6,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from cachegraph.objects import read_symbols
 from engine.backend.errors import KernelCompileError
 from engine.backend.externals import is_allowed
 from engine.backend.kernels.dot import matrix_matrix
@@ -15,7 +16,6 @@ from engine.backend.kernels.reduce import reduction
 from engine.backend.numba import compile as compiler
 from engine.backend.numba.compile import compile_kernel
 from engine.backend.numba.printer import print_kernel
-from engine.backend.objects import read_symbols
 from engine.backend.operations import SIGNATURES
 from engine.backend.target import compiled_levels, process_triple
 

@@ -12,8 +12,9 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from cachegraph.errors import ObjectFormatError
 from engine.backend.container import pack_kernel
-from engine.backend.errors import ForeignTarget, KernelFormatError, LoadError, ObjectFormatError
+from engine.backend.errors import ForeignTarget, KernelFormatError, LoadError
 from engine.backend.kernels.elementwise import elementwise
 from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.load import Loader

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.backend.errors import ObjectFormatError
+from cachegraph.errors import ObjectFormatError
 
 _ELF = b"\x7fELF\x02\x01"
 _MACH_O = b"\xcf\xfa\xed\xfe"
@@ -135,4 +135,4 @@ def _slice(content: bytes, offset: int, size: int) -> bytes:
 
 
 def _error(found: str) -> ObjectFormatError:
-    return ObjectFormatError("reading the symbols of", "an object", found)
+    return ObjectFormatError(found)

@@ -6,8 +6,8 @@ import struct
 import llvmlite.binding as llvm
 import pytest
 
-from engine.backend.errors import ObjectFormatError
-from engine.backend.objects import read_symbols
+from cachegraph.errors import ObjectFormatError
+from cachegraph.objects import read_symbols
 
 SOURCE = """
 declare double @sin(double)
