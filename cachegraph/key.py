@@ -17,7 +17,7 @@ from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest, pack_uin
 
 LEVELS = ("function", "op", "kernel", "numba")
 
-SUBJECTS = ("graph", "kernel")
+SUBJECTS = ("graph", "kernel", "function")
 """The parts that say what is computed; the others say how, by what, and for which machine."""
 
 

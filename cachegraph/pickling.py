@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from cachegraph.errors import CachegraphError
@@ -62,13 +62,19 @@ def dumps(value: object, external: Sequence[object] = ()) -> bytes:
     return file.getvalue()
 
 
-def loads(content: bytes, trusted: Sequence[str], external: Sequence[object] = ()) -> Any:
+def loads(
+    content: bytes,
+    trusted: Sequence[str],
+    external: Sequence[object] = (),
+    named: Collection[tuple[str, str]] = (),
+) -> Any:
     """Return what `content` holds, with the objects of `external` in the places of those that `dumps` left out.
 
+    `named` are functions, (module, name), that it may call besides.
     Raises UntrustedPickle if it names anything outside `trusted` (packages or modules, with all below them), and pickle.UnpicklingError if it names
     an external object that there is not.
     """
-    return _Unpickler(io.BytesIO(content), tuple(trusted), external).load()
+    return _Unpickler(io.BytesIO(content), tuple(trusted), external, frozenset(named)).load()
 
 
 class _Pickler(pickle.Pickler):
@@ -81,8 +87,15 @@ class _Pickler(pickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, trusted: tuple[str, ...], external: Sequence[object]) -> None:
+    def __init__(
+        self,
+        file: io.BytesIO,
+        trusted: tuple[str, ...],
+        external: Sequence[object],
+        named: frozenset[tuple[str, str]],
+    ) -> None:
         super().__init__(file)
+        self._named = named
         self._trusted = trusted
         self._external = external
 
@@ -92,7 +105,7 @@ class _Unpickler(pickle.Unpickler):
         return self._external[pid]
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _NUMPY | _BUILTINS:
+        if (module, name) in _NUMPY | _BUILTINS | self._named:
             return super().find_class(module, name)
         # A dotted name could walk from a trusted module into whatever that module imported.
         if self._is_trusted(module) and "." not in name:

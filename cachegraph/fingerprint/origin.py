@@ -38,7 +38,7 @@ def origin_of(module: str, described: Collection[str]) -> Origin:
         return "described"
     if package in _PYTHON:
         return "python"
-    return "release" if _release(package) else "followed"
+    return "release" if release_of(package) else "followed"
 
 
 def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> None:
@@ -52,7 +52,7 @@ def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> N
     encoder.tag(b"d" if kind == "described" else b"r")
     encoder.text(package)
     if kind == "release":
-        encoder.text(_release(package))
+        encoder.text(release_of(package))
 
 
 def write_extension(encoder: Encoder, module: str) -> None:
@@ -74,7 +74,7 @@ def write_extension(encoder: Encoder, module: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def _release(package: str) -> str:
+def release_of(package: str) -> str:
     """The version of the installed distribution that `package` is of; empty if it was not installed as files."""
     file = _file(package)
     if file is None or not _is_in_site(file):

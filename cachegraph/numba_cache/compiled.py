@@ -1,0 +1,257 @@
+"""One compiled overload of numba's as bytes, complete in itself, and back.
+
+    stored   := "CGNB" format(1 byte) length(8 bytes)*3 description object bitcode         little-endian
+    description: a pickle of `_Description`: numba's types, plain values, dtypes
+
+What numba keeps of a compilation has the names of its symbols in it, and these hold a counter of the process: two
+processes make different functions under one name, and whoever loads both calls the wrong one (numba #10486). Here an
+overload shows nothing but its own three functions and the environments, all under names made of the key; all else that
+was linked into it is internal to its object code, and to the bitcode by which other functions inline it.
+
+Version history
+    1  first
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core import types
+from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, lookup_environment
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.typed_passes import _reload_parfors
+from numba.core.typing.templates import signature
+
+from cachegraph import pickling
+from cachegraph.errors import CachegraphError
+
+MAGIC = b"CGNB"
+FORMAT = 1
+_HEADER = struct.Struct("<4sBQQQ")
+_TYPES = ("numba.core.types",)
+_RECONSTRUCTORS = (
+    ("numba.core.types.abstract", "_type_reconstructor"),
+    ("copyreg", "_reconstructor"),
+    ("builtins", "object"),
+)
+_ENVIRONMENT = "_ZN08NumbaEnv"
+_SYMBOLS = ("llvm_func_name", "llvm_cpython_wrapper_name", "llvm_cfunc_wrapper_name")
+
+
+class NotStorable(CachegraphError):
+    """A compiled function cannot be kept: `found` says what of it means nothing in another process, `kind` in a word."""
+
+    def __init__(self, kind: str, found: str) -> None:
+        super().__init__(kind, found)
+        self.kind = kind
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"storing a function compiled by numba: found {self.found}; it is compiled anew in every process"
+        )
+
+
+class OverloadFormatError(CachegraphError):
+    """Bytes that should hold a compiled overload do not. `found` says what they hold instead."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"reading a stored overload: found {self.found}; treat the entry as damaged or foreign"
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """What numba has to know of the code: all plain values but the types and what the environments hold."""
+
+    result: Any
+    arguments: tuple[Any, ...]
+    names: tuple[str, ...]
+    module: str
+    qualname: str
+    noalias: bool
+    abi_tags: tuple[str, ...]
+    environments: dict[str, list[Any]]
+    needs_parfors: bool
+
+    def descriptor(self, identity: str) -> Any:
+        """numba's descriptor of the function, under names that hold `identity`."""
+        return PythonFunctionDescriptor(
+            native=True,
+            modname=self.module,
+            qualname=self.qualname,
+            unique_name=f"{self.qualname}${identity}",
+            doc="",
+            typemap=None,
+            restype=self.result,
+            calltypes=None,
+            args=self.names,
+            kws=(),
+            argtypes=self.arguments,
+            noalias=self.noalias,
+            abi_tags=self.abi_tags,
+            uid=identity,
+        )
+
+
+def pack_overload(compiled: Any, identity: str, trusted: Sequence[str] = ()) -> bytes:
+    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits.
+
+    Raises NotStorable for what numba itself refuses to cache (dynamic globals such as addresses and large arrays, object
+    mode, lifted code), for generators, and for types that are not of numba or of the packages `trusted`.
+    """
+    _refuse_unstorable(compiled)
+    found, module = compiled.fndesc, compiled.library._final_module.clone()
+    described = _Description(
+        found.restype,
+        tuple(found.argtypes),
+        tuple(found.args),
+        str(found.modname),
+        found.qualname,
+        bool(found.noalias),
+        tuple(found.abi_tags),
+        {},
+        bool(compiled.reload_init),
+    )
+    named = described.descriptor(identity)
+    own = {getattr(found, symbol): getattr(named, symbol) for symbol in _SYMBOLS}
+    described.environments.update(_renamed_environments(module, {found.env_name: named.env_name}, identity))
+    _rename_functions(module, own)
+    code = compiled.library.codegen._tm.emit_object(module)
+    for symbol in own.values():
+        if _defines(module, symbol):
+            module.get_function(symbol).linkage = "linkonce_odr"
+    description = _dumps(described, trusted)
+    sections = (description, code, module.as_bitcode())
+    return _HEADER.pack(MAGIC, FORMAT, *map(len, sections)) + b"".join(sections)
+
+
+def unpack_overload(
+    content: bytes,
+    identity: str,
+    target: Any,
+    function: Any,
+    arguments: Sequence[Any],
+    trusted: Sequence[str] = (),
+) -> Any:
+    """Return the CompileResult that `content` holds, linked into this process for `target`, numba's context.
+
+    `function` is the Python function it was compiled of, `arguments` the types that it is wanted for. Raises
+    OverloadFormatError on what does not hold that, or needs what this process has not, and UntrustedPickle.
+    """
+    described, code, bitcode = _sections(content, trusted)
+    if described.arguments != tuple(arguments):
+        raise OverloadFormatError(f"one for {described.arguments} where {tuple(arguments)} is wanted")
+    if described.needs_parfors:
+        _reload_parfors()
+    _refuse_unresolved(bitcode)
+    named = described.descriptor(identity)
+    environments = {name: _environment(name, function, held) for name, held in described.environments.items()}
+    main = environments.get(named.env_name) or _environment(named.env_name, function, [])
+    return CompileResult._rebuild(
+        target,
+        (f"{described.qualname}.{identity}", "object", (code, bitcode)),
+        named,
+        main,
+        signature(described.result, *described.arguments),
+        False,
+        (),
+        "",
+        [_reload_parfors] if described.needs_parfors else [],
+        tuple(environments.values()),
+    )
+
+
+def _refuse_unstorable(compiled: Any) -> None:
+    if compiled.objectmode or compiled.lifted:
+        raise NotStorable("object mode", "object mode or lifted code")
+    if compiled.library.has_dynamic_globals:
+        raise NotStorable("dynamic globals", "dynamic globals, such as addresses and large arrays")
+    if isinstance(compiled.signature.return_type, types.Generator):
+        raise NotStorable("generator", "a generator")
+    if any(function is not _reload_parfors for function in compiled.reload_init):
+        raise NotStorable("initialization", "what numba has to run again in each process")
+
+
+def _renamed_environments(module: Any, names: Mapping[str, str], identity: str) -> dict[str, list[Any]]:
+    """Rename the environments that `module` refers to; name -> the objects that each holds."""
+    found = {}
+    for variable in module.global_variables:
+        if not variable.name.startswith(_ENVIRONMENT):
+            continue
+        environment = lookup_environment(variable.name)
+        name = variable.name = names.get(variable.name, f"{variable.name}.{identity}")
+        if environment is not None:
+            found[name] = list(environment.consts)
+    return found
+
+
+def _rename_functions(module: Any, own: Mapping[str, str]) -> None:
+    """Give the functions that are `own` their new names, and hide the others."""
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        if function.name in own:
+            function.name = own[function.name]
+        else:
+            function.linkage = "internal"
+
+
+def _defines(module: Any, symbol: str) -> bool:
+    return any(function.name == symbol and not function.is_declaration for function in module.functions)
+
+
+def _dumps(described: _Description, trusted: Sequence[str]) -> bytes:
+    """The pickle of `described`, tried out: what cannot be loaded is not to be stored."""
+    fields = tuple(getattr(described, name) for name in _Description.__slots__)
+    try:
+        content = pickling.dumps(fields)
+        _loads(content, trusted)
+    except Exception as error:
+        raise NotStorable("foreign objects", f"types or objects that cannot be stored: {error}") from error
+    return content
+
+
+def _loads(content: bytes, trusted: Sequence[str]) -> Any:
+    return pickling.loads(content, (*_TYPES, *trusted), named=_RECONSTRUCTORS)
+
+
+def _sections(content: bytes, trusted: Collection[str]) -> tuple[_Description, bytes, bytes]:
+    if len(content) < _HEADER.size:
+        raise OverloadFormatError(f"{len(content)} bytes")
+    magic, version, *lengths = _HEADER.unpack_from(content)
+    if magic != MAGIC or version != FORMAT:
+        raise OverloadFormatError(f"{magic!r}, format {version}, where {MAGIC!r}, format {FORMAT}, is read")
+    if _HEADER.size + sum(lengths) != len(content):
+        raise OverloadFormatError(f"{len(content)} bytes where {_HEADER.size + sum(lengths)} are due")
+    ends = _HEADER.size + lengths[0], _HEADER.size + lengths[0] + lengths[1]
+    fields = _loads(content[_HEADER.size : ends[0]], tuple(trusted))
+    return _Description(*fields), content[ends[0] : ends[1]], content[ends[1] :]
+
+
+def _refuse_unresolved(bitcode: bytes) -> None:
+    """LLVM's older loader, which numba uses, links an object that needs a symbol nobody has, and crashes when it runs."""
+    for function in llvm.parse_bitcode(bitcode).functions:
+        name = function.name
+        if function.is_declaration and not name.startswith("llvm.") and not llvm.address_of_symbol(name):
+            raise OverloadFormatError(f"code that needs {name}, which this process has not")
+
+
+def _environment(name: str, function: Any, held: Sequence[Any]) -> Any:
+    """The environment of that name. Compiled code reads what it holds and never its globals."""
+    found = lookup_environment(name)
+    if found is None:
+        found = Environment(function.__globals__)
+        found.consts[:] = held
+        found.env_name = name
+        Environment._memo[name] = found
+    return found
