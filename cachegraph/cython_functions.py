@@ -1,0 +1,57 @@
+"""Addresses of the C functions that SciPy exports to Cython: BLAS, LAPACK and special functions.
+
+The two extension files of linear algebra are loaded by themselves: importing scipy.linalg around them takes 140 ms.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ExtensionFileLoader
+from types import ModuleType
+from typing import Any
+
+from cachegraph.errors import CythonFunctionError
+
+_LOADED_ALONE = ("scipy.linalg.cython_blas", "scipy.linalg.cython_lapack")
+
+
+def cython_function(module: str, name: str) -> int:
+    """Return the address of the function `name` that the extension `module` exports.
+
+    Raises CythonFunctionError if there is no such module or function.
+    """
+    try:
+        capsule = _extension(module).__pyx_capi__[name]
+    except (ImportError, AttributeError, KeyError) as error:
+        found = "no such function" if isinstance(error, KeyError) else str(error)
+        raise CythonFunctionError(module, name, found) from error
+    return int(_pointer(capsule, _name(capsule)))
+
+
+_name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+@cache
+def _extension(name: str) -> ModuleType:
+    if name in sys.modules or name not in _LOADED_ALONE:
+        return import_module(name)
+    root, package, extension = name.split(".")
+    found = importlib.util.find_spec(root)
+    if found is None or not found.submodule_search_locations:
+        raise ImportError("SciPy is not installed")
+    directory = os.path.join(found.submodule_search_locations[0], package)
+    for file in sorted(os.listdir(directory)):
+        if file.startswith(f"{extension}.") and file.endswith((".so", ".pyd")):
+            loader = ExtensionFileLoader(name, os.path.join(directory, file))
+            module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
+            loader.exec_module(module)
+            return module
+    raise ImportError(f"{directory} has no {extension}")
