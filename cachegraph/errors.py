@@ -60,6 +60,19 @@ class ObjectFormatError(CachegraphError):
         return f"reading the symbols of an object: {self.found}; treat the entry it came from as damaged"
 
 
+class CythonFunctionError(CachegraphError):
+    """An extension does not export a C function: its `module`, the `name` of the function, what was `found`."""
+
+    def __init__(self, module: str, name: str, found: str) -> None:
+        super().__init__(module, name, found)
+        self.module = module
+        self.name = name
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"resolving {self.module}.{self.name}: {self.found}; install SciPy again"
+
+
 class CacheMissError(CachegraphError):
     """CACHEGRAPH_ON_MISS=error and the cache has no entry: `level`, `key` (hex) and the `reason` of the miss."""
 

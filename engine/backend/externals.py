@@ -10,14 +10,12 @@ processors are little-endian), so a kernel may call one only with integers below
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.machinery import ExtensionFileLoader
-from types import ModuleType
 
+from cachegraph.cython_functions import cython_function
+from cachegraph.errors import CythonFunctionError
 from engine.backend.errors import LoadError
 
 _BLAS = {"gemm": 13, "gemv": 11}
@@ -118,30 +116,7 @@ def _opened_if_loaded(paths: list[str]) -> Iterator[ctypes.CDLL]:
 
 
 def _from_scipy(extension: str, routine: str) -> int:
-    capsule = _scipy_extension(extension).__pyx_capi__.get(routine)
-    if capsule is None:
-        raise LoadError("resolving", routine, f"SciPy's {extension} does not have it")
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int = get_pointer(capsule, get_name(capsule))
-    return address
-
-
-@cache
-def _scipy_extension(extension: str) -> ModuleType:
-    name = f"scipy.linalg.{extension}"
-    if name in sys.modules:
-        return sys.modules[name]
-    package = importlib.util.find_spec("scipy")
-    if package is None or not package.submodule_search_locations:
-        raise LoadError("resolving externals from", name, "SciPy is not installed", "install SciPy")
-    directory = os.path.join(package.submodule_search_locations[0], "linalg")
-    for file in sorted(os.listdir(directory)):
-        if file.startswith(f"{extension}.") and file.endswith((".so", ".pyd")):
-            loader = ExtensionFileLoader(name, os.path.join(directory, file))
-            module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
-            loader.exec_module(module)
-            return module
-    raise LoadError("resolving externals from", directory, f"it has no {extension}", "install SciPy again")
+    try:
+        return cython_function(f"scipy.linalg.{extension}", routine)
+    except CythonFunctionError as error:
+        raise LoadError("resolving", routine, str(error)) from error
