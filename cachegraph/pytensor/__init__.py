@@ -1,0 +1,1 @@
+"""The adapter for PyTensor: every `pytensor.function` in numba mode, PyMC's included, goes through the cache."""

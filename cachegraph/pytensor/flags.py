@@ -1,0 +1,110 @@
+"""Which of PyTensor's flags are part of a key.
+
+Every flag is declared, with the reason; a test fails on a flag of the installed release that is in neither table. What only
+decides how a graph is *made* (floatX, say) is in the graph; it is in the key as well where rewrites make graphs too.
+Settings of numba decide nothing before code is compiled; they are in the key of the code (cachegraph/numba_cache/).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+IN_KEY = {
+    "floatX": "rewrites make constants of it",
+    "cast_policy": "rewrites make constants by it",
+    "cycle_detection": "which inplace rewrites are refused",
+    "on_opt_error": "whether a rewrite that fails is left out, or is an error",
+    "on_shape_error": "whether a shape that cannot be inferred is left out, or is an error",
+    "optdb__max_use_ratio": "when an equilibrium of rewrites is given up",
+    "optdb__position_cutoff": "which rewrites are left out",
+    "tensor__insert_inplace_optimizer_validate_nb": "how inplace rewrites are made",
+    "tensor__cmp_sloppy": "which constants rewrites take for equal",
+    "scan__allow_gc": "rewrites make loops by it",
+    "scan__allow_output_prealloc": "how the graphs within loops are rewritten",
+    "cxx": "rewrites look whether there is a compiler; which one does not matter",
+    "lib__amdlibm": "which code Python steps of a function call",
+    "openmp": "Elemwise keeps it",
+    "numba__fastmath": "how the code is compiled",
+    "mode": "the default that what rewrites compile on their own has",
+    "linker": "the default that what rewrites compile on their own has",
+    "optimizer": "the default that what rewrites compile on their own has",
+    "optimizer_excluding": "the default that what rewrites compile on their own has",
+    "optimizer_including": "the default that what rewrites compile on their own has",
+    "optimizer_requiring": "the default that what rewrites compile on their own has",
+}
+"""Flags whose values are in the key, and what they decide."""
+
+NOT_IN_KEY = {
+    **dict.fromkeys(
+        (
+            "DebugMode__check_c", "DebugMode__check_finite", "DebugMode__check_preallocated_output",
+            "DebugMode__check_preallocated_output_ndim", "DebugMode__check_py", "DebugMode__check_strides",
+            "DebugMode__patience", "DebugMode__warn_input_not_reused",
+        ),
+        "DebugMode is not cached",
+    ),
+    **dict.fromkeys(
+        (
+            "NanGuardMode__action", "NanGuardMode__big_is_error", "NanGuardMode__inf_is_error",
+            "NanGuardMode__nan_is_error",
+        ),
+        "NanGuardMode is not cached",
+    ),
+    **dict.fromkeys(
+        (
+            "profile", "profile_memory", "profile_optimizer", "profiling__debugprint", "profiling__destination",
+            "profiling__ignore_first_call", "profiling__min_memory_size", "profiling__min_peak_memory",
+            "profiling__n_apply", "profiling__n_ops", "profiling__output_line_width", "profiling__time_thunks",
+            "print_global_stats",
+        ),
+        "a function that is profiled is not cached",
+    ),
+    **dict.fromkeys(
+        (
+            "cmodule__age_thresh_use", "cmodule__compilation_warning", "cmodule__debug", "cmodule__preload_cache",
+            "cmodule__remove_gxx_opt", "cmodule__warn_no_version", "compile__timeout", "compile__wait",
+            "gcc__cxxflags", "gcc_version_str", "blas__check_openmp", "check_input", "nocleanup",
+            "openmp_elemwise_minsize", "vm__lazy",
+        ),
+        "of the C linkers, which are not cached",
+    ),
+    **dict.fromkeys(
+        ("base_compiledir", "compiledir", "compiledir_format", "generated_src_dir"),
+        "where a file is kept says nothing about what is computed",
+    ),
+    **dict.fromkeys(
+        (
+            "check_stack_trace", "compiler_verbose", "exception_verbosity", "optimizer_verbose",
+            "optimizer_verbose_ignore", "traceback__compile_limit", "traceback__limit", "warn_float64",
+        ),
+        "what is said, not what is computed; check_stack_trace is in the database of rewrites as well",
+    ),
+    "blas__ldflags": "of the C linkers; rewrites that look at it are tagged cxx_only, which numba's linker leaves out",
+    "allow_gc": "read when a function is called, and put into each function anew",
+    "numba__cache": "where numba keeps its code, not what it is",
+    "on_unused_input": "checked anew for every function",
+    "unpickle_function": "of unpickling",
+}  # fmt: skip
+"""Flags whose values are not in the key, and why."""
+
+
+def flags_in_key(config: Any) -> dict[str, object]:
+    """The flags of PyTensor's `config` that are in the key, with their values now.
+
+    The flag `mode` is a Mode while a graph is rewritten; then the mode's own part of the key says what it is.
+    """
+    values = {name: _plain(getattr(config, name)) for name in IN_KEY}
+    return {**values, "cxx": bool(values["cxx"])}
+
+
+def compiles(environ: Mapping[str, str]) -> bool:
+    """Whether numba compiles at all, which NUMBA_DISABLE_JIT forbids; numba is not imported to tell."""
+    loaded = sys.modules.get("numba.core.config")
+    found = environ.get("NUMBA_DISABLE_JIT", "0") if loaded is None else getattr(loaded, "DISABLE_JIT", 0)
+    return not int(found or 0)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | None) else type(value).__qualname__

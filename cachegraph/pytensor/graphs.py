@@ -1,0 +1,197 @@
+"""The canonical encoding of PyTensor's graphs, those that are compiled and those that Ops hold.
+
+    graph    := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable* uint(n) tagged*
+    table    := uint(n) bytes*
+    node     := op-number uint(n) variable* uint(n) type-number*
+    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    tagged   := ('v' variable | 'n' uint(node)) value(tags by name)
+
+Nodes of a graph to compile come depth first from its outputs, by identity: two equal nodes are two. Those of a frozen graph
+come in its own order, which is part of it. Types, Ops and constants are numbered as they are met, equal ones once: PyTensor's
+first pass merges equal constants, and which of those in frozen graphs are one object depends on what else a process made.
+Names are not in it, nor are tags but those of tags.py; thawing a frozen graph drops those of all but constants.
+A constant that is data has a row of its own among the inputs instead, in the order in which data is met, after the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pytensor.graph.basic import Constant
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import pack_uint
+from cachegraph.pytensor.tags import node_tags, variable_tags
+from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
+
+_FROZEN: WeakKeyDictionary[Any, tuple[bytes, frozenset[str]]] = WeakKeyDictionary()
+"""Of frozen graphs in which no code was met, which may change: their encodings, and the modules of their classes."""
+
+
+def encode_frozen(graph: Any, met: Met) -> bytes:
+    """The encoding of a frozen graph, kept with it; raises Unfingerprintable."""
+    known = _FROZEN.get(graph)
+    if known is not None:
+        met.modules |= known[1]
+        return known[0]
+    within = Met(met.described, encode_frozen)
+    within.classes = met.classes
+    encoding = GraphWriter(graph.inputs, graph.outputs, graph.toposort(), within, thawed=True).encoding()
+    met.modules |= within.modules
+    met.code += within.code
+    if not within.code:
+        _FROZEN[graph] = encoding, frozenset(within.modules)
+    return encoding
+
+
+class GraphWriter:
+    """Writes one graph. What is known by its id is kept alive by the graph.
+
+    `is_data` tells which constants are data: `data` has them, in the order they are met.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        nodes: Sequence[Any],
+        met: Met,
+        *,
+        thawed: bool = False,
+        is_data: Callable[[Any], bool] = lambda constant: False,
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.nodes = nodes
+        self.met = met
+        self.thawed = thawed
+        self.types = _Table()
+        self.ops = _Table()
+        self.constants = _Table()
+        self.numbers: dict[int, bytes] = {}
+        self.data = _data_of(inputs, outputs, nodes, is_data)
+
+    def encoding(self) -> bytes:
+        """The encoding; raises Unfingerprintable, with the path to what has none."""
+        roots = (*self.inputs, *self.data)
+        self.numbers = {id(variable): pack_uint(2 * k) for k, variable in enumerate(roots)}
+        inputs = [self._type(variable.type) for variable in roots]
+        count = len(inputs)
+        nodes: list[bytes] = []
+        for node in self.nodes:
+            nodes.append(self._node(node))
+            for output in node.outputs:
+                self.numbers[id(output)] = pack_uint(2 * count)
+                count += 1
+        outputs = [self._variable(variable) for variable in self.outputs]
+        tables = (self.types.encoding(), self.ops.encoding(), self.constants.encoding())
+        parts = (_counted(inputs), _counted(nodes), _counted(outputs), _counted(list(self._tagged())))
+        return b"".join((*tables, *(piece for part in parts for piece in part)))
+
+    def _node(self, node: Any) -> bytes:
+        op = self.ops.known(node.op) or self.ops.add(node.op, encode_op(node.op, self.met))
+        numbers = self.numbers
+        inputs = [numbers.get(id(variable)) or self._variable(variable) for variable in node.inputs]
+        types = [self._type(variable.type) for variable in node.outputs]
+        return b"".join((op, pack_uint(len(inputs)), *inputs, pack_uint(len(types)), *types))
+
+    def _variable(self, variable: Any) -> bytes:
+        found = self.numbers.get(id(variable))
+        if found is None:
+            if not isinstance(variable, Constant):
+                raise Unfingerprintable(
+                    f"the variable {variable}", "it is computed from nothing that is given"
+                )
+            position = self.constants.position(self._constant(variable))
+            found = self.numbers[id(variable)] = pack_uint(2 * position + 1)
+        return found
+
+    def _constant(self, constant: Any) -> bytes:
+        try:
+            tags = variable_tags(constant)
+            encoding = encode_constant(constant, self.met)
+            return encoding if tags is None else encoding + encode_value(tags, self.met)
+        except Unfingerprintable as error:
+            error.inside("a constant")
+            raise
+
+    def _type(self, type_: Any) -> bytes:
+        return self.types.known(type_) or self.types.add(type_, encode_type(type_, self.met))
+
+    def _tagged(self) -> Iterator[bytes]:
+        if self.thawed:
+            return
+        for variable in (
+            *self.inputs,
+            *self.data,
+            *(output for node in self.nodes for output in node.outputs),
+        ):
+            if (tags := variable_tags(variable)) is not None:
+                yield b"v" + self.numbers[id(variable)] + encode_value(tags, self.met)
+        for position, node in enumerate(self.nodes):
+            if (tags := node_tags(node)) is not None:
+                yield b"n" + pack_uint(position) + encode_value(tags, self.met)
+
+
+class _Table:
+    """Numbers things as they are met, equal ones once."""
+
+    def __init__(self) -> None:
+        self.rows: list[bytes] = []
+        self._by_id: dict[int, bytes] = {}
+        self._by_encoding: dict[bytes, int] = {}
+
+    def known(self, item: object) -> bytes | None:
+        return self._by_id.get(id(item))
+
+    def add(self, item: object, encoding: bytes) -> bytes:
+        number = self._by_id[id(item)] = pack_uint(self.position(encoding))
+        return number
+
+    def position(self, encoding: bytes) -> int:
+        found = self._by_encoding.setdefault(encoding, len(self.rows))
+        if found == len(self.rows):
+            self.rows.append(encoding)
+        return found
+
+    def encoding(self) -> bytes:
+        return b"".join((pack_uint(len(self.rows)), *(pack_uint(len(row)) + row for row in self.rows)))
+
+
+def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
+    """The nodes between `inputs` and `outputs`, depth first from the outputs, each after what it needs."""
+    done = {id(variable) for variable in inputs}
+    found: list[Any] = []
+    for output in outputs:
+        pending = [output]
+        while pending:
+            variable = pending[-1]
+            node = None if id(variable) in done else variable.owner
+            missing = (
+                [] if node is None else [v for v in node.inputs if id(v) not in done and v.owner is not None]
+            )
+            if missing:
+                pending.extend(reversed(missing))
+                continue
+            pending.pop()
+            if node is not None:
+                found.append(node)
+                done.update(map(id, node.outputs))
+    return found
+
+
+def _data_of(
+    inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], is_data: Callable[[Any], bool]
+) -> list[Any]:
+    met = (variable for node in nodes for variable in node.inputs)
+    given = {id(variable) for variable in inputs}
+    found = {
+        id(v): v for v in (*met, *outputs) if isinstance(v, Constant) and id(v) not in given and is_data(v)
+    }
+    return list(found.values())
+
+
+def _counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
+    return pack_uint(len(items)), *items

@@ -1,0 +1,185 @@
+"""The key of a function that PyTensor compiles: its graph before rewriting, and all else that decides what it becomes.
+
+    key := level "function": scheme graph interface rewrites registrations options code toolchain target
+    key := level "op":       scheme graph rewrites registrations options code toolchain target
+
+graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The interface is, of each
+input, whether it may be overwritten and aliased, whether it is updated, and whether it is implicit, shared and given; of
+each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from pytensor.compile.mode import Mode, optdb
+from pytensor.configdefaults import config
+from pytensor.link.numba.linker import NumbaLinker
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode, pack_uint
+from cachegraph.fingerprint.origin import origin_of
+from cachegraph.key import CacheKey
+from cachegraph.pytensor.flags import compiles, flags_in_key
+from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
+from cachegraph.pytensor.registries import encode_registrations
+from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
+from cachegraph.pytensor.values import HOSTS, Met, encode_op, encode_type
+from cachegraph.releases import package_version
+from cachegraph.toolchain import check_unchanged, source_digest, toolchain
+
+VERSION = 1
+DATA_ELEMENTS = 32
+"""A constant of more elements is data, where large constants are."""
+
+_IMPORTED = time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a function computes, in full.
+
+    `key` finds its entry. `classes` are those outside of PyTensor and PyMC that the graph holds, in the order they were met.
+    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes.
+    """
+
+    key: CacheKey
+    classes: tuple[type, ...]
+    constants: tuple[Any, ...]
+    nodes: int
+
+
+def describe(
+    inputs: Any, outputs: Any, mode: Any, accept_inplace: bool = False, large_constants: bool = False
+) -> Description:
+    """The description of the function that FunctionMaker would make of `inputs` (In) and `outputs` (Out or variables).
+
+    With `large_constants` the key has only the types of arrays of more than DATA_ELEMENTS numbers: they must be made
+    inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
+    SourceError where a checkout of PyTensor or PyMC was edited since it was imported.
+    """
+    met = Met(_described(), encode_frozen)
+    outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
+    computed = [_variable(output) for output in outputs]
+    updates = [spec.update for spec in inputs if getattr(spec, "update", None) is not None]
+    roots = [_variable(spec) for spec in inputs]
+    nodes = nodes_of(roots, (*computed, *updates))
+    writer = GraphWriter(
+        roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else _is_never
+    )
+    parts = {
+        "scheme": encode(("pytensor function", VERSION)),
+        "graph": writer.encoding(),
+        "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
+        **_surroundings(mode, met),
+    }
+    return Description(CacheKey.build("function", parts), tuple(met.classes), tuple(writer.data), len(nodes))
+
+
+def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
+    """The key of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
+
+    Raises as describe does.
+    """
+    met = Met(_described(), encode_frozen)
+    types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
+    parts = {
+        "scheme": encode(("pytensor inner graph", VERSION)),
+        "graph": b"".join(pack_uint(len(piece)) + piece for piece in (encode_op(op, met), *types)),
+        **_surroundings(mode, met),
+    }
+    return CacheKey.build("op", parts)
+
+
+def is_data(constant: Any) -> bool:
+    """Whether a constant is data where large constants are: a plain array of more than DATA_ELEMENTS numbers."""
+    data = constant.data
+    return type(data) is np.ndarray and data.size > DATA_ELEMENTS and data.dtype.kind in "fiu"
+
+
+def _is_never(constant: Any) -> bool:
+    return False
+
+
+def _variable(spec: Any) -> Any:
+    return getattr(spec, "variable", spec)
+
+
+def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
+    """What the specifications say beside the graph."""
+    given = [
+        (
+            bool(getattr(spec, "mutable", False)),
+            bool(getattr(spec, "borrow", False)),
+            getattr(spec, "update", None) is not None,
+            bool(getattr(spec, "implicit", False)),
+            bool(getattr(spec, "shared", False)),
+            getattr(spec, "value", None) is not None,
+        )
+        for spec in inputs
+    ]
+    return given, [bool(getattr(spec, "borrow", False)) for spec in outputs]
+
+
+def _surroundings(mode: Any, met: Met) -> dict[str, bytes]:
+    """The parts of a key that say how a graph is compiled, in which `met` was met."""
+    late = frozenset(package for package in LATE if any(is_within(module, package) for module in met.modules))
+    return {
+        "rewrites": _rewrites(mode, late, met),
+        "registrations": encode_registrations(met),
+        "options": encode(flags_in_key(config)),
+        "code": encode((package_version("pytensor"), _source_digests())),
+        "toolchain": encode((toolchain(), package_version("scipy"))),
+        "target": encode((sys.platform, platform.machine())),
+    }
+
+
+def _rewrites(mode: Any, late: frozenset[str], met: Met) -> bytes:
+    if type(mode) is not Mode:
+        raise Unfingerprintable(f"the mode {type(mode).__qualname__}", "only a plain Mode is cached")
+    _check_linker(mode.linker)
+    if not compiles(os.environ):
+        raise Unfingerprintable("NUMBA_DISABLE_JIT", "nothing is compiled; unset it")
+    parts = (encode_query(mode._optimizer, met), encode_databases((mode.optdb, optdb), late, met))
+    return b"".join(pack_uint(len(part)) + part for part in parts)
+
+
+def _check_linker(linker: Any) -> None:
+    """Refuse any linker but numba's own, with nothing set on it but when memory is freed."""
+    if type(linker) is not NumbaLinker:
+        raise Unfingerprintable(
+            f"the linker {type(linker).__qualname__}", "only functions of NumbaLinker are cached"
+        )
+    for name, value in vars(linker).items():
+        if name != "_allow_gc" and value is not None:
+            raise Unfingerprintable(f"a linker with {name}", "only a plain NumbaLinker is cached")
+
+
+@cache
+def _described() -> tuple[str, ...]:
+    """The hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
+    return tuple(name for name in HOSTS if name in sys.modules and origin_of(name, ()) == "followed")
+
+
+def _source_digests() -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, _source_digest_of(name)) for name in _described())
+
+
+@cache
+def _source_digest_of(name: str) -> bytes:
+    from pathlib import Path
+
+    root = Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")))
+    found = source_digest(root)
+    check_unchanged(root, _IMPORTED)
+    return found

@@ -1,0 +1,87 @@
+"""What others have registered in the tables that PyTensor's rewrites and its numba linker look things up in.
+
+    registrations := value(sorted tuples of (table, for what, function))
+
+PyTensor's own registrations are part of its release, whether or not they are loaded yet; only those of other modules are
+written, with the code of what they registered. Tables are found where they are loaded: nothing is imported for it.
+A test reads the installed PyTensor for tables (functools.singledispatch) that are neither here nor in NOT_READ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.values import Met, encode_value
+
+DISPATCHERS = {
+    "pytensor.link.numba.dispatch.basic": (
+        "numba_typify", "numba_funcify", "numba_funcify_default_op_cache_key", "numba_funcify_and_cache_key",
+    ),
+    "pytensor.link.numba.dispatch.elemwise": ("scalar_in_place_fn",),
+    "pytensor.link.numba.dispatch.random": ("numba_core_rv_funcify",),
+    "pytensor.graph.replace": ("_vectorize_node",),
+    "pytensor.scan.rewriting.inner_graph": ("rewrite_scan_inner_graph",),
+    "pytensor.compile.rewriting": ("rewrite_ofg_inner_graph",),
+    "pytensor.tensor.optimize": ("rewrite_optimize_inner_graph",),
+    "pytensor.tensor": ("_as_tensor_variable", "_get_vector_length"),
+    "pytensor.basic": ("_as_symbolic",),
+    "pytensor.xtensor.vectorization": ("_vectorize_xnode",),
+}  # fmt: skip
+"""Functions of functools.singledispatch that decide what a graph becomes, by module."""
+
+NOT_READ = {
+    "pytensor.printing.op_debug_information": "what is shown of a graph",
+    "pytensor.compile.sharedvalue.shared_constructor": "how shared variables are made, before there is a graph",
+}
+"""Those that decide nothing about a graph that is there, and why."""
+
+
+def encode_registrations(met: Met) -> bytes:
+    """The encoding of what modules outside of PyTensor have registered; raises Unfingerprintable for code without one."""
+    rows = []
+    for table, subject, function in (*_dispatched(), *_assumed()):
+        try:
+            rows.append(encode_value((table, subject, function), met))
+        except Unfingerprintable as error:
+            error.inside(f"what {table} has for {getattr(subject, '__qualname__', subject)}")
+            raise
+    return encode_value((sorted(rows), _implications()), met)
+
+
+def _dispatched() -> Iterator[tuple[str, object, object]]:
+    for module, names in DISPATCHERS.items():
+        loaded = sys.modules.get(module)
+        for name in names if loaded is not None else ():
+            for cls, function in getattr(loaded, name).registry.items():
+                if not (_is_hosts(cls) and _is_hosts(function)):
+                    yield f"{module}.{name}", cls, function
+
+
+def _assumed() -> Iterator[tuple[str, object, object]]:
+    """What others taught about matrices (pytensor/assumptions/core.py), each with its place among the rules tried."""
+    core = sys.modules["pytensor.assumptions.core"]
+    for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
+        for position, rule in enumerate(rules):
+            if not _is_hosts(rule):
+                yield "assumptions", (key, cls, position, len(rules)), rule
+    for key, rule in core.CONSTANT_INFER_REGISTRY.items():
+        if not _is_hosts(rule):
+            yield "assumptions of constants", key, rule
+    for (key, cls), rule in core.CLIENT_INFER_REGISTRY.items():
+        if not _is_hosts(rule):
+            yield "assumptions of clients", (key, cls), rule
+
+
+def _implications() -> dict[str, list[str]]:
+    core: Any = sys.modules["pytensor.assumptions.core"]
+    return {stronger.name: [weaker.name for weaker in found] for stronger, found in core.IMPLIES.items()}
+
+
+def _is_hosts(item: object) -> bool:
+    """Whether `item` is PyTensor's own, or Python's, which it registers things for."""
+    module = getattr(item, "__module__", None)
+    package = module.partition(".")[0] if isinstance(module, str) else ""
+    return package in ("pytensor", "builtins", "numpy", "types")

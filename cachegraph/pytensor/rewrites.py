@@ -1,0 +1,166 @@
+"""The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as they are registered.
+
+    query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
+    database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
+    entry    := bytes(text(name) value((tags, position, final, cleanup)) (bytes(object of a rewriter) | uint(number of a database)))
+
+Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
+selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
+of their own, and whether they are loaded is an accident of what a process did before: importing numba's dispatch loads
+two of them. They count where a graph has an Op or a Type of the package, which means that it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import pack_uint, strong_digest
+from cachegraph.pytensor.values import Met, ObjectEncoder, encode_value
+
+LATE = ("pytensor.sparse", "pytensor.typed_list", "pytensor.xtensor")
+"""Packages of PyTensor that register rewrites of their own Ops when they are first used."""
+
+_MAPPINGS = ("__position__", "__final__", "__cleanup__")
+_known: list[tuple[list[object], frozenset[str], bytes]] = []
+
+
+def encode_query(query: Any, met: Met) -> bytes:
+    """The encoding of what a Mode asks for, a query or a rewriter; raises Unfingerprintable."""
+    if not isinstance(query, RewriteDatabaseQuery):
+        return encode_value(query, met)
+    if type(query) is not RewriteDatabaseQuery:
+        raise Unfingerprintable(type(query).__qualname__, "ask with a plain RewriteDatabaseQuery")
+    subqueries = {name: encode_query(item, met) for name, item in query.subquery.items()}
+    extra = [(encode_query(item, met), float(position)) for item, position in query.extra_rewrites]
+    sets = (tuple(query.include), frozenset(query.require), frozenset(query.exclude))
+    return encode_value((*sets, subqueries, float(query.position_cutoff), extra), met)
+
+
+def encode_databases(roots: tuple[Any, ...], late: frozenset[str], met: Met) -> bytes:
+    """The encoding of the databases reached from `roots`, with the entries of the packages `late`; it is remembered
+    until something is registered: a strong digest, since it is long. Raises Unfingerprintable, with the path to what has no encoding.
+    """
+    databases = _reached(roots)
+    stamp = list(_stamp(databases))
+    for known, packages, encoding in _known:
+        if packages == late and known == stamp:
+            return encoding
+    code = met.code
+    whole = b"".join(_database(database, databases, late, met) for database in databases.values())
+    encoding = strong_digest(whole)
+    if met.code == code:
+        _known[4:] = []
+        _known.insert(0, (stamp, late, encoding))
+    return encoding
+
+
+def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
+    """The databases reached from `roots`, by id, in the order in which they are met: first registered, first met."""
+    found: dict[int, Any] = {}
+    pending = list(reversed(roots))
+    while pending:
+        database = pending.pop()
+        if id(database) in found:
+            continue
+        found[id(database)] = database
+        within = [_only(database, name) for name in sorted(database._names)]
+        if hasattr(database, "db"):
+            within.insert(0, database.db)
+        pending.extend(item for item in reversed(within) if isinstance(item, RewriteDatabase))
+    return found
+
+
+def _stamp(databases: dict[int, Any]) -> Iterator[object]:
+    """What changes when something is registered, or taken out: rewriters and databases compare by identity."""
+    for database in databases.values():
+        yield database
+        yield {tag: tuple(found) for tag, found in database.__db__.items() if found}
+        yield [dict(getattr(database, name, ())) for name in _MAPPINGS]
+
+
+def _database(database: Any, databases: dict[int, Any], late: frozenset[str], met: Met) -> bytes:
+    tags = _tags(database)
+    entries = []
+    for name in database._names:
+        item = _only(database, name)
+        if not isinstance(item, RewriteDatabase) and not _counts(item, late):
+            continue
+        try:
+            entries.append(_entry(database, name, tags, databases, item, met))
+        except Unfingerprintable as error:
+            error.inside(f"rewrite {name!r}")
+            raise
+    parts = (_parameters(database, met), *sorted(entries))
+    return b"".join((pack_uint(len(parts)), *(pack_uint(len(part)) + part for part in parts)))
+
+
+def _entry(
+    database: Any, name: str, tags: dict[str, list[str]], databases: dict[int, Any], item: Any, met: Met
+) -> bytes:
+    encoder = ObjectEncoder(met)
+    encoder.text(name)
+    places = [getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS]
+    encoder.value((sorted(tags.get(name, ())), places))
+    if isinstance(item, RewriteDatabase):
+        encoder.uint(list(databases).index(id(item)))
+    else:
+        encoder.value(item)
+    return encoder.encoding
+
+
+def _parameters(database: Any, met: Met) -> bytes:
+    kept = (
+        "order",
+        "ignore_newtrees",
+        "tracks_on_change_inputs",
+        "apply_all_rewrites",
+        "eq_rewriter_class",
+        "node_rewriter",
+    )
+    parameters = {name: getattr(database, name, None) for name in kept}
+    return met.class_row(type(database)) + encode_value(parameters, met)
+
+
+def _tags(database: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    names = {id(_only(database, name)): name for name in database._names}
+    for tag, items in database.__db__.items():
+        for item in items:
+            found.setdefault(names.get(id(item), ""), []).append(tag)
+    return found
+
+
+def _only(database: Any, name: str) -> Any:
+    (item,) = database.__db__[name]
+    return item
+
+
+def _counts(rewriter: Any, late: frozenset[str]) -> bool:
+    """Whether the entry of `rewriter` is in the key: not if it is of a late package that the graph has nothing of."""
+    packages = {package for package in LATE for module in _homes(rewriter) if is_within(module, package)}
+    return packages <= late
+
+
+def _homes(rewriter: Any) -> Iterator[str]:
+    """The modules that a rewriter's functions are of, and the Ops that its patterns are of."""
+    pending = [rewriter]
+    while pending:
+        item = pending.pop()
+        yield type(item).__module__
+        for name in ("fn", "op_match", "op1", "op2"):
+            if hasattr(item, name):
+                yield getattr(getattr(item, name), "__module__", "")
+                yield type(getattr(item, name)).__module__
+        parts = (getattr(item, name, None) for name in ("node_rewriter", "in_pattern"))
+        pending.extend(part for part in parts if part is not None)
+        for name in ("rewrites", "data"):
+            pending.extend(getattr(item, name, ()))
+
+
+def is_within(module: str, package: str) -> bool:
+    """Whether `module` is `package` or lies in it."""
+    return module == package or module.startswith(package + ".")

@@ -1,0 +1,70 @@
+"""Which tags of variables and nodes are identity.
+
+A tag is identity if something that decides results reads it and nothing else in the graph says the same. The three
+tables name every tag that PyTensor 3.3 and PyMC 6.4 know, and where; a test reads their source for tags that are in none of
+them (docs/decisions/0050). A tag that nobody reads, one of a user's own, is not identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+OF_VARIABLES = {
+    "psd": "tensor/rewriting/linalg/utils.py: solve becomes cholesky",
+    "symmetric": "tensor/rewriting/linalg/utils.py: solve of a symmetric matrix",
+    "lower_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
+    "upper_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
+    "indestructible": "graph/destroyhandler.py: what must not be overwritten",
+}
+"""Tags of variables that are identity, and who reads them."""
+
+OF_NODES = {
+    "local_log_erfc_applied": "tensor/rewriting/math.py: not to be rewritten again",
+    "local_grad_log_erfc_neg": "tensor/rewriting/math.py: not to be rewritten again",
+}
+"""Tags of nodes that are identity if they are set, and who reads them."""
+
+NOT_IDENTITY = {
+    "trace": "where a variable was made: shown with errors",
+    "removed_by": "which rewrites removed a node: for debugging",
+    "imported_by": "which rewrites added a node: for debugging",
+    "values_eq_approx": "how DebugMode compares",
+    "nan_guard_mode_check": "whether NanGuardMode looks",
+    "used": "whether a generator was drawn from: for a warning when a graph is made",
+    "observations": "pymc/model/core.py: for readers of a model",
+    "transform": "pymc/model/core.py: for readers of a model",
+    "is_diagonal": "assumptions/diagonal.py: remembers what follows from a constant's data",
+    "is_tridiagonal": "assumptions/tridiagonal.py: remembers what follows from a constant's data",
+    "is_permutation": "assumptions/permutation.py: remembers what follows from a constant's data",
+    "is_selection": "assumptions/selection.py: remembers what follows from a constant's data",
+    "is_arange": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
+    "is_positive": "tensor/subtensor.py: remembers what follows from a constant's data",
+    "is_non_negative": "tensor/subtensor.py: remembers what follows from a constant's data",
+    "unique_indices": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
+    "jointly_unique_indices": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
+    "connection_pattern": "scan/op.py: remembers what follows from the node",
+    "ufunc": "tensor/elemwise.py: remembers what perform calls",
+    "gufunc": "tensor/blockwise.py: remembers what perform calls",
+    "sig": "tensor/elemwise.py: remembers how perform calls",
+    "fake_node": "tensor/elemwise.py: remembers what C code is made for",
+}
+"""Tags that are no identity, and why."""
+
+_OF_VARIABLES = frozenset(OF_VARIABLES)
+_OF_NODES = frozenset(OF_NODES)
+
+
+def variable_tags(variable: Any) -> dict[str, object] | None:
+    """The tags of `variable` that are identity, by name; None if it has none."""
+    tags = variable.tag.__dict__
+    if _OF_VARIABLES.isdisjoint(tags):
+        return None
+    return {name: tags[name] for name in _OF_VARIABLES & tags.keys()}
+
+
+def node_tags(node: Any) -> dict[str, object] | None:
+    """The tags of `node` that are identity, by name; None if it has none."""
+    tags = node.tag.__dict__
+    if _OF_NODES.isdisjoint(tags):
+        return None
+    return dict.fromkeys(_OF_NODES & tags.keys(), True)

@@ -1,0 +1,391 @@
+"""The canonical encoding of PyTensor's own values: Types, Ops, constants, frozen graphs, and what their attributes hold.
+
+They are written with tags of their own among the values of cachegraph/fingerprint/hasher.py (`uint`, `bytes`, `text`):
+
+    value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph)      graph: see graphs.py
+              | 'J' bytes(object) | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple))    'Q': a frozendict, 'U': an ordered set
+    op       := class uint(n) (text(name) value)*n                          its attributes, sorted by name
+    object   := class uint(n) (text(name) value)*n                          of another class of a release
+    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' bytes(value(attributes by name)))
+    constant := bytes(type) ('a' layout value(array) | 'v' value(data))
+    class    := 'r' text(module) text(qualname) origin | 'c' bytes(encoding of the class, by its code)
+    layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim               how numba sees the array
+
+An Op is its class and all of its attributes, not only `__props__`: what PyTensor takes for equal may still compute another
+thing (Elemwise has a `nfunc_spec` outside of them). Attributes that remember what follows from others, name a thing for
+readers, or only say how gradients are taken are no identity: NOT_IDENTITY. A class of a release is its name and the release;
+all others are their code (cachegraph/fingerprint/classes.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection
+from enum import Enum
+from functools import lru_cache, partial
+from types import FunctionType, UnionType
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
+from pytensor.graph.type import Type
+from pytensor.misc.frozendict import frozendict
+from pytensor.misc.ordered_set import OrderedSet
+from pytensor.tensor.type import TensorType
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint
+from cachegraph.fingerprint.names import is_importable
+from cachegraph.fingerprint.origin import origin_of, write_origin
+
+HOSTS = ("pytensor", "pymc")
+"""The packages whose classes are described by their release, or by a digest of their whole source."""
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
+
+NOT_IDENTITY: dict[str, dict[str, str]] = {
+    "pytensor.graph.rewriting.basic.Rewriter": {
+        "name": "that of its entry in a database",
+        "failure_callback": "how it is said that one failed",
+        "values_eq_approx": "how DebugMode compares",
+        "node_tracker": "remembers what follows from the rewriters",
+        "tracker": "remembers what follows from the rewriters",
+        "_tracked_ops": "follows from _tracks",
+        "_tracked_types": "follows from _tracks",
+        "_tracked_op_patterns": "follows from _tracks",
+        "_tracked_op_pattern_types": "follows from _tracks",
+        "profile": "what is measured",
+        "time_rewrites": "what is measured",
+        "process_count": "what is measured",
+        "applied_true": "what is measured",
+        "node_created": "what is measured",
+        "track_map": "follows from the rewriters",
+        "warned": "whether something was said",
+    },
+    "pytensor.graph.rewriting.db.RewriteDatabase": {
+        "failure_callback": "how it is said that one failed",
+        "profile": "what is measured",
+        "name": "that of its entry in a database",
+    },
+    "pytensor.compile.builders.OpFromGraph": {
+        "name": "for readers",
+        "pullback_overrides": "how gradients are taken: done before the graph is compiled",
+        "pushforward_overrides": "how gradients are taken: done before the graph is compiled",
+        "_frozen_lop": "remembers what follows from the overrides",
+        "_frozen_rop": "remembers what follows from the overrides",
+        "_lop_op_cache": "remembers the Op of the gradient",
+        "_rop_op_cache": "remembers the Op of the gradient",
+        "_connection_pattern": "how gradients are taken; remembered when first asked for",
+        "_fn": "remembers the linked inner graph",
+    },
+    "pytensor.compile.builders.SymbolicOp": {
+        "_init_kwargs": "what it was made with; all of it is in other attributes, or is about gradients",
+    },
+    "pytensor.scan.op.Scan": {
+        "name": "for readers",
+        "profile": "what is measured, not what is computed",
+        "truncate_gradient": "how gradients are taken: done before the graph is compiled",
+        "_fn": "remembers the linked inner graph",
+    },
+    "pytensor.tensor.optimize.ScipyWrapperOp": {
+        "_fn": "remembers the linked inner graph",
+        "_fn_wrapped": "remembers the linked inner graph",
+    },
+    "pytensor.tensor.elemwise.Elemwise": {
+        "nfunc": "remembers the ufunc that nfunc_spec names",
+        "ufunc": "remembers what perform calls",
+    },
+    "pytensor.scalar.basic.ScalarInnerGraphOp": {
+        "name": "for readers",
+        "inputs": "are those of the inner graph",
+        "outputs": "are those of the inner graph",
+        "prepare_node_called": "remembers which nodes C code was prepared for",
+        "nodenames": "remembers names within C code",
+        "_py_perform_fn": "remembers the inner graph as a Python function",
+        "_c_code": "remembers the C code",
+        "_name": "for readers",
+        "_hash": "remembers the hash",
+    },
+}
+"""Attributes of the classes of releases, and of what derives from them, that are no identity, and why."""
+
+
+Writer = Callable[[Any, "Met"], bytes]
+
+
+class Met:
+    """What was met while one description was written: the packages described elsewhere, and classes described by code."""
+
+    def __init__(self, described: Collection[str], encode_frozen: Writer) -> None:
+        """`encode_frozen` writes the graphs that Ops hold (graphs.py)."""
+        self.described = tuple(described)
+        self.encode_frozen = encode_frozen
+        self.classes: dict[type, bytes] = {}
+        self.modules: set[str] = set()
+        self.code = 0
+        """How often code was met: what holds it may mean another thing the next time."""
+
+    def class_row(self, cls: type) -> bytes:
+        """The row of `cls`: by its release, or, once a description, by its code."""
+        self.modules.add(cls.__module__)
+        released = _release_row(cls, self.described)
+        if released is not None:
+            return released
+        self.code += 1
+        found = self.classes.get(cls)
+        if found is None:
+            found = self.classes[cls] = _code_row(self, cls)
+        return found
+
+
+class ObjectEncoder(Encoder):
+    """Writes values among which may be PyTensor's."""
+
+    __slots__ = ("met",)
+
+    def __init__(self, met: Met) -> None:
+        super().__init__(met.described)
+        self.met = met
+
+    def value(self, value: Any) -> None:
+        """Write `value`; raises Unfingerprintable if it, or anything in it, has no encoding."""
+        cls: type = type(value)
+        kind = _kind_of(cls)
+        if kind is None or (kind is _FUNCTION and not _is_released(value, self.met.described)):
+            super().value(value)
+            return
+        tag, write = kind
+        self.tag(tag)
+        try:
+            self.bytes(write(value, self.met))
+        except RecursionError:
+            raise Unfingerprintable(
+                _name_of(type(value)), "the Python stack ran out; nest it less deeply"
+            ) from None
+
+    def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
+        """Write what code describes, which is not remembered."""
+        self.met.code += 1
+        super().definition(value, write)
+
+
+def encode_value(value: object, met: Met) -> bytes:
+    """The canonical encoding of `value`, in which PyTensor's values may be; raises Unfingerprintable."""
+    encoder = ObjectEncoder(met)
+    encoder.value(value)
+    return encoder.encoding
+
+
+def encode_type(type_: Any, met: Met) -> bytes:
+    """The encoding of a Type; raises Unfingerprintable."""
+    row = met.class_row(type(type_))
+    if type(type_) is TensorType:
+        shape = (b"\0" if extent is None else pack_uint(extent + 1) for extent in type_.shape)
+        return b"".join((row, b"t", _prefixed(type_.dtype.encode()), pack_uint(len(type_.shape)), *shape))
+    state = {name: value for name, value in vars(type_).items() if name != "name"}
+    return b"".join((row, b"v", encode_value(state, met)))
+
+
+def encode_op(op: Any, met: Met) -> bytes:
+    """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
+    try:
+        return _encode_object(op, met)
+    except Unfingerprintable as error:
+        error.inside(f"op {type(op).__qualname__}")
+        raise
+
+
+def encode_constant(constant: Any, met: Met) -> bytes:
+    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
+    data = constant.data
+    type_ = _prefixed(encode_type(constant.type, met))
+    if type(data) is np.ndarray:
+        return b"".join((type_, b"a", _layout(data), encode_value(data, met)))
+    return b"".join((type_, b"v", encode_value(_plain(data), met)))
+
+
+def _plain(data: Any) -> Any:
+    """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
+    if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
+        parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
+        return "sparse", type(data).__name__, data.format, *parts
+    if type(data) is np.random.Generator:
+        return "generator", data.bit_generator.state
+    return data
+
+
+def _layout(data: np.ndarray[Any, Any]) -> bytes:
+    if data.flags.c_contiguous:
+        return b"C"
+    if data.flags.f_contiguous:
+        return b"F"
+    return b"A" + encode(data.strides)
+
+
+def _encode_object(value: Any, met: Met) -> bytes:
+    row = met.class_row(type(value))
+    encoder = ObjectEncoder(met)
+    encoder.tag(row)
+    if row.startswith(b"c"):  # what its attributes reach is then described by code as well
+        encoder.definition(value, _write_attributes)
+    else:
+        _write_attributes(encoder, value)
+    return encoder.encoding
+
+
+def _write_attributes(encoder: Encoder, value: Any) -> None:
+    state = _state_of(value)
+    encoder.uint(len(state))
+    for name in sorted(state):
+        encoder.text(name)
+        try:
+            encoder.value(state[name])
+        except Unfingerprintable as error:
+            error.inside(f".{name}")
+            raise
+
+
+def _state_of(value: Any) -> dict[str, object]:
+    cls: type = type(value)
+    left_out, slots = _attributes_of(cls)
+    state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
+    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
+    return {**found, **{name: item for name, item in state.items() if not name.startswith("__")}}
+
+
+@lru_cache(maxsize=1024)
+def _attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The attributes of instances of `cls` that are no identity, and its slots; raises Unfingerprintable for hidden ones."""
+    if not all(base.__flags__ & _HEAP_TYPE for base in cls.__mro__[:-1]):
+        raise Unfingerprintable(
+            _name_of(cls), "it derives from a native class, whose state its attributes do not show"
+        )
+    left_out = frozenset(name for base in cls.__mro__ for name in NOT_IDENTITY.get(_name_of(base), ()))
+    return left_out, tuple(slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out)
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = vars(cls).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+
+
+@lru_cache(maxsize=4096)
+def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
+    """The row of a class that its name and its origin describe; None if its code must."""
+    if not is_importable(cls) or origin_of(cls.__module__, described) == "followed":
+        return None
+    encoder = Encoder(described)
+    encoder.tag(b"r")
+    encoder.text(cls.__module__)
+    encoder.text(cls.__qualname__)
+    write_origin(encoder, cls.__module__, described)
+    return encoder.encoding
+
+
+def _code_row(met: Met, cls: type) -> bytes:
+    return b"c" + _prefixed(encode_value(cls, met))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
+    """The tag and the writer of instances of `cls`, if they are PyTensor's; None for all other values."""
+    for base, kind in _KINDS:
+        if issubclass(cls, base):
+            return kind
+    plain = issubclass(cls, type | Enum | tuple) or "__dataclass_params__" in vars(cls)
+    if plain or not _is_of_host(cls) or not cls.__flags__ & _HEAP_TYPE:
+        return None
+    return b"J", _encode_object
+
+
+def _is_of_host(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in HOSTS
+
+
+def _refuse_variable(value: Any, met: Met) -> bytes:
+    raise Unfingerprintable(_name_of(type(value)), "a variable outside of its graph means nothing; hold none")
+
+
+def _encode_frozen_graph(value: Any, met: Met) -> bytes:
+    return met.encode_frozen(value, met)
+
+
+def _encode_frozendict(value: Any, met: Met) -> bytes:
+    return encode_value(value._dict, met)
+
+
+def _encode_ordered(value: Any, met: Met) -> bytes:
+    return encode_value(tuple(value), met)
+
+
+def _encode_union(value: Any, met: Met) -> bytes:
+    return encode_value(value.__args__, met)
+
+
+def _encode_partial(value: Any, met: Met) -> bytes:
+    if vars(value):
+        raise Unfingerprintable("functools.partial with attributes", "set none on it")
+    return encode_value((value.func, value.args, value.keywords), met)
+
+
+def _encode_rewriter(value: Any, met: Met) -> bytes:
+    """A rewriter made of a function: by the function alone where a module of a release holds it under its name."""
+    function = value.fn
+    released = type(function) is FunctionType and _is_released(function, met.described)
+    if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
+        met.modules.add(function.__module__)
+        return met.class_row(type(value)) + b"-" + _encode_released_function(function, met)
+    return _encode_object(value, met)
+
+
+def _encode_released_function(value: Any, met: Met) -> bytes:
+    """A function of a release, importable or not: where it is written, and what it holds of what made it."""
+    code = value.__code__
+    encoder = ObjectEncoder(met)
+    encoder.text(value.__module__)
+    encoder.text(value.__qualname__)
+    write_origin(encoder, value.__module__, met.described)
+    encoder.uint(code.co_firstlineno)
+    encoder.bytes(code.co_code)
+    encoder.value(value.__defaults__)
+    encoder.value(value.__kwdefaults__)
+    encoder.value(tuple(cell.cell_contents for cell in value.__closure__ or ()))
+    return encoder.encoding
+
+
+def _is_released(function: Any, described: tuple[str, ...]) -> bool:
+    module = function.__module__
+    return (
+        isinstance(module, str)
+        and module.partition(".")[0] in HOSTS
+        and origin_of(module, described) != "followed"
+    )
+
+
+_FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
+_KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
+    (Op, (b"O", encode_op)),
+    (Type, (b"Y", encode_type)),
+    (Constant, (b"K", encode_constant)),
+    (Variable, (b"", _refuse_variable)),
+    (FrozenFunctionGraph, (b"G", _encode_frozen_graph)),
+    (AbstractFunctionGraph, (b"", _refuse_variable)),
+    (frozendict, (b"Q", _encode_frozendict)),
+    (OrderedSet, (b"U", _encode_ordered)),
+    (UnionType, (b"V", _encode_union)),
+    (FunctionType, _FUNCTION),
+    (partial, (b"Z", _encode_partial)),
+    (FromFunctionNodeRewriter, (b"J", _encode_rewriter)),
+)
+
+
+def _name_of(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _prefixed(content: bytes) -> bytes:
+    return pack_uint(len(content)) + content

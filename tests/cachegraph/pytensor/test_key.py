@@ -1,0 +1,95 @@
+"""The key of a PyTensor function says what it computes, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.io import In, Out
+
+from cachegraph.errors import Unfingerprintable
+from tests.cachegraph.pytensor.describing import described, key_of
+
+
+def test_the_same_graph_made_twice_has_one_key() -> None:
+    keys = set()
+    for name in ("x", "another"):
+        x = pt.vector(name)
+        keys.add(key_of([x], pt.exp(x) + 1))
+    assert len(keys) == 1
+
+
+def test_an_edge_an_op_a_type_and_an_output_more_each_make_another_key() -> None:
+    x, y = pt.vector("x"), pt.vector("y")
+    z = pt.fvector("z")
+    keys = [
+        key_of([x, y], x - y),
+        key_of([x, y], y - x),
+        key_of([x, y], x + y),
+        key_of([z, y], z - y),
+        key_of([x, y], [x - y]),
+        key_of([x, y], [x - y, x]),
+        key_of([y, x], [y - x, y]),
+    ]
+    assert len(set(keys)) == 5
+    assert keys[0] == keys[4]
+    assert keys[5] == keys[6]
+
+
+@pytest.mark.parametrize("tag", ["psd", "symmetric", "lower_triangular", "upper_triangular"])
+def test_a_tag_that_a_rewrite_reads_is_in_the_key(tag: str) -> None:
+    a, b = pt.matrix("a"), pt.vector("b")
+    plain = key_of([a, b], pt.linalg.solve(a, b))
+    setattr(a.tag, tag, True)
+    assert key_of([a, b], pt.linalg.solve(a, b)) != plain
+
+
+def test_a_tag_that_nobody_reads_is_not_in_the_key() -> None:
+    x = pt.vector("x")
+    plain = key_of([x], x + 1)
+    x.tag.comment = object()
+    assert key_of([x], x + 1) == plain
+
+
+def test_zero_and_minus_zero_are_two_constants() -> None:
+    x = pt.vector("x")
+    assert key_of([x], x / pt.constant(0.0)) != key_of([x], x / pt.constant(-0.0))
+
+
+def test_the_interface_is_in_the_key() -> None:
+    x = pt.vector("x")
+    keys = {
+        key_of([x], x + 1),
+        key_of([In(x, borrow=True)], x + 1),
+        key_of([In(x, mutable=True)], x + 1),
+        key_of([x], Out(x + 1, borrow=True)),
+        key_of([x], x + 1, accept_inplace=True),
+    }
+    assert len(keys) == 5
+
+
+def test_the_values_of_shared_variables_and_generators_are_not_in_the_key() -> None:
+    keys = set()
+    for seed in (1, 2):
+        weights = pytensor.shared(np.full(3, float(seed)), shape=(3,))
+        rng = pt.random.shared_rng(seed=seed)
+        following, draw = rng.normal(size=3)
+        keys.add(key_of([], draw * weights, updates={rng: following, weights: weights + 1}))
+    assert len(keys) == 1
+
+
+def test_large_constants_are_data_where_asked() -> None:
+    x = pt.scalar("x")
+    first, second = (pt.constant(np.arange(40.0) * k) for k in (1, 2))
+    assert key_of([x], x * first) != key_of([x], x * second)
+    description = described([x], x * first, large_constants=True)
+    assert description.constants == (first,)
+    assert description.key == described([x], x * second, large_constants=True).key
+
+
+@pytest.mark.parametrize("mode", ["FAST_COMPILE", "CVM", "JAX"])
+def test_any_linker_but_numbas_is_refused(mode: str) -> None:
+    x = pt.vector("x")
+    with pytest.raises(Unfingerprintable, match="linker"):
+        described([x], x + 1, mode=mode)
