@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.extensions.building import Extensions
+
 HOME_VARIABLES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
@@ -41,3 +43,9 @@ def cache_directory(
     for name in ("CACHEGRAPH_MODE", "CACHEGRAPH_ON_MISS"):
         monkeypatch.delenv(name, raising=False)
     return directory
+
+
+@pytest.fixture(scope="session")
+def extensions(tmp_path_factory: pytest.TempPathFactory) -> Extensions:
+    """Return extensions of every kind, built for this session; takes seconds to a minute, when a test first needs it."""
+    return Extensions(tmp_path_factory.mktemp("extensions"))

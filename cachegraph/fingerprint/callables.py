@@ -27,25 +27,13 @@ import functools
 import operator
 import sys
 from importlib.util import resolve_name
-from types import (
-    BuiltinFunctionType,
-    CellType,
-    ClassMethodDescriptorType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    ModuleType,
-    WrapperDescriptorType,
-)
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, reads
 from cachegraph.fingerprint.names import is_importable
-from cachegraph.fingerprint.native import is_of_extension, write_native
+from cachegraph.fingerprint.native import NATIVE_TYPES, is_native_type, is_of_extension, write_native
 from cachegraph.fingerprint.origin import origin_of, write_origin
 
 if TYPE_CHECKING:
@@ -53,11 +41,6 @@ if TYPE_CHECKING:
 
     from cachegraph.fingerprint.hasher import Encoder
 
-# The function types that binding generators make: nanobind's, pybind11's, Cython's and f2py's.
-_OF_BINDINGS = (
-    *("nb_func", "nb_method", "nb_bound_method", "instancemethod"),
-    *("cython_function_or_method", "fused_cython_function", "fortran"),
-)
 _UNBOUNDED = ("eval", "exec", "globals", "locals", "vars", "__import__", "compile")
 _NOT_IDENTITY = ("__wrapped__", "__doc__", "__module__", "__name__", "__qualname__")
 
@@ -284,13 +267,7 @@ ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     FunctionType: encode_function,
     ModuleType: encode_module,
     MethodType: encode_method,
-    BuiltinFunctionType: encode_native,
-    MethodWrapperType: encode_native,
-    MethodDescriptorType: encode_native,
-    WrapperDescriptorType: encode_native,
-    ClassMethodDescriptorType: encode_native,
-    GetSetDescriptorType: encode_native,
-    MemberDescriptorType: encode_native,
+    **dict.fromkeys(NATIVE_TYPES, encode_native),
     functools.partial: encode_partial,
     functools.cached_property: _wrapper("cached_property", "func", "attrname"),
     type(functools.lru_cache(len)): _defined_by(_write_lru_cache),
@@ -312,6 +289,4 @@ def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
         return _wrapper("numba", "py_func", "targetoptions")
     if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":
         return _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", "cache")
-    if cls.__module__ == "numpy" and cls.__qualname__ in ("ufunc", "_ArrayFunctionDispatcher"):
-        return encode_native
-    return encode_native if cls.__name__ in _OF_BINDINGS else None
+    return encode_native if is_native_type(cls) else None

@@ -13,7 +13,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
-from types import ModuleType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
@@ -23,7 +32,30 @@ from cachegraph.fingerprint.origin import origin_of, write_extension, write_orig
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
 
+NATIVE_TYPES: tuple[type, ...] = (
+    BuiltinFunctionType,
+    MethodWrapperType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+    ClassMethodDescriptorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+)
+"""What Python itself makes of functions and attributes that are written in C."""
+
+# The function types that binding generators make: nanobind's, pybind11's, Cython's and f2py's.
+_OF_BINDINGS = (
+    *("nb_func", "nb_method", "nb_bound_method", "instancemethod"),
+    *("cython_function_or_method", "fused_cython_function", "fortran"),
+)
 _HOMES_OF_UFUNCS = ("numpy", "scipy.special")
+
+
+def is_native_type(cls: type) -> bool:
+    """Whether instances of `cls` are native functions or methods."""
+    if cls.__module__ == "numpy" and cls.__qualname__ in ("ufunc", "_ArrayFunctionDispatcher"):
+        return True
+    return cls in NATIVE_TYPES or cls.__name__ in _OF_BINDINGS
 
 
 def write_native(encoder: Encoder, value: Any) -> None:
@@ -45,17 +77,24 @@ def native_name(value: Any) -> tuple[str, str]:
     Raises Unfingerprintable if there is none: what a C++ lambda made, say, or what sits in a module that cannot be
     imported.
     """
-    for module, place in _claimed(value):
-        if find_native(module, place) is value:
-            return module, place
-    for home in _likely_homes(value):
-        found = _place_in(sys.modules[home], value)
-        if found is not None:
-            return home, found
+    found = next(native_names(value), None)
+    if found is not None:
+        return found
     raise Unfingerprintable(
         f"{type(value).__name__} {getattr(value, '__name__', '')} of {getattr(value, '__module__', None)}",
         "no name imports it; call it through a Python function, or make it an attribute of its module",
     )
+
+
+def native_names(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield each module, and the place in it, at which the identical object is found, the best first."""
+    for module, place in _claimed(value):
+        if find_native(module, place) is value:
+            yield module, place
+    for home in _likely_homes(value):
+        found = _place_in(sys.modules[home], value)
+        if found is not None:
+            yield home, found
 
 
 def find_native(module: str, place: str) -> object:
@@ -99,7 +138,7 @@ def _likely_homes(value: Any) -> Iterable[str]:
 
 
 def _place_in(module: ModuleType, value: Any) -> str | None:
-    """Where `value` is among the attributes of `module` and of the classes that it defines."""
+    """Where `value` is among the attributes of `module`, of the classes that it defines, and of modules that only it has."""
     for name in _own_names(value):
         if find_native(module.__name__, name) is value:
             return name
@@ -112,13 +151,20 @@ def _place_in(module: ModuleType, value: Any) -> str | None:
         for name, item in attributes:
             if item is value or getattr(item, "__func__", None) is value:
                 return prefix + name
-            if _is_class_of(item, module) and id(item) not in seen:
+            if (_is_class_of(item, module) or _is_only_in(item, module)) and id(item) not in seen:
                 spaces.append((f"{prefix}{name}.", item))
     return None
 
 
 def _is_class_of(item: object, module: ModuleType) -> bool:
     return isinstance(item, type) and item.__module__ == module.__name__
+
+
+def _is_only_in(item: object, module: ModuleType) -> bool:
+    """Whether `item` is a module within the extension `module` that the import system never hears of."""
+    return (
+        isinstance(item, ModuleType) and item.__name__ not in sys.modules and _is_extension(module.__name__)
+    )
 
 
 def _is_extension(module: str) -> bool:

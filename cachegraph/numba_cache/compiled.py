@@ -37,9 +37,10 @@ _HEADER = struct.Struct("<4sBQQQ")
 _TYPES = ("numba.core.types",)
 _RECONSTRUCTORS = (
     ("numba.core.types.abstract", "_type_reconstructor"),
-    ("copyreg", "_reconstructor"),
     ("builtins", "object"),
 )
+_HELD = (("copyreg", "_reconstructor"),)
+"""What numba's own reconstructor is given, to call it."""
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _SYMBOLS = ("llvm_func_name", "llvm_cpython_wrapper_name", "llvm_cfunc_wrapper_name")
 
@@ -222,7 +223,7 @@ def _dumps(described: _Description, trusted: Sequence[str]) -> bytes:
 
 
 def _loads(content: bytes, trusted: Sequence[str]) -> Any:
-    return pickling.loads(content, (*_TYPES, *trusted), named=_RECONSTRUCTORS)
+    return pickling.loads(content, (*_TYPES, *trusted), named=_RECONSTRUCTORS, declared=_HELD)
 
 
 def _sections(content: bytes, trusted: Collection[str]) -> tuple[_Description, bytes, bytes]:

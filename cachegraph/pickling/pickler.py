@@ -1,0 +1,104 @@
+"""Picklers: what is named in a pickle instead of being written. See cachegraph/pickling/__init__.py for the format."""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from cachegraph.fingerprint.names import imported
+
+_OPEN_ENDED = "make it an attribute of a module that can be imported, or call it through a Python function"
+_BY_VALUE = "define it at the top level of a module; or pass by_value=True, which pickles its code"
+
+
+class Refused(Exception):
+    """`item` cannot be pickled."""
+
+    def __init__(self, item: object, found: str, advice: str) -> None:
+        super().__init__(item, found, advice)
+        self.item = item
+        self.found = found
+        self.advice = advice
+
+
+class Pickler(pickle.Pickler):
+    """Names objects of `external` by number and functions by import path, which it collects in `paths`.
+
+    A function that an object's own `__reduce__` returns, to be called when the object is loaded, is named as pickle
+    does: it is no value, and whether it may be called is for the reader to say.
+    """
+
+    def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
+        super().__init__(file, protocol=5)
+        self.paths: set[tuple[str, str]] = set()
+        self._numbers = {id(item): number for number, item in enumerate(external)}
+        # By id, and kept: an id must not be used twice.
+        self._rebuilders: dict[int, object] = {}
+        self._reduced: list[object] = []
+
+    def persistent_id(self, obj: Any) -> object:
+        """The number of an external object, the import path of a function; None for anything else."""
+        number = self._numbers.get(id(obj))
+        if number is not None or id(obj) in self._rebuilders or not callable(obj) or isinstance(obj, type):
+            return number
+        from cachegraph.pickling.import_path import (  # imports what finds native functions
+            is_function,
+            path_of,
+        )
+
+        if not is_function(obj):
+            return None
+        path = path_of(obj)
+        if path is None:
+            self.check_unnamed(obj)
+            return None
+        self.paths.add((path.module, path.place))
+        return ("import", *path)
+
+    def check_unnamed(self, function: Any) -> None:
+        """Refuse a function that has no import path, unless it can be pickled otherwise."""
+        name = f"{type(function).__name__} {getattr(function, '__qualname__', '')}".rstrip()
+        advice = _BY_VALUE if isinstance(function, FunctionType) else _OPEN_ENDED
+        raise Refused(
+            function, f"{name} of {getattr(function, '__module__', None)}, which no name imports", advice
+        )
+
+    def reducer_override(self, obj: Any) -> Any:
+        """As pickle reduces `obj`; remembers what its pickle calls."""
+        if isinstance(obj, type | FunctionType):
+            return self.by_name(obj)
+        reduced = self._reduction(obj)
+        if isinstance(reduced, tuple):
+            self.calls(reduced)
+        return reduced
+
+    def by_name(self, obj: Any) -> Any:
+        """How a class, or a function that an object has called, is pickled: by its name, if that imports it."""
+        if imported(obj.__module__, obj.__qualname__) is obj:
+            return NotImplemented
+        name = f"{obj.__module__}.{obj.__qualname__}"
+        raise Refused(obj, f"{type(obj).__name__} {name}, which that name does not import", _BY_VALUE)
+
+    def calls(self, reduced: tuple[Any, ...]) -> None:
+        """Remember the functions that a reduction has called."""
+        for function in (reduced[0], *reduced[5:6]):
+            self._rebuilders[id(function)] = function
+        self._reduced.append(reduced)
+
+    def _reduction(self, obj: Any) -> Any:
+        reduce = getattr(self, "dispatch_table", copyreg.dispatch_table).get(type(obj))
+        try:
+            return obj.__reduce_ex__(5) if reduce is None else reduce(obj)
+        except Refused:
+            raise
+        except Exception as error:  # whatever the code of its class raises
+            advice = "use plain values or numpy arrays, or make it when it is needed"
+            if isinstance(obj, ModuleType):
+                advice = "refer to what is needed of the module"
+            raise Refused(
+                obj, f"{type(obj).__module__}.{type(obj).__qualname__} ({error})", advice
+            ) from error

@@ -1,0 +1,52 @@
+"""Pickling a value, and telling what in it could not be pickled."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+
+from cachegraph.pickling.errors import Unpicklable
+from cachegraph.pickling.pickler import Pickler, Refused
+
+
+def dumps(value: object, external: Sequence[object] = (), by_value: bool = False) -> bytes:
+    """Return `value` pickled: the objects of `external` named by their number only, functions by their import paths.
+
+    With `by_value`, functions and classes that no name imports (of `__main__`, lambdas, closures) are pickled as their
+    code; such a pickle loads only where everything is trusted. Raises Unpicklable, which names the offending object and
+    where it sits in `value`.
+    """
+    return _dump(_pickler_class(by_value), value, external)[0]
+
+
+def import_paths(value: object, external: Sequence[object] = ()) -> frozenset[tuple[str, str]]:
+    """Return the import paths that a pickle of `value` names: what `loads` is to be told that it may resolve.
+
+    Raises Unpicklable as dumps does.
+    """
+    return frozenset(_dump(Pickler, value, external)[1])
+
+
+def _dump(
+    cls: type[Pickler], value: object, external: Sequence[object]
+) -> tuple[bytes, set[tuple[str, str]]]:
+    file = io.BytesIO()
+    pickler = cls(file, external)
+    try:
+        pickler.dump(value)
+    except Refused as refused:
+        from cachegraph.pickling.places import way_to  # only what goes wrong needs it
+
+        raise Unpicklable(refused.found, refused.advice, way_to(value, refused.item)) from refused.__cause__
+    except (pickle.PicklingError, RecursionError) as error:
+        raise Unpicklable(f"what pickle refuses ({error})", "pass plainer values") from error
+    return file.getvalue(), pickler.paths
+
+
+def _pickler_class(by_value: bool) -> type[Pickler]:
+    if not by_value:
+        return Pickler
+    from cachegraph.pickling.by_value import ByValuePickler  # imports cloudpickle, which little needs
+
+    return ByValuePickler
