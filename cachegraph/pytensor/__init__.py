@@ -1,1 +1,38 @@
-"""The adapter for PyTensor: every `pytensor.function` in numba mode, PyMC's included, goes through the cache."""
+"""The adapter for PyTensor: every function that it compiles with numba comes from the cache.
+
+    import cachegraph.pytensor
+
+    cachegraph.pytensor.install()
+
+Importing this does nothing; PyTensor itself is imported by `install`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cachegraph.pytensor.errors import UnsupportedPyTensor as UnsupportedPyTensor
+    from cachegraph.pytensor.explanation import explain as explain
+    from cachegraph.pytensor.installing import install as install
+    from cachegraph.pytensor.installing import uninstall as uninstall
+
+_MODULE_OF = {
+    "UnsupportedPyTensor": "cachegraph.pytensor.errors",
+    "explain": "cachegraph.pytensor.explanation",
+    "install": "cachegraph.pytensor.installing",
+    "uninstall": "cachegraph.pytensor.installing",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'cachegraph.pytensor' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULE_OF})

@@ -1,0 +1,67 @@
+"""The data of a constant as it is stored, strides included: numba types an array by its layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cachegraph.pytensor.errors import Unstorable
+
+_PLAIN = (type(None), bool, int, float, complex, str, slice, np.generic)
+
+_MOST_SPREAD = 16
+"""How many times larger than its elements the memory of a strided array may be."""
+
+
+def pack_constant(data: Any) -> Any:
+    """What is pickled in the place of `data`: a tuple for an array. Raises Unstorable for what is no plain value."""
+    if isinstance(data, _PLAIN):
+        return data
+    if type(data) is not np.ndarray or data.dtype.hasobject:
+        raise Unstorable(f"a constant of {type(data).__module__}.{type(data).__qualname__}")
+    if _memory_size(data.strides, data.shape, data.itemsize) > _MOST_SPREAD * (data.nbytes + 64):
+        raise Unstorable(f"a constant of {data.nbytes} bytes that lie far apart (strides {data.strides})")
+    return np.ascontiguousarray(data).reshape(data.shape), data.strides
+
+
+def unpack_constant(cls: Any, type_: Any, data: Any) -> Any:
+    """The constant; raises ValueError where the type would hold other data than was stored."""
+    value = _array(*data) if isinstance(data, tuple) else data
+    constant = cls(type_, value)
+    if constant.data is not value and not _same_data(constant.data, value):
+        raise ValueError(f"the constant {constant} holds another value than was stored")
+    return constant
+
+
+def same_constant(first: Any, second: Any) -> bool:
+    """Whether two constants have the same bits; PyTensor takes 0.0 and -0.0 for one."""
+    return first.type == second.type and _same_data(first.data, second.data)
+
+
+def _same_data(first: Any, second: Any) -> bool:
+    if isinstance(first, np.ndarray | np.generic) and isinstance(second, np.ndarray | np.generic):
+        layouts = [(x.dtype, x.shape, x.strides, x.tobytes()) for x in (first, second)]
+        return layouts[0] == layouts[1]
+    if isinstance(first, float | complex):
+        return type(first) is type(second) and repr(first) == repr(second)
+    return type(first) is type(second) and bool(first == second)
+
+
+def _array(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The array of these elements with these strides."""
+    if elements.strides == strides or elements.size == 0:
+        return elements
+    memory = np.zeros(_memory_size(strides, elements.shape, elements.itemsize), np.uint8)
+    first = -sum(span for span in _spans(strides, elements.shape) if span < 0)
+    array: np.ndarray[Any, Any] = np.ndarray(elements.shape, elements.dtype, memory, first, strides)
+    array[...] = elements
+    return array
+
+
+def _spans(strides: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
+    return [stride * (length - 1) for stride, length in zip(strides, shape, strict=True)]
+
+
+def _memory_size(strides: tuple[int, ...], shape: tuple[int, ...], itemsize: int) -> int:
+    return sum(abs(span) for span in _spans(strides, shape)) + itemsize

@@ -1,0 +1,118 @@
+"""One graph as it is stored: flat, so that neither writing nor reading it recurses, however deep it is.
+
+    section  := pickle of (ops, types, constants, nodes, outputs)
+    constant := (type, class of the variable, data)     data as in constants.py; type is a position among types
+    node     := (op, inputs, types of the outputs)      op is a position among ops, inputs are variables
+    variable := number: the inputs of the graph, then its constants, then the outputs of its nodes in order
+
+An Op that holds graphs names them by their number among the external objects of the pickle; so it does the functions
+and classes of `externals.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytensor.graph.basic import Constant
+
+from cachegraph import pickling
+from cachegraph.pytensor.constants import pack_constant, unpack_constant
+from cachegraph.pytensor.op_pickling import dumps
+
+TRUSTED = ("pytensor", "pymc")
+"""The packages whose classes a stored graph may name; others are external objects."""
+
+Node = tuple[int, tuple[int, ...], tuple[int, ...]]
+StoredConstant = tuple[int, Any, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One graph: tables of its Ops and types, its constants, and what is applied to what."""
+
+    ops: tuple[Any, ...]
+    types: tuple[Any, ...]
+    constants: tuple[StoredConstant, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+
+    def dumps(self, external: Sequence[object]) -> bytes:
+        """The section pickled; raises what pickle raises for an Op or a constant that cannot be."""
+        return dumps((self.ops, self.types, self.constants, self.nodes, self.outputs), external)
+
+    @classmethod
+    def loads(cls, content: bytes, external: Sequence[object]) -> Section:
+        """The section that `content` holds; raises as pickling.loads does."""
+        return cls(*pickling.loads(content, TRUSTED, external))
+
+    def rebuild(
+        self,
+        inputs: Sequence[Any],
+        apply: Callable[[Any, list[Any], list[Any], int], Sequence[Any]],
+    ) -> tuple[list[Any], list[Any]]:
+        """All variables and the outputs, on these inputs; `apply(op, inputs, types, position)` gives a node's outputs."""
+        variables = [*inputs, *(self._constant(constant) for constant in self.constants)]
+        for position, (op, operands, types) in enumerate(self.nodes):
+            arguments = [variables[number] for number in operands]
+            variables += apply(self.ops[op], arguments, [self.types[n] for n in types], position)
+        return variables, [variables[number] for number in self.outputs]
+
+    def _constant(self, constant: StoredConstant) -> Any:
+        type_number, cls, data = constant
+        return unpack_constant(cls, self.types[type_number], data)
+
+
+class GraphTable:
+    """The variables, Ops, types and constants of one graph, numbered as a section numbers them.
+
+    `nodes` are in an order in which they can be computed. Raises Unstorable for a constant that is no plain value.
+    """
+
+    def __init__(self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self._ops = _Distinct()
+        self._types = _Distinct()
+        self._nodes = nodes
+        self._outputs = outputs
+        self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
+        self._constants = tuple(map(self._constant, self.variables[len(inputs) :]))
+        self.variables += (variable for node in nodes for variable in node.outputs)
+        self._numbers = {variable: number for number, variable in enumerate(self.variables)}
+
+    @property
+    def section(self) -> Section:
+        """The graph; raises KeyError for a variable that is neither an input, a constant, nor computed by a node."""
+        nodes = tuple(map(self._node, self._nodes))
+        outputs = tuple(self._numbers[output] for output in self._outputs)
+        return Section(tuple(self._ops.items), tuple(self._types.items), self._constants, nodes, outputs)
+
+    def _constant(self, variable: Any) -> StoredConstant:
+        return self._types.number(variable.type), type(variable), pack_constant(variable.data)
+
+    def _node(self, node: Any) -> Node:
+        operands = tuple(self._numbers[variable] for variable in node.inputs)
+        types = tuple(self._types.number(variable.type) for variable in node.outputs)
+        return self._ops.number(node.op), operands, types
+
+
+def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """The constants of a graph, in the order in which they are first met."""
+    operands = (variable for node in nodes for variable in node.inputs)
+    known = set(inputs)
+    found = (v for v in (*operands, *outputs) if v not in known and isinstance(v, Constant))
+    return list(dict.fromkeys(found))
+
+
+class _Distinct:
+    """Objects numbered by identity, in the order in which they are first met."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, item: Any) -> int:
+        number = self._numbers.setdefault(id(item), len(self.items))
+        if number == len(self.items):
+            self.items.append(item)
+        return number

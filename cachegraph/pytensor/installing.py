@@ -1,0 +1,112 @@
+"""The adapter put into PyTensor, and taken out again."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from cachegraph.pytensor.errors import UnsupportedPyTensor
+
+KNOWN = ("3.3",)
+"""The minor versions of PyTensor whose makers and linkers the adapter was written against."""
+
+_PARAMETERS = {
+    "pytensor.compile.mode:Mode.function_maker": "self",
+    "pytensor.compile.maker:FunctionMaker.__init__": "self inputs outputs mode accept_inplace function_class profile "
+    "on_unused_input fgraph name no_fgraph_prep trust_input",
+    "pytensor.compile.maker:FunctionMaker.create": "self input_storage storage_map",
+    "pytensor.compile.maker:FunctionMaker.create_fgraph": "input_specs output_specs accept_inplace fgraph features "
+    "force_clone",
+    "pytensor.compile.maker:FunctionMaker.prepare_fgraph": "inputs outputs additional_outputs fgraph mode profile",
+    "pytensor.compile.maker:FunctionMaker.check_unused_inputs": "inputs outputs on_unused_input",
+    "pytensor.compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single "
+    "return_none maker trust_input name",
+    "pytensor.compile.aliasing:infer_reuse_pattern": "fgraph outputs_to_disown",
+    "pytensor.compile.aliasing:Supervisor.__init__": "self protected",
+    "pytensor.link.basic:PerformLinker.accept": "self fgraph no_recycling profile",
+    "pytensor.link.basic:JITLinker.make_all": "self input_storage output_storage storage_map",
+    "pytensor.link.basic:JITLinker.create_jitable_thunk": "self compute_map order input_storage output_storage "
+    "storage_map",
+    "pytensor.link.numba.linker:NumbaLinker.fgraph_convert": "self fgraph kwargs",
+    "pytensor.link.numba.linker:NumbaLinker.jit_compile": "self fn_and_cache",
+    "pytensor.graph.fg:FunctionGraph.__init__": "self inputs outputs features clone update_mapping clone_kwds",
+    "pytensor.graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
+    "pytensor.graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
+}
+"""What the adapter calls, overrides or takes the place of -> the names of the parameters that it knows."""
+
+_before: property | None = None
+
+
+def install(*, force: bool = False, large_constants: bool = False) -> None:
+    """Have every `pytensor.function` that numba compiles come from the cache; a second call changes the options only.
+
+    With `large_constants`, large constants are data: other observations in the same model are a hit.
+
+    Raises UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose makers are not as it knows them;
+    not with `force`.
+    """
+    global _before
+    if _before is None and not force:
+        _refuse_unknown()
+    from pytensor.compile.mode import Mode
+
+    from cachegraph.pytensor.maker import CachedMaker
+
+    CachedMaker.large_constants = large_constants
+    if _before is None:
+        _before = Mode.__dict__["function_maker"]
+        Mode.function_maker = property(_cached_maker)
+
+
+def uninstall() -> None:
+    """Give PyTensor back as it was; functions made in between keep working. Does nothing where nothing is installed."""
+    global _before
+    if _before is not None:
+        from pytensor.compile.mode import Mode
+
+        Mode.function_maker = _before
+        _before = None
+
+
+def _cached_maker(mode: Any) -> Any:
+    from cachegraph.pytensor.maker import CachedMaker
+
+    return CachedMaker
+
+
+def _refuse_unknown() -> None:
+    """Raise UnsupportedPyTensor unless this PyTensor is one that is known."""
+    import pytensor
+
+    version: str = pytensor.__version__
+    if ".".join(version.split(".")[:2]) not in KNOWN:
+        raise UnsupportedPyTensor(
+            f"PyTensor {version}",
+            f"PyTensor {', '.join(f'{known}.x' for known in KNOWN)}",
+            "install such a PyTensor or a newer cachegraph, or try install(force=True)",
+        )
+    for place, expected in _PARAMETERS.items():
+        found = _parameters(place)
+        if found != expected:
+            raise UnsupportedPyTensor(
+                f"{place}({found}) in PyTensor {version}",
+                f"{place}({expected})",
+                "install a PyTensor that has it or a newer cachegraph, or try install(force=True)",
+            )
+
+
+def _parameters(place: str) -> str:
+    """The names of the parameters of the function at `place`, or what is there instead."""
+    module, _, qualname = place.partition(":")
+    found: Any = import_module(module)
+    for name in qualname.split("."):
+        found = inspect.getattr_static(found, name, None)
+    if isinstance(found, property):
+        found = found.fget
+    if isinstance(found, staticmethod):
+        found = found.__func__
+    return (
+        " ".join(inspect.signature(found).parameters) if callable(found) else f"a {type(found).__qualname__}"
+    )

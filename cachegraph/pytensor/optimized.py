@@ -1,0 +1,112 @@
+"""The stored form of an optimized graph.
+
+    content := format(1 byte) uint(number of frozen graphs) bytes(frozen)* bytes(main)
+    frozen  := pickle of (section, types of the inputs, place of each node in a baked order)
+    main    := pickle of (section, names, features)
+
+`uint` and `bytes` as in fingerprint/hasher.py, sections as in graph_section.py. A frozen graph is one that an Op holds; it
+names the frozen graphs before it, each followed by the variables that it computes, by numbers that come after those of
+externals.py. `names` are pairs of a
+variable and the number of its name, `features` the names of what is attached to the graph, each with what it needs.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytensor.compile.aliasing import Supervisor
+from pytensor.graph.basic import Apply
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import PreserveVariableAttributes
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.rewriting.shape import ShapeFeature
+
+from cachegraph import pickling
+from cachegraph.fingerprint.hasher import Reader, pack_uint
+from cachegraph.pytensor.externals import external_objects
+from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
+from cachegraph.pytensor.graph_section import TRUSTED, GraphTable, Section
+
+FORMAT = 1
+
+_FEATURES = {cls.__name__: cls for cls in (PreserveVariableAttributes, ShapeFeature, DestroyHandler)}
+
+
+def pack(fgraph: Any, classes: Sequence[type], named: Mapping[str, int]) -> bytes:
+    """`fgraph` in its stored form. `classes` are those outside PyTensor and PyMC that it may name.
+
+    Of a variable whose name is in `named` the number there is kept, no other name is. Raises Unstorable for a constant
+    that is no plain value, and what pickle raises for an Op that cannot be pickled.
+    """
+    external = external_objects(classes)
+    order = fgraph.toposort()
+    graphs = inner_graphs([node.op for node in order], external)
+    frozen = []
+    for graph in graphs:
+        frozen.append(pack_frozen(graph, external))
+        external += named_by(graph)
+    table = GraphTable(fgraph.inputs, order, fgraph.outputs)
+    names = [
+        (number, named[variable.name])
+        for number, variable in enumerate(table.variables)
+        if number >= len(fgraph.inputs) and variable.name in named
+    ]
+    main = pickling.dumps((table.section.dumps(external), names, _features(fgraph)))
+    return b"".join((bytes((FORMAT,)), pack_uint(len(frozen)), *map(_prefixed, (*frozen, main))))
+
+
+def unpack(
+    content: bytes, classes: Sequence[type], inputs: Sequence[Any], names: Sequence[str | None] | None
+) -> FunctionGraph:
+    """The graph that `content` holds, on `inputs`; `names[n]` is the name of the variable with that number, if given.
+
+    Raises InvalidEncoding for what `pack` did not write, and as pickling.loads does.
+    """
+    reader = Reader(content, "reading an optimized graph")
+    if (version := reader.byte()) != FORMAT:
+        raise reader.error(f"format {FORMAT}", f"format {version}")
+    external = external_objects(classes)
+    for _ in range(reader.uint()):
+        external += named_by(unpack_frozen(reader.bytes(), external))
+    section, numbers, features = pickling.loads(reader.bytes(), TRUSTED)
+    reader.end()
+    variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
+    if names is not None:
+        for variable, number in numbers:
+            variables[variable].name = names[number]
+    fgraph = FunctionGraph(inputs, outputs, clone=False)
+    for name, detail in features:
+        fgraph.attach_feature(_feature(fgraph, name, detail))
+    return fgraph
+
+
+def _prefixed(content: bytes) -> bytes:
+    return pack_uint(len(content)) + content
+
+
+def _apply(op: Any, inputs: list[Any], types: list[Any], position: int) -> list[Any]:
+    outputs: list[Any] = Apply(op, inputs, [type_() for type_ in types]).outputs
+    return outputs
+
+
+def _features(fgraph: Any) -> list[tuple[str, Any]]:
+    """What is attached to the graph and of use once it is optimized, in order."""
+    features: list[tuple[str, Any]] = []
+    for feature in fgraph._features:
+        name = type(feature).__name__
+        if type(feature) is Supervisor:
+            protected = set(feature.protected)
+            features.append((name, [n for n, v in enumerate(fgraph.inputs) if v in protected]))
+        elif type(feature) is _FEATURES.get(name):
+            features.append((name, None))
+    return features
+
+
+def _feature(fgraph: Any, name: str, detail: Any) -> Any:
+    if name == "Supervisor":
+        return Supervisor([fgraph.inputs[position] for position in detail])
+    return _FEATURES[name]()

@@ -1,0 +1,56 @@
+"""Constants of stored graphs: the same bits in the same layout, or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.variable import TensorConstant
+
+from cachegraph.pytensor.constants import pack_constant, same_constant, unpack_constant
+from cachegraph.pytensor.errors import Unstorable
+
+ARRAYS = {
+    "C": np.arange(6.0).reshape(2, 3),
+    "Fortran": np.asfortranarray(np.arange(6).reshape(2, 3)),
+    "strided": np.arange(24.0).reshape(4, 6)[::2, ::3],
+    "reversed": np.arange(5, dtype="int8")[::-1],
+    "transposed": np.arange(24.0).reshape(2, 3, 4).transpose(1, 2, 0),
+    "broadcast": np.broadcast_to(np.float32(1.5), (3, 4)),
+    "unit dimension": np.arange(5.0)[:, None][::-1],
+    "empty": np.zeros((0, 3)),
+    "scalar": np.array(-0.0),
+    "not a number": np.array([0x7FF8000000000ABC, 0xFFF0000000000001], dtype="uint64").view("float64"),
+}
+
+
+@pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
+def test_an_array_comes_back_with_its_bits_and_strides(array: np.ndarray) -> None:
+    type_ = pt.TensorType(array.dtype, array.shape)
+    found = unpack_constant(TensorConstant, type_, pack_constant(array)).data
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert found.tobytes() == array.tobytes()
+    assert found.strides == array.strides or array.size == 0
+
+
+def test_what_is_stored_is_a_copy() -> None:
+    array = np.arange(4.0)
+    kept = pack_constant(array[::2])
+    array[:] = 7.0
+    found = unpack_constant(TensorConstant, pt.TensorType("float64", (2,)), kept).data
+    assert found.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "data", [np.array([object()]), np.random.default_rng(1), [1.0], np.zeros(100_000)[::1000]]
+)
+def test_what_is_no_plain_value_is_refused(data: object) -> None:
+    with pytest.raises(Unstorable, match="a constant of"):
+        pack_constant(data)
+
+
+def test_zeros_of_two_signs_are_two_constants_here() -> None:
+    # PyTensor takes them for one.
+    assert pt.constant(0.0).equals(pt.constant(-0.0))
+    assert not same_constant(pt.constant(0.0), pt.constant(-0.0))
+    assert same_constant(pt.constant([1.0, np.nan]), pt.constant([1.0, np.nan]))
