@@ -127,8 +127,9 @@ def as_text(value: Any) -> Any:
 
 def report(case: str) -> dict[str, Any]:
     """What came of the function of `case`, how often a mode's rewrites ran for it, inner graphs included, its results."""
-    import cachegraph.pytensor
     from pytensor.compile.mode import _ActiveModeGraphRewriter
+
+    import cachegraph.pytensor
 
     rewritten = []
     apply = _ActiveModeGraphRewriter.apply
