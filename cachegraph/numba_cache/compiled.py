@@ -1,7 +1,10 @@
 """One compiled overload of numba's as bytes, complete in itself, and back.
 
-    stored   := "CGNB" format(1 byte) length(8 bytes)*3 description object bitcode         little-endian
-    description: a pickle of `_Description`: numba's types, plain values, dtypes
+    stored   := "CGNB" format(1 byte) length(8 bytes)*2 description object         little-endian
+              | "CGNR" format(1 byte) kind "\0" reason                             why there is nothing to store
+    description: a pickle of `Description`: numba's types, plain values, dtypes
+
+and beside it LLVM's bitcode, which is read only where another function may inline this one.
 
 What numba keeps of a compilation has the names of its symbols in it, and these hold a counter of the process: two
 processes make different functions under one name, and whoever loads both calls the wrong one (numba #10486). Here an
@@ -16,7 +19,7 @@ Version history
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +33,12 @@ from numba.core.typing.templates import signature
 
 from cachegraph import pickling
 from cachegraph.errors import CachegraphError
+from cachegraph.objects import read_symbols
 
 MAGIC = b"CGNB"
+REFUSED = b"CGNR"
 FORMAT = 1
-_HEADER = struct.Struct("<4sBQQQ")
+_HEADER = struct.Struct("<4sBQQ")
 _TYPES = ("numba.core.types",)
 _RECONSTRUCTORS = (
     ("numba.core.types.abstract", "_type_reconstructor"),
@@ -46,7 +51,7 @@ _SYMBOLS = ("llvm_func_name", "llvm_cpython_wrapper_name", "llvm_cfunc_wrapper_n
 
 
 class NotStorable(CachegraphError):
-    """A compiled function cannot be kept: `found` says what of it means nothing in another process, `kind` in a word."""
+    """A compiled function cannot be kept: `found` says what of it means nothing in another process, `kind` in a word or two."""
 
     def __init__(self, kind: str, found: str) -> None:
         super().__init__(kind, found)
@@ -70,8 +75,12 @@ class OverloadFormatError(CachegraphError):
         return f"reading a stored overload: found {self.found}; treat the entry as damaged or foreign"
 
 
+CythonFunction = tuple[str, str]
+"""An extension module and the name of a C function that it exports to Cython."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Description:
+class Description:
     """What numba has to know of the code: all plain values but the types and what the environments hold."""
 
     result: Any
@@ -82,6 +91,7 @@ class _Description:
     noalias: bool
     abi_tags: tuple[str, ...]
     environments: dict[str, list[Any]]
+    addresses: dict[str, CythonFunction]
     needs_parfors: bool
 
     def descriptor(self, identity: str) -> Any:
@@ -104,15 +114,56 @@ class _Description:
         )
 
 
-def pack_overload(compiled: Any, identity: str, trusted: Sequence[str] = ()) -> bytes:
-    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An overload as it is stored: what numba has to know of it, and its object code."""
 
-    Raises NotStorable for what numba itself refuses to cache (dynamic globals such as addresses and large arrays, object
-    mode, lifted code), for generators, and for types that are not of numba or of the packages `trusted`.
+    described: Description
+    code: bytes
+
+    @classmethod
+    def read(cls, content: bytes, arguments: Sequence[Any], trusted: Sequence[str] = ()) -> Stored:
+        """Return what `content` holds for `arguments`, the types that it is wanted for.
+
+        Raises OverloadFormatError on what does not hold that, and UntrustedPickle.
+        """
+        if len(content) < _HEADER.size:
+            raise OverloadFormatError(f"{len(content)} bytes")
+        magic, version, *lengths = _HEADER.unpack_from(content)
+        if magic != MAGIC or version != FORMAT:
+            raise OverloadFormatError(
+                f"{magic!r}, format {version}, where {MAGIC!r}, format {FORMAT}, is read"
+            )
+        if _HEADER.size + sum(lengths) != len(content):
+            raise OverloadFormatError(f"{len(content)} bytes where {_HEADER.size + sum(lengths)} are due")
+        end = _HEADER.size + lengths[0]
+        described = Description(*_loads(content[_HEADER.size : end], trusted))
+        if described.arguments != tuple(arguments):
+            raise OverloadFormatError(f"one for {described.arguments} where {tuple(arguments)} is wanted")
+        return cls(described, content[end:])
+
+    def refuse_unresolved(self) -> None:
+        """Raise OverloadFormatError if the code needs what this process has not."""
+        for name in sorted(read_symbols(self.code).undefined):
+            if not llvm.address_of_symbol(name):
+                raise OverloadFormatError(f"code that needs {name}, which this process has not")
+
+
+def pack_overload(
+    compiled: Any,
+    identity: str,
+    trusted: Sequence[str] = (),
+    address_of: Callable[[str], CythonFunction | None] | None = None,
+) -> tuple[bytes, bytes]:
+    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits, and its bitcode.
+
+    `address_of` says of the name of a global variable whose address it holds once the code has run: it is exported, so that it
+    can be filled before. Raises NotStorable for what numba itself refuses to cache (dynamic globals such as addresses and
+    large arrays, object mode, lifted code), for generators, and for types that are not of numba or of the packages `trusted`.
     """
     _refuse_unstorable(compiled)
     found, module = compiled.fndesc, compiled.library._final_module.clone()
-    described = _Description(
+    described = Description(
         found.restype,
         tuple(found.argtypes),
         tuple(found.args),
@@ -121,46 +172,55 @@ def pack_overload(compiled: Any, identity: str, trusted: Sequence[str] = ()) -> 
         bool(found.noalias),
         tuple(found.abi_tags),
         {},
+        {},
         bool(compiled.reload_init),
     )
     named = described.descriptor(identity)
     own = {getattr(found, symbol): getattr(named, symbol) for symbol in _SYMBOLS}
     described.environments.update(_renamed_environments(module, {found.env_name: named.env_name}, identity))
     _rename_functions(module, own)
+    if address_of is not None:
+        described.addresses.update(_exported_addresses(module, address_of, identity))
     code = compiled.library.codegen._tm.emit_object(module)
     for symbol in own.values():
         if _defines(module, symbol):
             module.get_function(symbol).linkage = "linkonce_odr"
+    for name in described.addresses:
+        module.get_global_variable(name).linkage = "private"
     description = _dumps(described, trusted)
-    sections = (description, code, module.as_bitcode())
-    return _HEADER.pack(MAGIC, FORMAT, *map(len, sections)) + b"".join(sections)
+    return _HEADER.pack(MAGIC, FORMAT, len(description), len(code)) + description + code, module.as_bitcode()
 
 
-def unpack_overload(
-    content: bytes,
-    identity: str,
-    target: Any,
-    function: Any,
-    arguments: Sequence[Any],
-    trusted: Sequence[str] = (),
+def pack_refusal(refusal: NotStorable) -> bytes:
+    """Return `refusal` as it is stored, so that nobody tries again."""
+    return REFUSED + bytes((FORMAT,)) + f"{refusal.kind}\0{refusal.found}".encode()
+
+
+def unpack_refusal(content: bytes) -> NotStorable | None:
+    """Return the refusal that `content` holds; None if it holds something else, of whatever format."""
+    if not content.startswith(REFUSED + bytes((FORMAT,))):
+        return None
+    kind, _, found = content[len(REFUSED) + 1 :].decode(errors="replace").partition("\0")
+    return NotStorable(kind, found)
+
+
+def rebuild_overload(
+    stored: Stored, bitcode: bytes, identity: str, target: Any, globals_: dict[str, Any]
 ) -> Any:
-    """Return the CompileResult that `content` holds, linked into this process for `target`, numba's context.
+    """Return the CompileResult that numba would load, linked into this process for `target`, numba's context.
 
-    `function` is the Python function it was compiled of, `arguments` the types that it is wanted for. Raises
-    OverloadFormatError on what does not hold that, or needs what this process has not, and UntrustedPickle.
+    `globals_` are those of the function it was compiled of. What the code needs must be there: numba's loader links an
+    object that needs a symbol nobody has, and crashes when it runs.
     """
-    described, code, bitcode = _sections(content, trusted)
-    if described.arguments != tuple(arguments):
-        raise OverloadFormatError(f"one for {described.arguments} where {tuple(arguments)} is wanted")
+    described = stored.described
     if described.needs_parfors:
         _reload_parfors()
-    _refuse_unresolved(bitcode)
     named = described.descriptor(identity)
-    environments = {name: _environment(name, function, held) for name, held in described.environments.items()}
-    main = environments.get(named.env_name) or _environment(named.env_name, function, [])
+    environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
+    main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
     return CompileResult._rebuild(
         target,
-        (f"{described.qualname}.{identity}", "object", (code, bitcode)),
+        (f"{described.qualname}.{identity}", "object", (stored.code, bitcode)),
         named,
         main,
         signature(described.result, *described.arguments),
@@ -189,10 +249,24 @@ def _renamed_environments(module: Any, names: Mapping[str, str], identity: str) 
     for variable in module.global_variables:
         if not variable.name.startswith(_ENVIRONMENT):
             continue
-        environment = lookup_environment(variable.name)
+        known = lookup_environment(variable.name)
         name = variable.name = names.get(variable.name, f"{variable.name}.{identity}")
-        if environment is not None:
-            found[name] = list(environment.consts)
+        if known is not None:
+            found[name] = list(known.consts)
+    return found
+
+
+def _exported_addresses(
+    module: Any, address_of: Callable[[str], CythonFunction | None], identity: str
+) -> dict[str, CythonFunction]:
+    """Make the variables that hold addresses visible from outside; their new names -> whose address that is."""
+    found = {}
+    for variable in module.global_variables:
+        function = address_of(variable.name)
+        if function is not None and not variable.is_declaration:
+            variable.name = f"{variable.name}.{identity}"
+            variable.linkage = "external"
+            found[variable.name] = function
     return found
 
 
@@ -211,9 +285,9 @@ def _defines(module: Any, symbol: str) -> bool:
     return any(function.name == symbol and not function.is_declaration for function in module.functions)
 
 
-def _dumps(described: _Description, trusted: Sequence[str]) -> bytes:
+def _dumps(described: Description, trusted: Sequence[str]) -> bytes:
     """The pickle of `described`, tried out: what cannot be loaded is not to be stored."""
-    fields = tuple(getattr(described, name) for name in _Description.__slots__)
+    fields = tuple(getattr(described, name) for name in Description.__slots__)
     try:
         content = pickling.dumps(fields)
         _loads(content, trusted)
@@ -226,32 +300,11 @@ def _loads(content: bytes, trusted: Sequence[str]) -> Any:
     return pickling.loads(content, (*_TYPES, *trusted), named=_RECONSTRUCTORS, declared=_HELD)
 
 
-def _sections(content: bytes, trusted: Collection[str]) -> tuple[_Description, bytes, bytes]:
-    if len(content) < _HEADER.size:
-        raise OverloadFormatError(f"{len(content)} bytes")
-    magic, version, *lengths = _HEADER.unpack_from(content)
-    if magic != MAGIC or version != FORMAT:
-        raise OverloadFormatError(f"{magic!r}, format {version}, where {MAGIC!r}, format {FORMAT}, is read")
-    if _HEADER.size + sum(lengths) != len(content):
-        raise OverloadFormatError(f"{len(content)} bytes where {_HEADER.size + sum(lengths)} are due")
-    ends = _HEADER.size + lengths[0], _HEADER.size + lengths[0] + lengths[1]
-    fields = _loads(content[_HEADER.size : ends[0]], tuple(trusted))
-    return _Description(*fields), content[ends[0] : ends[1]], content[ends[1] :]
-
-
-def _refuse_unresolved(bitcode: bytes) -> None:
-    """LLVM's older loader, which numba uses, links an object that needs a symbol nobody has, and crashes when it runs."""
-    for function in llvm.parse_bitcode(bitcode).functions:
-        name = function.name
-        if function.is_declaration and not name.startswith("llvm.") and not llvm.address_of_symbol(name):
-            raise OverloadFormatError(f"code that needs {name}, which this process has not")
-
-
-def _environment(name: str, function: Any, held: Sequence[Any]) -> Any:
-    """The environment of that name. Compiled code reads what it holds and never its globals."""
+def environment(name: str, held: Sequence[Any], globals_: dict[str, Any]) -> Any:
+    """Return the environment of that name. Compiled code reads what it holds and never its globals."""
     found = lookup_environment(name)
     if found is None:
-        found = Environment(function.__globals__)
+        found = Environment(globals_)
         found.consts[:] = held
         found.env_name = name
         Environment._memo[name] = found

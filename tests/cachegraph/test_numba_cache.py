@@ -54,7 +54,7 @@ def tripled(number: int = 3) -> Any:
 
 
 def key_of(dispatcher: Any, *arguments: Any) -> Any:
-    return dispatcher._cache._key(arguments, dispatcher.targetctx)
+    return dispatcher._cache._entries.key(arguments, dispatcher.targetctx.codegen())
 
 
 def reasons() -> dict[str, int]:
@@ -112,7 +112,7 @@ def test_a_foreign_or_hostile_entry_is_a_miss_and_nothing_of_it_runs(tmp_path: P
             return os.mkdir, (str(tmp_path / "ran"),)
 
     description = pickle.dumps(Hostile())
-    lengths = b"".join(n.to_bytes(8, "little") for n in (len(description), 0, 0))
+    lengths = b"".join(n.to_bytes(8, "little") for n in (len(description), 0))
     payloads = {
         MAGIC + bytes([1]) + lengths + description: "untrusted",
         MAGIC + bytes([9]) + lengths + description: "unreadable",
@@ -292,7 +292,7 @@ def test_a_cache_that_fails_does_not_break_a_compilation(monkeypatch: pytest.Mon
     def fail(*_: object) -> None:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr("cachegraph.numba_cache.overloads.pack_overload", fail)
+    monkeypatch.setattr("cachegraph.numba_cache.entries.pack_overload", fail)
     assert tripled()(2) == 6
 
 

@@ -1,0 +1,145 @@
+"""The entries of one function's overloads: their keys, what is stored of them, and what is read.
+
+The key of an overload says all that the code depends on, also what numba's own keys leave out:
+
+    function    what the caller says the computation is: canonical bytes
+    signature   the types of the arguments (signatures.py), and of the result if it was asked for
+    code        what others have registered with numba (fingerprint/extensions.py)
+    options     of the dispatcher, and of numba's configuration
+    toolchain   Python, numpy, numba, llvmlite
+    target      numba's magic tuple: triple, CPU, features
+
+An overload is one entry, written in one transaction and checked before anything in it is read. What numba cannot cache is
+an entry, too: the reason, so that nobody waits for another process to find it out again.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numba.core import config, sigutils
+
+from cachegraph.cache import Artifact, Cache, Found, default_cache
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.extensions import encode_extensions
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.key import CacheKey
+from cachegraph.numba_cache.compiled import (
+    CythonFunction,
+    NotStorable,
+    Stored,
+    pack_overload,
+    rebuild_overload,
+    unpack_refusal,
+)
+from cachegraph.numba_cache.signatures import encode_types
+from cachegraph.toolchain import toolchain
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+SCHEME = 1
+_CONFIGURATION = (
+    *("LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX", "DISABLE_INTEL_SVML", "USING_SVML", "BOUNDSCHECK"),
+    *("LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS", "DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES"),
+    *("NRT_STATS", "PARFOR_MAX_TUPLE_SIZE", "DEBUG_NRT", "DEBUG_JIT"),
+)
+"""The settings of numba's, besides OPT, that compiled code depends on; one that a release has not is None."""
+_BITCODE = "bitcode"
+
+
+class OverloadEntries:
+    """The entries of the overloads of one function.
+
+    `description` is the canonical encoding of the computation, `options` of the dispatcher's options. `trusted` names
+    packages, besides numba, whose types may be part of a signature; `described` those whose source the description
+    covers. `address_of` says which global variables of the code hold addresses of C functions (pack_overload).
+    """
+
+    def __init__(
+        self,
+        description: bytes,
+        options: bytes = b"",
+        cache: Cache | None = None,
+        trusted: Sequence[str] = (),
+        described: Collection[str] = (),
+        address_of: Callable[[str], CythonFunction | None] | None = None,
+    ) -> None:
+        self._parts = {
+            "scheme": encode(("numba", SCHEME)),
+            "function": description,
+            "toolchain": encode(toolchain()),
+        }
+        self._options = options
+        self._given = cache
+        self._trusted = tuple(trusted)
+        self._described = described
+        self._address_of = address_of
+
+    @property
+    def cache(self) -> Cache:
+        """The cache they are in."""
+        return self._given or default_cache()
+
+    def key(self, sig: Any, codegen: Any) -> CacheKey | None:
+        """Return the key for `sig`; None, counted as a bypass, if some of what it says has no encoding."""
+        arguments, result = sigutils.normalize_signature(sig)
+        try:
+            signature = encode_types(arguments) + encode_types(() if result is None else (result,))
+            code = encode_extensions(self._described)
+        except Unfingerprintable as error:
+            self.bypass(str(error), "unfingerprintable")
+            return None
+        target = encode(tuple(map(str, codegen.magic_tuple())))
+        options = self._options + encode(_configuration())
+        parts = {**self._parts, "signature": signature, "code": code, "options": options, "target": target}
+        return CacheKey.build("numba", parts)
+
+    def artifact(self, key: CacheKey, compiled: Any, seconds: float, name: str) -> Artifact:
+        """Return what is stored of `compiled`, a CompileResult that took `seconds`; raises NotStorable."""
+        payload, bitcode = pack_overload(compiled, key.hex, self._trusted, self._address_of)
+        summary = f"{name}{compiled.signature}"
+        return Artifact(payload, {_BITCODE: bitcode}, {"compile": seconds}, summary)
+
+    def read(self, payload: bytes, sig: Any) -> Stored | NotStorable:
+        """Return what an entry for `sig` holds: an overload, or why there is none; raises as Stored.read."""
+        arguments, _ = sigutils.normalize_signature(sig)
+        return unpack_refusal(payload) or Stored.read(payload, arguments, self._trusted)
+
+    def read_for_numba(self, payload: bytes, sig: Any) -> Stored | NotStorable:
+        """Return what `read` does; raises OverloadFormatError, too, for code that needs what this process has not."""
+        found = self.read(payload, sig)
+        if isinstance(found, Stored):
+            found.refuse_unresolved()
+        return found
+
+    def rebuild(self, key: CacheKey, found: Found[Any], stored: Stored, target: Any, globals_: Any) -> Any:
+        """Return the CompileResult that numba would load; None if it cannot be had, which is logged."""
+        bitcode = self.cache.read_blob(found.blobs.get(_BITCODE, ""))
+        try:
+            if bitcode is None:
+                raise LookupError("its bitcode is not there")
+            return rebuild_overload(stored, bitcode, key.hex, target, globals_)
+        except Exception as error:
+            log().warning("the numba entry %s cannot be used: %s; it is compiled anew", key.hex, error)
+            return None
+
+    def bypass(self, reason: str, kind: str) -> None:
+        """Count that numba compiles without the cache, and say why."""
+        log().info("numba compiles without the cache: %s", reason)
+        self.cache.note_bypass("numba", kind)
+
+
+def _configuration() -> dict[str, object]:
+    found = {name: getattr(config, name, None) for name in _CONFIGURATION}
+    level = config.OPT  # a number that may also say that it is the level "max"
+    return {**found, "OPT": int(level), "is_opt_max": bool(getattr(level, "is_opt_max", False))}
+
+
+def log() -> Logger:
+    """The logger of the cache."""
+    import logging
+
+    return logging.getLogger("cachegraph")
