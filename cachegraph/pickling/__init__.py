@@ -1,7 +1,8 @@
 """Pickling of what a cache entry carries besides its program, and of users' values; loading it without trusting it.
 
     content := a pickle of protocol 5, in which persistent ids stand for what is not in it:
-        n                            (an int)   object n of those that the caller gives as external
+        n                     (an int)          object n of those that the caller gives as external
+        name                  (text)            the object of that name that the caller has at hand
         ("import", module, place)               the function that this import path gives (import_path.py)
 
 Loading resolves only what the packages that the caller trusts hold: their classes, and functions declared with
@@ -13,7 +14,7 @@ refused before it is imported, called or changed.
 
 Version history
     1  persistent ids are external objects, by number
-    2  functions by their import paths
+    2  external objects by name; functions by their import paths
 """
 
 from cachegraph.pickling.errors import InvalidPickle, Unpicklable, UnresolvedFunction, UntrustedPickle

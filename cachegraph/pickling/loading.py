@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cachegraph.errors import CachegraphError
@@ -39,9 +39,11 @@ def loads(
     trusted: Sequence[str],
     external: Sequence[object] = (),
     named: Paths = (),
+    at_hand: Mapping[str, object] | None = None,
     declared: Paths = (),
 ) -> Any:
-    """Return what `content` holds, with the objects of `external` in the places of those that `dumps` left out.
+    """Return what `content` holds, with the objects of `external`, and those `at_hand` by name, in the places of those that
+    `dumps` left out.
 
     `named` are functions that it may call besides; `declared` the import paths of functions that it may hold as values.
     Raises UntrustedPickle if it names anything outside `trusted` (packages or modules, with all below them), or a
@@ -49,7 +51,9 @@ def loads(
     function that is declared is not installed; InvalidPickle for anything else that is wrong with it. With EVERYTHING
     trusted, nothing is refused.
     """
-    unpickler = _Unpickler(content, tuple(trusted), external, frozenset(named), frozenset(declared))
+    unpickler = _Unpickler(
+        content, tuple(trusted), external, frozenset(named), at_hand or {}, frozenset(declared)
+    )
     try:
         return unpickler.load()
     except CachegraphError:
@@ -69,6 +73,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
         trusted: tuple[str, ...],
         external: Sequence[object],
         named: frozenset[tuple[str, str]],
+        at_hand: Mapping[str, object],
         declared: frozenset[tuple[str, str]],
     ) -> None:
         super().__init__(io.BytesIO(content), fix_imports=False)
@@ -76,14 +81,17 @@ class _Unpickler(_Python):  # type: ignore[misc]
         self._trusted = trusted
         self._external = external
         self._rebuilders = _NUMPY | _PYTHON | named
+        self._at_hand = at_hand
         self._declared = declared
         # By id, and kept: an id must not be used twice.
         self._named: dict[int, object] = {}
         self._given: dict[int, object] = {}
 
     def persistent_load(self, pid: object) -> object:
-        """The external object of that number, or the function of that import path."""
-        if isinstance(pid, tuple) and len(pid) == 3 and pid[0] == "import":
+        """The external object of that number or name, or the function of that import path."""
+        if isinstance(pid, str) and pid in self._at_hand:
+            found = self._at_hand[pid]
+        elif isinstance(pid, tuple) and len(pid) == 3 and pid[0] == "import":
             found = self._function(*pid[1:])
         elif isinstance(pid, int) and 0 <= pid < len(self._external):
             found = self._external[pid]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -13,6 +13,10 @@ from cachegraph.fingerprint.names import imported
 
 _OPEN_ENDED = "make it an attribute of a module that can be imported, or call it through a Python function"
 _BY_VALUE = "define it at the top level of a module; or pass by_value=True, which pickles its code"
+
+
+NameOf = Callable[[object], str | None]
+"""Gives the name of an object that whoever loads the pickle has at hand, None for any other."""
 
 
 class Refused(Exception):
@@ -26,14 +30,15 @@ class Refused(Exception):
 
 
 class Pickler(pickle.Pickler):
-    """Names objects of `external` by number and functions by import path, which it collects in `paths`.
+    """Names objects of `external` by number, those at hand by the name that `name_of` gives, and functions by import path, which it collects in `paths`.
 
     A function that an object's own `__reduce__` returns, to be called when the object is loaded, is named as pickle
     does: it is no value, and whether it may be called is for the reader to say.
     """
 
-    def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
+    def __init__(self, file: io.BytesIO, external: Sequence[object], name_of: NameOf | None = None) -> None:
         super().__init__(file, protocol=5)
+        self._name_of = name_of
         self.paths: set[tuple[str, str]] = set()
         self._numbers = {id(item): number for number, item in enumerate(external)}
         # By id, and kept: an id must not be used twice.
@@ -41,10 +46,12 @@ class Pickler(pickle.Pickler):
         self._reduced: list[object] = []
 
     def persistent_id(self, obj: Any) -> object:
-        """The number of an external object, the import path of a function; None for anything else."""
-        number = self._numbers.get(id(obj))
-        if number is not None or id(obj) in self._rebuilders or not callable(obj) or isinstance(obj, type):
-            return number
+        """The number or name of an external object, the import path of a function; None for anything else."""
+        name: int | str | None = self._numbers.get(id(obj))
+        if name is None and self._name_of is not None:
+            name = self._name_of(obj)
+        if name is not None or id(obj) in self._rebuilders or not callable(obj) or isinstance(obj, type):
+            return name
         from cachegraph.pickling.import_path import (  # imports what finds native functions
             is_function,
             path_of,

@@ -7,32 +7,37 @@ import pickle
 from collections.abc import Sequence
 
 from cachegraph.pickling.errors import Unpicklable
-from cachegraph.pickling.pickler import Pickler, Refused
+from cachegraph.pickling.pickler import NameOf, Pickler, Refused
 
 
-def dumps(value: object, external: Sequence[object] = (), by_value: bool = False) -> bytes:
-    """Return `value` pickled: the objects of `external` named by their number only, functions by their import paths.
+def dumps(
+    value: object, external: Sequence[object] = (), name_of: NameOf | None = None, by_value: bool = False
+) -> bytes:
+    """Return `value` pickled: the objects of `external` named by their number only, those that `name_of` has a name for by
+    that, functions by their import paths.
 
     With `by_value`, functions and classes that no name imports (of `__main__`, lambdas, closures) are pickled as their
     code; such a pickle loads only where everything is trusted. Raises Unpicklable, which names the offending object and
-    where it sits in `value`.
+    where it sits in `value`; and what `name_of` raises.
     """
-    return _dump(_pickler_class(by_value), value, external)[0]
+    return _dump(_pickler_class(by_value), value, external, name_of)[0]
 
 
-def import_paths(value: object, external: Sequence[object] = ()) -> frozenset[tuple[str, str]]:
+def import_paths(
+    value: object, external: Sequence[object] = (), name_of: NameOf | None = None
+) -> frozenset[tuple[str, str]]:
     """Return the import paths that a pickle of `value` names: what `loads` is to be told that it may resolve.
 
     Raises Unpicklable as dumps does.
     """
-    return frozenset(_dump(Pickler, value, external)[1])
+    return frozenset(_dump(Pickler, value, external, name_of)[1])
 
 
 def _dump(
-    cls: type[Pickler], value: object, external: Sequence[object]
+    cls: type[Pickler], value: object, external: Sequence[object], name_of: NameOf | None
 ) -> tuple[bytes, set[tuple[str, str]]]:
     file = io.BytesIO()
-    pickler = cls(file, external)
+    pickler = cls(file, external, name_of)
     try:
         pickler.dump(value)
     except Refused as refused:

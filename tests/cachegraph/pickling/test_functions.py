@@ -239,3 +239,14 @@ def test_what_damaged_bytes_raise_is_one_error() -> None:
             pickling.loads(content, (), declared=[("_operator", "add")])
         except (InvalidPickle, UntrustedPickle):
             continue
+
+
+def test_what_is_at_hand_is_named_and_neither_called_nor_changed() -> None:
+    held = {"a": 1}
+    content = pickling.dumps([held, held, "x"], name_of=lambda item: "held" if item is held else None)
+    first, second, _ = pickling.loads(content, (), at_hand={"held": held})
+    assert first is second is held
+    with pytest.raises(InvalidPickle, match="external object 'held'"):
+        pickling.loads(content, (), at_hand={"other": held})
+    with pytest.raises(UntrustedPickle, match="a change of"):
+        pickling.loads(b"\x80\x04\x8c\x04heldQ(K\x01K\x02u.", (), at_hand={"held": held})
