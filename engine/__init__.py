@@ -12,6 +12,7 @@ from engine.printing import dprint
 from engine.shared import shared
 
 if TYPE_CHECKING:
+    from engine.from_function import wrap_py
     from engine.inner import OpFromGraph
     from engine.scanning import foldl, foldr, map, reduce, scan, until
 
@@ -32,9 +33,10 @@ __all__ = [
     "shared",
     "until",
     "verify_grad",
+    "wrap_py",
 ]
 
-_LATER = {"OpFromGraph": "engine.inner"} | dict.fromkeys(
+_LATER = {"OpFromGraph": "engine.inner", "wrap_py": "engine.from_function"} | dict.fromkeys(
     ["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning"
 )
 """Public names by the module that has them, which a model that uses none of them does not import."""

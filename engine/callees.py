@@ -13,32 +13,46 @@ from cachegraph.key import CacheKey
 from engine.backend.compile import Compilation, compile_program, load_callee
 from engine.backend.execution import Callee
 from engine.backend.linking import KernelTally
+from engine.encoding import UsersOps
+from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.keys import all_constants, callee_key
 from engine.mode import Mode
 
 
 class Callees:
-    """Call it with a graph: the function that computes it, for a program that is being made for the function `name`.
+    """Call it with a graph: the function that computes it, for a program that is being made for the function `name`, and
+    has the users' Ops `users`.
 
-    Raises as compile_function does.
+    Raises as compile_function does, and UndescribedOpError for a graph with an Op that is not among `users`.
     """
 
-    def __init__(self, cache: Cache, mode: Mode, tally: KernelTally, name: str) -> None:
+    def __init__(self, cache: Cache, mode: Mode, tally: KernelTally, name: str, users: UsersOps) -> None:
         self._cache = cache
         self._mode = mode
         self._tally = tally
         self._name = name
+        self._users = users
 
     def __call__(self, graph: FrozenFunctionGraph) -> Callee:
+        users = UsersOps()
         try:
-            key = callee_key(graph, (self._mode.linker,))
+            key = callee_key(graph, (self._mode.linker,), users)
+            # What is kept has the names of its own key: those here may hold for this function alone.
+            work = _Work(self._of(users), graph, key)
+            found = self._cache.get_or_build(key, work.build, work.load, work.verify)
         except (Unfingerprintable, SourceError):
             return self._without_key(graph)
-        work = _Work(self, graph, key)
-        found = self._cache.get_or_build(key, work.build, work.load, work.verify)
+        except UndescribedOpError:
+            if not self._users.is_open:
+                raise
+            return self._without_key(graph)
+        self._users.include(users)
         self._tally.count_function(found.outcome == "hit", sum(found.seconds.values()) - found.load_seconds)
         return found.value
+
+    def _of(self, users: UsersOps) -> Callees:
+        return Callees(self._cache, self._mode, self._tally, self._name, users)
 
     def _without_key(self, graph: FrozenFunctionGraph) -> Callee:
         """What no key describes is named by what it became: the program that calls it is in no cache either."""
@@ -49,12 +63,13 @@ class Callees:
     def compile(self, graph: FrozenFunctionGraph) -> Compilation:
         """As compile_program does."""
         constants = tuple(all_constants(graph))
-        return compile_program(self._cache, graph, len(graph.outputs), (), (), constants, self._tally, self)
+        n_outputs, name_of = len(graph.outputs), self._users.name_of
+        return compile_program(self._cache, graph, n_outputs, (), (), constants, self._tally, self, name_of)
 
     def load(self, key: CacheKey, payload: bytes, is_linked: bool, callees: Mapping[str, Callee]) -> Callee:
         """As load_callee does; the kernels are linked already if `is_linked`."""
         tally = None if is_linked else self._tally
-        return load_callee(self._cache, key, payload, self._name, tally, callees)
+        return load_callee(self._cache, key, payload, self._name, tally, callees, self._users.by_name)
 
 
 class _Work:

@@ -26,9 +26,12 @@ from engine.backend.execution import Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.backend.program import pack_program
 from engine.compiled import CacheInfo, Compiled, Interpreted
+from engine.encoding import UsersOps, check_ops
 from engine.errors import FunctionLoadError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.op import Op
+from engine.graph.users import is_users
 from engine.keys import engine_code
 
 if TYPE_CHECKING:
@@ -65,7 +68,7 @@ class CarriedProgram:
     """A compiled function: `bundle` has its entry under `key` and those of its kernels, `data` the arrays to bind.
 
     `origin` says what made it (see `origin`), `types` are those of its inputs, shared variables among them. `bypass` is
-    why the function has no key of its own, or empty.
+    why the function has no key of its own, or empty. `ops` are the users' Ops that it names.
     """
 
     name: str
@@ -78,6 +81,7 @@ class CarriedProgram:
     data: tuple[Any, ...]
     convert: Convert
     bundle: Bundle
+    ops: Mapping[str, Op]
 
     def load(self) -> Compiled:
         """The function, linked into this process from the cache and what was carried.
@@ -104,6 +108,10 @@ class CarriedProgram:
         ]
         if differences:
             raise FunctionLoadError(self.name, f"it was made with {', '.join(differences)}", _ADVICE)
+        try:
+            check_ops(self.ops)
+        except ValueError as error:
+            raise FunctionLoadError(self.name, str(error), _ADVICE) from error
 
     def _load_from(self, entries: BundledCache) -> Compiled:
         begin = perf_counter()
@@ -122,6 +130,7 @@ class CarriedProgram:
             self.name,
             tally,
             {},
+            self.ops,
         )
         info = self._info(entries, entry, tally, perf_counter() - begin)
         return Compiled(runner, info, lambda: self._optimized(entries, entry), lambda: self)
@@ -146,7 +155,7 @@ class CarriedProgram:
     def _optimized(self, entries: BundledCache, entry: Hit) -> FunctionGraph:
         own = self.bundle.lookup(self.key)
         for blobs in (entry.blobs, own.blobs if isinstance(own, Hit) else {}):
-            graph = stored_graph(entries, blobs, self.data)
+            graph = stored_graph(entries, blobs, self.data, self.ops)
             if graph is not None:
                 return graph
         raise FunctionLoadError(
@@ -166,8 +175,10 @@ def carry(
     data: Sequence[Any],
     convert: Convert,
     blobs: Mapping[str, bytes],
+    ops: Mapping[str, Op],
 ) -> CarriedProgram:
-    """What a pickle of a compiled function carries; `interface` is the number of outputs and what is updated.
+    """What a pickle of a compiled function carries; `interface` is the number of outputs and what is updated, `ops` are the
+    users' Ops that it names.
 
     Without a `key`, `bypass` says why. Raises SourceError where the engine's source cannot be read: no other process
     could tell whether its own is the same.
@@ -181,7 +192,17 @@ def carry(
         bundle.add(kernel, content)
     n_outputs, updated = interface
     return CarriedProgram(
-        name, short, bypass, origin(), tuple(types), n_outputs, updated, tuple(data), convert, bundle
+        name,
+        short,
+        bypass,
+        origin(),
+        tuple(types),
+        n_outputs,
+        updated,
+        tuple(data),
+        convert,
+        bundle,
+        dict(ops),
     )
 
 
@@ -194,16 +215,34 @@ def origin() -> dict[str, str]:
     }
 
 
+def dump_graph(graph: FrozenFunctionGraph, arrays: Sequence[Any], users: UsersOps) -> bytes:
+    """`graph` pickled, without its data `arrays` and its users' Ops, which are named as `users` names them.
+
+    Raises UndescribedOpError for an Op that is not among these, and as dumps does.
+    """
+
+    def name_of(item: object) -> str | None:
+        return users.name_of(item) if isinstance(item, Op) and is_users(item) else None
+
+    return pickling.dumps(graph, arrays, name_of=name_of)
+
+
+def load_graph(content: bytes, arrays: Sequence[Any], ops: Mapping[str, Op]) -> FrozenFunctionGraph:
+    """What `dump_graph` wrote, on the data `arrays` and the users' Ops `ops`; raises as loads does."""
+    graph: FrozenFunctionGraph = pickling.loads(content, ("engine",), arrays, at_hand=ops)
+    return graph
+
+
 def stored_graph(
-    entries: Cache | BundledCache, blobs: Mapping[str, str], arrays: Sequence[Any]
+    entries: Cache | BundledCache, blobs: Mapping[str, str], arrays: Sequence[Any], ops: Mapping[str, Op]
 ) -> FunctionGraph | None:
-    """The optimized graph kept with an entry that has these blobs, on the data `arrays`; None if it cannot be had."""
+    """The optimized graph kept with an entry that has these blobs, on the data `arrays` and the users' Ops `ops`; None if it
+    cannot be had."""
     content = entries.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
     if content is None:
         return None
     try:
-        graph: FrozenFunctionGraph = pickling.loads(content, ("engine",), arrays)
-        return graph.unfreeze()
+        return load_graph(content, arrays, ops).unfreeze()
     except Exception:  # whatever a stored graph holds, its program runs
         _log().warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
         return None

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
@@ -16,8 +15,18 @@ from engine.backend.compile import compile_program, load_program
 from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.callees import Callees
-from engine.carried import OPTIMIZED, CarriedGraph, CarriedProgram, carry, stored_graph
+from engine.carried import (
+    OPTIMIZED,
+    CarriedGraph,
+    CarriedProgram,
+    carry,
+    dump_graph,
+    load_graph,
+    stored_graph,
+)
 from engine.compiled import CacheInfo, Compiled, Interpreted
+from engine.encoding import UsersOps
+from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.keys import data_constants, function_key, inner_constants, op_key
@@ -52,24 +61,28 @@ def compile_function(wanted: Specification) -> Compiled:
     if wanted.mode.linker == "numpy":
         return _interpreted(wanted)
     cache = default_cache()
-    work = _Work(wanted, cache)
+    users = UsersOps()
+    work = _Work(wanted, cache, users)
     begin = perf_counter()
     try:
-        key = _describe(wanted)
+        key = _describe(wanted, users)
     except Unfingerprintable as error:
-        return work.bypass(str(error), "unfingerprintable")
+        return _Work(wanted, cache, UsersOps(is_open=True)).bypass(str(error), "unfingerprintable")
     except SourceError as error:
         # No key describes what this process imported, its kernels neither.
-        work.cache = Cache(replace(cache.settings, mode="off"))
-        return work.bypass(str(error), "source")
+        off = Cache(replace(cache.settings, mode="off"))
+        return _Work(wanted, off, UsersOps(is_open=True)).bypass(str(error), "source")
     work.info.seconds["key"] = perf_counter() - begin
-    return work.find_or_build(key)
+    try:
+        return work.find_or_build(key)
+    except UndescribedOpError as error:
+        return _Work(wanted, cache, UsersOps(is_open=True)).bypass(str(error), "unfingerprintable")
 
 
-def _describe(wanted: Specification) -> CacheKey:
+def _describe(wanted: Specification, users: UsersOps) -> CacheKey:
     interface = (wanted.n_outputs, wanted.updated)
     query = wanted.mode.optimizer
-    return function_key(wanted.graph, interface, _describe_rewrites(query), (wanted.mode.linker,))
+    return function_key(wanted.graph, interface, _describe_rewrites(query), (wanted.mode.linker,), users)
 
 
 def _describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...]:
@@ -88,9 +101,10 @@ def _refuse_foreign_rewrites() -> None:
 
 
 class _Work:
-    """One compilation: what it has measured and built so far."""
+    """One compilation: what it has measured and built so far. `users` are the users' Ops of the graph."""
 
-    def __init__(self, wanted: Specification, cache: Cache) -> None:
+    def __init__(self, wanted: Specification, cache: Cache, users: UsersOps) -> None:
+        self.users = users
         self.wanted = wanted
         self.cache = cache
         self.info = CacheInfo()
@@ -117,10 +131,10 @@ class _Work:
         """Build the function anew and compare; its kernels are compared while it is built."""
         from engine.verification import difference  # nothing but the mode verify needs it
 
-        again = _Work(self.wanted, self.cache)
+        again = _Work(self.wanted, self.cache, self.users)
         artifact = again.build()
         runner = again.load(artifact.payload)
-        stored = stored_graph(self.cache, found.blobs, self._arrays())
+        stored = stored_graph(self.cache, found.blobs, self._arrays(), self.users.by_name)
         graphs = stored.freeze() if stored is not None else None, again.built
         differs = difference(graphs, (found.value, runner), [v.type for v in self.wanted.graph.inputs])
         return Correction(differs, artifact, runner) if differs else None
@@ -149,7 +163,7 @@ class _Work:
         fgraph, report = _rewritten(self.wanted, self.graphs)
         rewritten = perf_counter()
         self.kernels = KernelTally()
-        functions = Callees(self.cache, self.wanted.mode, self.kernels, self.wanted.name)
+        functions = Callees(self.cache, self.wanted.mode, self.kernels, self.wanted.name, self.users)
         built = compile_program(
             self.cache,
             fgraph,
@@ -159,6 +173,7 @@ class _Work:
             tuple(inner_constants(self.wanted.graph)),
             self.kernels,
             functions,
+            self.users.name_of,
         )
         self.callees = built.callees
         self.built = fgraph.freeze()
@@ -171,7 +186,7 @@ class _Work:
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
         """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""
         try:
-            return {OPTIMIZED: pickling.dumps(optimized, self._arrays())}
+            return {OPTIMIZED: dump_graph(optimized, self._arrays(), self.users)}
         except Exception as error:  # whoever looks at the graph after a hit gets it by rewriting
             _log().info("the optimized graph of %s is not kept: %s", self.wanted.name, error)
             return {}
@@ -194,6 +209,7 @@ class _Work:
             wanted.name,
             tally,
             self.callees,
+            self.users.by_name,
         )
 
     def _summary(self, fgraph: FunctionGraph) -> str:
@@ -233,12 +249,15 @@ class _Work:
             self._arrays(),
             wanted.convert,
             {OPTIMIZED: kept} if kept else self._blobs(self.built or _rewritten(wanted)[0].freeze()),
+            self.users.by_name,
         )
 
     def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
         if self.built is not None:
             return self.built.unfreeze
-        return lambda: stored_graph(self.cache, blobs, self._arrays()) or _rewritten(self.wanted)[0]
+        return lambda: (
+            stored_graph(self.cache, blobs, self._arrays(), self.users.by_name) or _rewritten(self.wanted)[0]
+        )
 
 
 class _Graphs:
@@ -263,8 +282,11 @@ class _Graphs:
 
     def find(self, graph: FrozenFunctionGraph) -> FrozenFunctionGraph | None:
         """The optimized form of `graph`, if the cache has it; never raises."""
-        key = self._key(graph)
-        found = None if key is None else self.cache.find(key, lambda payload: _loaded_graph(payload, graph))
+        users = UsersOps()
+        key = self._key(graph, users)
+        found = None
+        if key is not None:
+            found = self.cache.find(key, lambda payload: _loaded_graph(payload, graph, users))
         self.tally[not isinstance(found, Found)] += 1
         if key is None or not isinstance(found, Found):
             return None
@@ -277,11 +299,12 @@ class _Graphs:
 
     def keep(self, graph: FrozenFunctionGraph, optimized: FrozenFunctionGraph, seconds: float) -> None:
         """Keep `optimized` under the key of `graph`, if it has one and can be pickled."""
-        key = self._key(graph)
+        users = UsersOps()
+        key = self._key(graph, users)
         if key is None:
             return
         try:
-            payload = pickling.dumps(optimized)
+            payload = dump_graph(optimized, (), users)
         except Exception as error:  # it is in memory, and the next process rewrites it anew
             _log().info("the optimized form of %s is not kept: %s", graph, error)
             return
@@ -289,25 +312,24 @@ class _Graphs:
         artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=summary)
         stored = self._doubted.pop(graph, optimized)
         if stored != optimized:
-            self.cache.correct(
-                key, pickling.dumps(stored), artifact, f"rewriting {graph} gives another graph"
-            )
+            content = dump_graph(stored, (), users)
+            self.cache.correct(key, content, artifact, f"rewriting {graph} gives another graph")
         else:
             self.cache.store(key, artifact)
         self.used.append(key.digest)
 
-    def _key(self, graph: FrozenFunctionGraph) -> CacheKey | None:
+    def _key(self, graph: FrozenFunctionGraph, users: UsersOps) -> CacheKey | None:
         try:
-            return op_key(graph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,))
+            return op_key(graph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,), users)
         except (Unfingerprintable, SourceError) as error:
             _log().debug("the optimized form of %s is not looked up: %s", graph, error)
             return None
 
 
-def _loaded_graph(payload: bytes, graph: FrozenFunctionGraph) -> FrozenFunctionGraph:
-    """The optimized form of `graph` that `payload` holds; raises TypeError if it holds anything else, and as loads
-    does."""
-    found: FrozenFunctionGraph = pickling.loads(payload, ("engine",))
+def _loaded_graph(payload: bytes, graph: FrozenFunctionGraph, users: UsersOps) -> FrozenFunctionGraph:
+    """The optimized form of `graph`, whose users' Ops are `users`, that `payload` holds; raises TypeError if it holds
+    anything else, and as loads does."""
+    found = load_graph(payload, (), users.by_name)
     if not isinstance(found, FrozenFunctionGraph) or len(graph.inputs) != len(found.inputs):
         raise TypeError(f"the stored form of {graph} is {type(found).__name__}, or that of another graph")
     before = [variable.type for variable in (*graph.inputs, *graph.outputs)]

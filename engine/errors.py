@@ -100,6 +100,20 @@ class FunctionLoadError(EngineError):
         return f"Loading the pickled function {self.function}: {self.found}; {self.advice}"
 
 
+class UndescribedOpError(EngineError):
+    """A user's Op came into a graph that was not in the graph that the key describes. `op` is that Op.
+
+    Nothing is stored then; the function is made without the cache.
+    """
+
+    def __init__(self, op: object) -> None:
+        super().__init__(
+            f"op {op} came into the graph when it was rewritten, and the key does not describe it; have no infer_shape "
+            "apply Ops that the graph has not"
+        )
+        self.op = op
+
+
 class LoweringError(EngineError, NotImplementedError):
     """The backend has no kernel for a node. `op` is the node's Op, `backend` the backend's name."""
 

@@ -1,6 +1,6 @@
 """Says where two encoded graphs differ first, for people who ask why a function was not found in the cache.
 
-The grammar is that of keys.py. No Op and no Type is made of what is read: it may have been written by another release.
+The grammar is that of encoding.py. No Op and no Type is made of what is read: it may have been written by another release.
 """
 
 from __future__ import annotations
@@ -179,6 +179,11 @@ def _read_type(reader: Reader) -> str:
 
 def _read_op(reader: Reader) -> _Op:
     module, name = reader.text(), reader.text()
+    if not module:  # a user's: all of it is one definition
+        check_version(reader)
+        code = decode_value(reader)
+        reader.end()
+        return _Op(name, {"code": code})
     if module.startswith("engine.scalar."):
         name = name.lower()  # as printed graphs have it: Elemwise{exp}
     check_version(reader)

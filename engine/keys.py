@@ -1,25 +1,4 @@
-"""The key of a function: its canonical description, which its cache entry is found by.
-
-The encoding of a frozen graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/hasher.py):
-
-    graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
-    body     := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
-    table    := uint(n) bytes*
-    node     := op-number uint(n) variable* uint(n) type-number*
-    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
-    type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
-    op       := text(module) text(qualname) uint(n) (text(name) property)*
-    property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
-    constant := "c" type-number bytes(value in C order) | "d" type-number
-
-Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
-the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
-elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
-all of their constants are identity ("c"), and so is what the graph around them has of these.
-
-Version history
-    1  first
-"""
+"""The key of a function: its canonical description, which its cache entry is found by; and the data of a graph, which is in none."""
 
 from __future__ import annotations
 
@@ -27,21 +6,19 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
 
-from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import HASH_VERSION, Encoder, digest, encode, pack_uint
+from cachegraph.fingerprint.hasher import HASH_VERSION, digest, encode
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import check_unchanged, source_digest
 from engine.backend.keys import backend_code, encode_toolchain
-from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
+from engine.encoding import UsersOps, graph_body, inner_body
+from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.graph.props import ByProps
-from engine.graph.types import Type
-from engine.graph.variables import Constant, Variable
+from engine.graph.users import users_ops
+from engine.graph.variables import Constant
 from engine.tensor.type import is_data
 
 ENGINE_VERSION = 1
@@ -50,16 +27,20 @@ _IMPORTED = time.time()
 
 
 def function_key(
-    graph: FrozenFunctionGraph, interface: object, rewrites: object, options: object
+    graph: FrozenFunctionGraph,
+    interface: object,
+    rewrites: object,
+    options: object,
+    users: UsersOps | None = None,
 ) -> CacheKey:
     """The key of a compiled function: its graph before rewriting, and all else that decides what it becomes.
 
-    `interface`, `rewrites` and `options` are plain values. Raises Unfingerprintable, with the path to what has no
+    `interface`, `rewrites` and `options` are plain values. `users` knows the users' Ops of the graph from then on. Raises Unfingerprintable, with the path to what has no
     canonical encoding, and SourceError if the engine's source cannot be read, or is not what was imported.
     """
     parts = {
         "scheme": encode(("function", ENGINE_VERSION)),
-        "graph": encode_graph(graph),
+        "graph": encode_graph(graph, users),
         "interface": encode(interface),
         "rewrites": encode(rewrites),
         "code": engine_code(),
@@ -82,7 +63,9 @@ def engine_code() -> bytes:
     return digests[0]
 
 
-def op_key(graph: FrozenFunctionGraph, rewrites: object, options: object) -> CacheKey:
+def op_key(
+    graph: FrozenFunctionGraph, rewrites: object, options: object, users: UsersOps | None = None
+) -> CacheKey:
     """The key of what `graph`, which an Op holds, becomes when it is rewritten with all of its inputs protected; all of
     its constants are identity. Which Op holds it does not matter.
 
@@ -90,7 +73,7 @@ def op_key(graph: FrozenFunctionGraph, rewrites: object, options: object) -> Cac
     """
     parts = {
         "scheme": encode(("op", ENGINE_VERSION)),
-        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _inner_body(graph),
+        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + inner_body(graph, users or UsersOps()),
         "rewrites": encode(rewrites),
         "code": engine_code(),
         "options": encode(options),
@@ -99,14 +82,14 @@ def op_key(graph: FrozenFunctionGraph, rewrites: object, options: object) -> Cac
     return CacheKey.build("op", parts)
 
 
-def callee_key(graph: FrozenFunctionGraph, options: object) -> CacheKey:
+def callee_key(graph: FrozenFunctionGraph, options: object, users: UsersOps | None = None) -> CacheKey:
     """The key of a function that a callback calls: `graph` is compiled as it is, and all of its constants are identity.
 
     Raises as function_key does.
     """
     parts = {
         "scheme": encode(("called function", ENGINE_VERSION)),
-        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + _inner_body(graph),
+        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + inner_body(graph, users or UsersOps()),
         "code": engine_code(),
         "options": encode(options),
         "toolchain": encode_toolchain(),
@@ -159,155 +142,19 @@ def _large_constants(graph: FrozenFunctionGraph) -> list[Constant]:
 
 
 def fingerprint_graph(graph: FrozenFunctionGraph) -> bytes:
-    """The digest of the canonical encoding of `graph`, kept with it: 16 bytes; raises Unfingerprintable."""
-    return graph.computed("fingerprint", lambda graph: digest(encode_graph(graph)))
+    """The digest of the canonical encoding of `graph`: 16 bytes; raises Unfingerprintable."""
+    return digest(encode_graph(graph))
 
 
-def encode_graph(graph: FrozenFunctionGraph) -> bytes:
-    """The canonical encoding of `graph`, kept with it; raises Unfingerprintable."""
-    return graph.computed("encoding", _encode_graph)
-
-
-def _encode_graph(graph: FrozenFunctionGraph) -> bytes:
-    body = _GraphEncoder(graph, frozenset(data_constants(graph))).body()
-    return bytes((HASH_VERSION, ENGINE_VERSION)) + body
-
-
-def _inner_body(graph: FrozenFunctionGraph) -> bytes:
-    """The body of a graph that an Op holds, kept with it."""
-    return graph.computed("inner_body", lambda graph: _GraphEncoder(graph, ()).body())
-
-
-class _Table:
-    """Numbers things as they are met, equal ones once."""
-
-    def __init__(self) -> None:
-        self.rows: list[bytes] = []
-        self._by_id: dict[int, bytes] = {}
-        self._by_encoding: dict[bytes, bytes] = {}
-
-    def known(self, item: object) -> bytes | None:
-        return self._by_id.get(id(item))
-
-    def add(self, item: object, encoding: bytes) -> bytes:
-        number = self._by_encoding.get(encoding)
-        if number is None:
-            number = self._by_encoding[encoding] = pack_uint(len(self.rows))
-            self.rows.append(encoding)
-        self._by_id[id(item)] = number
-        return number
-
-    def encoding(self) -> bytes:
-        return pack_uint(len(self.rows)) + b"".join(_prefixed(row) for row in self.rows)
-
-
-class _GraphEncoder:
-    """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
-
-    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant]) -> None:
-        self.graph = graph
-        self.data = data
-        self.types = _Table()
-        self.ops = _Table()
-        self.constants: list[bytes] = []
-        self.numbers: dict[Variable, bytes] = {}
-
-    def body(self) -> bytes:
-        graph = self.graph
-        inputs = [self.type_number(variable.type) for variable in graph.inputs]
-        self.numbers = {variable: pack_uint(2 * k) for k, variable in enumerate(graph.inputs)}
-        count = len(inputs)
-        nodes: list[bytes] = []
-        for node in graph.nodes:
-            nodes.append(self.node(node))
-            for output in node.outputs:
-                self.numbers[output] = pack_uint(2 * count)
-                count += 1
-        outputs = [self.variable(variable) for variable in graph.outputs]
-        constants = pack_uint(len(self.constants)) + b"".join(_prefixed(row) for row in self.constants)
-        tables = (self.types.encoding(), self.ops.encoding(), constants)
-        return b"".join((*tables, *_counted(inputs), *_counted(nodes), *_counted(outputs)))
-
-    def node(self, node: FrozenApply) -> bytes:
-        op = self.ops.known(node.op) or self.ops.add(node.op, _encode_op(node.op))
-        inputs = [self.numbers.get(variable) or self.variable(variable) for variable in node.inputs]
-        types = [self.type_number(variable.type) for variable in node.outputs]
-        return b"".join((op, *_counted(inputs), *_counted(types)))
-
-    def variable(self, variable: Variable) -> bytes:
-        found = self.numbers.get(variable)
-        if found is None:
-            found = self.numbers[variable] = pack_uint(2 * len(self.constants) + 1)
-            self.constants.append(self.constant(cast(Constant, variable)))
-        return found
-
-    def constant(self, constant: Constant) -> bytes:
-        number = self.type_number(constant.type)
-        if constant in self.data:
-            return b"d" + number
-        return b"c" + number + _prefixed(constant.data.tobytes())
-
-    def type_number(self, type: Type) -> bytes:
-        return self.types.known(type) or self.types.add(type, _encode_type(type))
-
-
-def _encode_type(type: Type) -> bytes:
-    return _encode_class(type) + encode(type.props())
-
-
-def _encode_op(op: Op) -> bytes:
-    """The encoding of an Op: class and properties. An Op of the engine itself is also described by the engine's code;
-    one of a user would need its own code in the key, so it has no encoding.
+def encode_graph(graph: FrozenFunctionGraph, users: UsersOps | None = None) -> bytes:
+    """The canonical encoding of `graph`; `users` knows its users' Ops from then on. Kept with the graph unless it has such:
+    their code may be another next time. Raises Unfingerprintable.
     """
-    try:
-        properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
-        encoder = Encoder()
-        encoder.uint(len(properties))
-        for name, value in properties.items():
-            encoder.text(name)
-            _write_property(encoder, name, value)
-        return _encode_class(op) + encoder.encoding
-    except Unfingerprintable as error:
-        error.inside(f"op {op}")
-        raise
+    if users_ops(graph):
+        return _encode_graph(graph, users or UsersOps())
+    return graph.computed("encoding", lambda graph: _encode_graph(graph, UsersOps()))
 
 
-def _write_property(encoder: Encoder, name: str, value: object) -> None:
-    if isinstance(value, Op):
-        encoder.tag(b"o")
-        encoder.bytes(_encode_op(value))
-    elif isinstance(value, Type):
-        encoder.tag(b"t")
-        encoder.bytes(_encode_type(value))
-    elif isinstance(value, FrozenFunctionGraph):
-        encoder.tag(b"g")
-        encoder.bytes(_inner_body(value))
-    else:
-        encoder.tag(b"v")
-        try:
-            encoder.value(value)
-        except Unfingerprintable as error:
-            error.inside(f"props[{name!r}]")
-            raise
-
-
-def _encode_class(item: ByProps) -> bytes:
-    cls = type(item)
-    if not cls.__module__.startswith("engine.") or "<locals>" in cls.__qualname__:
-        _refuse(
-            item,
-            "only classes of the engine itself are described by its source; the code of others is not yet",
-        )
-    return _prefixed(cls.__module__.encode()) + _prefixed(cls.__qualname__.encode())
-
-
-def _refuse(item: object, advice: str) -> Any:
-    raise Unfingerprintable(f"{type(item).__module__}.{type(item).__qualname__}", advice)
-
-
-def _prefixed(content: bytes) -> bytes:
-    return pack_uint(len(content)) + content
-
-
-def _counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
-    return pack_uint(len(items)), *items
+def _encode_graph(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
+    body = graph_body(graph, frozenset(data_constants(graph)), users)
+    return bytes((HASH_VERSION, ENGINE_VERSION)) + body

@@ -13,6 +13,7 @@ from engine.backend.lower import Lowering
 from engine.backend.steps import Loop, Value
 from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.inner.from_graph import inlined
 
@@ -61,7 +62,9 @@ class Body(Lowering):
         self._outer: dict[Variable, Variable] = {}
         self._destroyed = set(_destroyed(graph.nodes))
         nodes, table = graph.nodes, around.table
-        super().__init__(around.rules, graph.inputs, nodes, outputs, (), (), table, destroyable)
+        super().__init__(
+            around.rule_of, graph.inputs, nodes, outputs, (), (), table, destroyable, around.name_of
+        )
         self._results.clear()
 
     def declare(self, variable: Variable, value: Value) -> None:
@@ -112,7 +115,7 @@ def _destroyed(nodes: Sequence[Apply]) -> Iterator[Variable]:
     """What the nodes overwrite: the variables that have the memory from the beginning."""
     origins: dict[Variable, Variable] = {}
     for node in nodes:
-        destroyed: Mapping[int, Sequence[int]] = node.op.destroy_map
+        destroyed: Mapping[int, Sequence[int]] = {} if is_users(node.op) else node.op.destroy_map
         for output, inputs in {**node.op.view_map, **destroyed}.items():
             source = node.inputs[inputs[0]]
             origins[node.outputs[output]] = origins.get(source, source)

@@ -1,24 +1,27 @@
 """Callbacks: what a program has Python do where no kernel can, as a plain record, and how that becomes something to call.
 
 A record is a kind, a version, options (canonical JSON) and the graphs of the functions that the callback calls. Each of
-these is compiled as a function of its own; the stored program names it by its key (program.py, CallbackUse). So a stored
-program is complete: who loads it builds its callbacks from their records, and need not know the graph.
+these is compiled as a function of its own; the stored program names it by its key (program.py, CallbackUse). Users' Ops are
+in no program: a record names them, and who loads the program has them from the graph at hand.
 
 Version history of the kinds
     optimize 1    a solver of SciPy's, on one function (engine/inner/solvers.py)
+    perform 1     the perform() of a user's Op (rules/perform.py)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from engine.backend.program import CallbackUse, ProgramFormatError
+from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.op import Op
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
@@ -38,20 +41,39 @@ class Callback:
     graphs: tuple[FrozenFunctionGraph, ...]
 
 
-def build_callback(use: CallbackUse, functions: Sequence[Function]) -> Run:
-    """The callback of that record, on its functions; raises ProgramFormatError for a kind or a version of none."""
+def build_callback(use: CallbackUse, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
+    """The callback of that record, on its functions and on the users' Ops `ops`, by name.
+
+    Raises ProgramFormatError for a kind or a version of none, and for an Op that is not among `ops`.
+    """
     build = _BUILDERS.get((use.kind, use.version))
     if build is None:
         raise ProgramFormatError(
             f"a callback of kind {use.kind!r}, version {use.version}, which this release has not"
         )
-    return build(json.loads(use.options), functions)
+    return build(json.loads(use.options), functions, ops)
 
 
-def _optimize(options: Any, functions: Sequence[Function]) -> Run:
+def _optimize(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
     from engine.inner.solvers import Solver
 
     return Solver(functions[0], **options)
 
 
-_BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function]], Run]] = {("optimize", 1): _optimize}
+def _perform(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
+    from engine.graph.evaluation import computed
+    from engine.tensor.type import tensor_type
+
+    op = ops.get(options["op"])
+    if op is None:
+        raise ProgramFormatError(f"an Op {options['op']!r}, which the function that is made has not")
+    inputs, outputs = (
+        [tensor_type(dtype, tuple(shape)).make_variable() for dtype, shape in options[name]]
+        for name in ("inputs", "outputs")
+    )
+    node = Apply(op, inputs, outputs)
+    return lambda arrays: computed(node, arrays)
+
+
+Build = Callable[[Any, Sequence[Function], Mapping[str, Op]], Run]
+_BUILDERS: dict[tuple[str, int], Build] = {("optimize", 1): _optimize, ("perform", 1): _perform}

@@ -26,6 +26,7 @@ from engine.backend.program import (
     unpack_program,
 )
 from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
@@ -56,23 +57,24 @@ def compile_program(
     embedded: Sequence[Constant],
     tally: KernelTally,
     functions: Callable[[FrozenFunctionGraph], Callee],
+    name_of: Callable[[Op], str],
 ) -> Compilation:
     """Lower a graph and link its kernels into this process.
 
     The first `n_outputs` of its outputs are returned, the others replace the values of the inputs at the positions
     `updated`. `data` is bound when the program is loaded, `embedded` becomes a part of it. Ops that hold graphs are
     lowered as these graphs are: equal ones share their kernels; but the graphs of callbacks are `functions` of their
-    own. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
+    own. Users' Ops are named by `name_of`. Raises LoweringError for an Op without a kernel, CacheMissError where compiling is not allowed.
     """
     from engine.backend.assemble import assemble
     from engine.backend.keys import kernel_key, machine_key
     from engine.backend.lower import Lowering
-    from engine.backend.rules import RULES
+    from engine.backend.rules import rule_of
     from engine.inner.from_graph import inlined
 
     begin = perf_counter()
     nodes, outputs = inlined(fgraph.toposort(), fgraph.inputs, fgraph.outputs)
-    lowering = Lowering(RULES, fgraph.inputs, nodes, outputs, data, embedded)
+    lowering = Lowering(rule_of, fgraph.inputs, nodes, outputs, data, embedded, name_of=name_of)
     results = lowering.run()
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: kernel_key(kernel.encoding()) for kernel in kernels}
@@ -122,24 +124,31 @@ def load_program(
     name: str,
     tally: KernelTally | None,
     callees: Callees,
+    ops: Mapping[str, Op],
 ) -> Execution:
     """Link a stored program. With a `tally` its kernels come from the cache; without, they are linked already. So do the
-    functions that its callbacks call, but for those among `callees`.
+    functions that its callbacks call, but for those among `callees`. Of `ops` it has the users' Ops that it names.
 
     Raises ProgramFormatError, also for the program of a function of other inputs, outputs or updates, LookupError for
     a kernel or a function that the cache has not, and what the loader raises.
     """
     program = unpack_program(payload)
     check_interface(program, [array_input(variable) for variable in inputs], n_outputs, updated)
-    return _link(cache, program, data, convert, name, tally, callees)
+    return _link(cache, program, data, convert, name, tally, callees, ops)
 
 
 def load_callee(
-    cache: Entries, key: CacheKey, payload: bytes, name: str, tally: KernelTally | None, callees: Callees
+    cache: Entries,
+    key: CacheKey,
+    payload: bytes,
+    name: str,
+    tally: KernelTally | None,
+    callees: Callees,
+    ops: Mapping[str, Op],
 ) -> Callee:
     """Link the stored program of a function that a callback calls; as load_program, whose caller's `name` it takes."""
     program = unpack_program(payload)
-    execution = _link(cache, program, (), _Arguments(program.inputs, name), name, tally, callees)
+    execution = _link(cache, program, (), _Arguments(program.inputs, name), name, tally, callees, ops)
     return Callee(key, payload, execution)
 
 
@@ -151,10 +160,11 @@ def _link(
     name: str,
     tally: KernelTally | None,
     callees: Callees,
+    ops: Mapping[str, Op],
 ) -> Execution:
     called = [
         [
-            callees.get(digest) or _found(cache, _key("function", digest, confirmation), name, tally)
+            callees.get(digest) or _found(cache, _key("function", digest, confirmation), name, tally, ops)
             for digest, confirmation in use.functions
         ]
         for use in program.callbacks
@@ -165,7 +175,7 @@ def _link(
         addresses = [loader.address(linking.symbol_of(key)) for key in keys]
     else:
         addresses = linking.link(cache, loader, keys, tally)
-    return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name, called)
+    return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name, called, ops)
 
 
 def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes]]:
@@ -179,14 +189,16 @@ def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes]]:
         yield from linked_entries(callee.execution)
 
 
-def _found(cache: Entries, key: CacheKey, name: str, tally: KernelTally | None) -> Callee:
+def _found(
+    cache: Entries, key: CacheKey, name: str, tally: KernelTally | None, ops: Mapping[str, Op]
+) -> Callee:
     entry = cache.lookup(key)
     if tally is not None:
         seconds = sum(entry.seconds.values()) if isinstance(entry, Hit) else 0.0
         tally.count_function(isinstance(entry, Hit), seconds)
     if not isinstance(entry, Hit):
         raise LookupError(f"the program calls function {key.hex}, which is not in the cache ({entry.reason})")
-    return load_callee(cache, key, entry.payload, name, tally, {})
+    return load_callee(cache, key, entry.payload, name, tally, {}, ops)
 
 
 def _key(level: str, digest: str, confirmation: str) -> CacheKey:

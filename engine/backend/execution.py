@@ -6,7 +6,7 @@ it stands (a list, another dtype, a strided array) is converted by the input's t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -18,6 +18,7 @@ from engine.backend.invocation import BoundInvocation
 from engine.backend.machine import Machine, dtype_word, items_address
 from engine.backend.program import BoundArray, Program, Yield
 from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
+from engine.graph.op import Op
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
 """`convert(position, value)`: an array of just the dtype and rank that the input takes, or an error."""
@@ -50,7 +51,8 @@ class Execution:
     """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
 
     Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
-    dtypes than the program binds. `callees` has the functions that each of the program's callbacks calls.
+    dtypes than the program binds. `callees` has the functions that each of the program's callbacks calls, `ops` the users' Ops
+    that callbacks name.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Execution:
         convert: Convert,
         name: str,
         callees: Sequence[Sequence[Callee]] = (),
+        ops: Mapping[str, Op] | None = None,
     ) -> None:
         code = np.frombuffer(program.code, dtype="<i8").astype(np.int64)
         self.program = program
@@ -82,7 +85,7 @@ class Execution:
         self._allocations = [_allocations(site) for site in program.yields]
         self.callees = [callee for row in callees for callee in row]
         callbacks = [
-            build_callback(use, [callee.execution.compute for callee in row])
+            build_callback(use, [callee.execution.compute for callee in row], ops or {})
             for use, row in zip(program.callbacks, callees, strict=True)
         ]
         self._invocations = [

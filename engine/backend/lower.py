@@ -17,9 +17,10 @@ from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.overwriting import overwriting_nodes
 from engine.backend.steps import Buffer, Check, Value
 from engine.backend.table import Table
-from engine.errors import InconsistencyError, LoweringError
+from engine.errors import InconsistencyError, LoweringError, UndescribedOpError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.users import is_users
 from engine.graph.variables import Constant, Variable
 from engine.tensor.type import is_data
 
@@ -44,11 +45,28 @@ class OpRule:
     skipped: Callable[[Apply], int | None] = lambda node: None
 
 
+def rule_for(node: Apply, rule_of: Callable[[Apply], OpRule | None]) -> OpRule:
+    """The rule for `node`; raises LoweringError if there is none."""
+    found = rule_of(node)
+    if found is None:
+        advice = (
+            "implement perform() for it"
+            if is_users(node.op)
+            else "compile with mode='NUMPY' to run it in Python"
+        )
+        raise LoweringError(node.op, "numba", f"it has no kernel; {advice}")
+    return found
+
+
+def _no_name(op: Op) -> str:
+    raise UndescribedOpError(op)
+
+
 @dataclass
 class Lowering:
     """What is known of each variable while a graph is lowered: `nodes`, in the order in which they run."""
 
-    rules: Mapping[type[Op], OpRule]
+    rule_of: Callable[[Apply], OpRule | None]
     inputs: Sequence[Variable]
     nodes: Sequence[Apply]
     outputs: Sequence[Variable]
@@ -59,6 +77,8 @@ class Lowering:
     table: Table = field(default_factory=Table)
     destroyable: Collection[Variable] = ()
     """The inputs that may be overwritten."""
+    name_of: Callable[[Op], str] = _no_name
+    """The name of a user's Op in what is stored."""
 
     def __post_init__(self) -> None:
         self.uses = count_uses(self.nodes, self.outputs, self.rule)
@@ -138,12 +158,7 @@ class Lowering:
 
     def rule(self, node: Apply) -> OpRule:
         """The rule for `node`; raises LoweringError if its Op has none."""
-        found = self.rules.get(type(node.op))
-        if found is None:
-            raise LoweringError(
-                node.op, "numba", "it has no kernel; compile with mode='NUMPY' to run it in Python"
-            )
-        return found
+        return rule_for(node, self.rule_of)
 
     def is_needed(self, variable: Variable) -> bool:
         """Whether the value of `variable`, and not only its shape, is used."""

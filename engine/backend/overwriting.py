@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from engine.graph.apply import Apply
+from engine.graph.users import is_users
 from engine.graph.variables import Constant, Variable
 
 Roots = dict[Variable, tuple[Variable, ...]]
@@ -26,7 +27,8 @@ def overwriting_nodes(
     Nothing reads that memory after them, they themselves read it through no other input, and it belongs neither to a
     constant, nor to one of `inputs`, unless that is `destroyable`, nor to one of `outputs`.
     """
-    wanted = [node for node in nodes if node.op.destroy_map]
+    # A user's Op overwrites the copies that it is shown.
+    wanted = [node for node in nodes if node.op.destroy_map and not is_users(node.op)]
     if not wanted:
         return frozenset()
     roots = _roots(nodes)

@@ -9,6 +9,7 @@ import numpy as np
 
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
+from engine.graph.evaluation import computed
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 
@@ -31,10 +32,8 @@ def evaluate(
     known = {variable: variable.type.filter(value) for variable, value in zip(inputs, values, strict=True)}
     for node in io_toposort(inputs, outputs) if order is None else order:
         arguments = [_value(variable, known) for variable in node.inputs]
-        storage: list[list[Any]] = [[None] for _ in node.outputs]
-        node.op.perform(node, arguments, storage)
-        for output, (value,) in zip(node.outputs, storage, strict=True):
-            known.setdefault(output, output.type.filter(value, strict=True))
+        for output, value in zip(node.outputs, computed(node, arguments), strict=True):
+            known.setdefault(output, value)
     return [_owned(_value(output, known)) for output in outputs]
 
 

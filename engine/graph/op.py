@@ -8,21 +8,42 @@ from typing import Any, ClassVar
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
 from engine.graph.props import ByProps
+from engine.graph.types import Type
 
 
 class Op(ByProps):
     """An operation: its type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
 
     Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity.
+
+    A user's Op may also say what the lengths of its outputs are, with a method
+    `infer_shape(fgraph, node, input_shapes)`: for each output a tuple of a length (a variable or an int; None: only the
+    result tells) for each axis. `fgraph` is None: lengths may be asked for before there is one. The gradient is `pullback`; `grad` and `L_op`, its older names elsewhere, are not read.
     """
 
     default_output: int | None = None
     view_map: ClassVar[dict[int, list[int]]] = {}
     destroy_map: dict[int, list[int]] = {}
+    itypes: Sequence[Any] | None = None
+    otypes: Sequence[Any] | None = None
+    """The types, or makers of variables of these types, that an Op without a `make_node` of its own takes and gives."""
+    holds_code: ClassVar[bool] = False
+    """Whether what an Op of the engine computes is a user's code."""
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes."""
-        raise NotImplementedError(f"{type(self).__name__} must implement make_node()")
+        """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes.
+
+        Here: inputs and outputs have the types that `itypes` and `otypes` list.
+        """
+        if self.itypes is None or self.otypes is None:
+            raise NotImplementedError(
+                f"{type(self).__name__} must implement make_node(), or declare itypes and otypes"
+            )
+        if len(inputs) != len(self.itypes):
+            raise TypeError(f"Applying {self}: it takes {len(self.itypes)} inputs, {len(inputs)} were given")
+        types = [as_type(item) for item in self.itypes]
+        variables = [type.filter_variable(given) for type, given in zip(types, inputs, strict=True)]
+        return Apply(self, variables, [as_type(item).make_variable() for item in self.otypes])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         """Compute the outputs from the values `inputs`, and put each in element 0 of its storage."""
@@ -83,3 +104,8 @@ class Op(ByProps):
         return f"{type(self).__name__}{{{properties}}}"
 
     __repr__ = __str__
+
+
+def as_type(item: Any) -> Any:
+    """`item`, a type; or the type of the variables that it makes."""
+    return item if isinstance(item, Type) else item().type

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from engine.graph.evaluation import computed
 from engine.graph.frozen import FrozenFunctionGraph, NominalVariable
 from engine.graph.variables import Constant, Variable
 
@@ -60,10 +61,9 @@ def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list
     """The outputs of `fgraph` on the values `inputs`, by the reference of each Op. They may be inputs, or views of them."""
     values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
     for node in fgraph.nodes:
-        storage: list[list[Any]] = [[None] for _ in node.outputs]
-        node.op.perform(node, [_value(variable, values) for variable in node.inputs], storage)
-        for output, (value,) in zip(node.outputs, storage, strict=True):
-            values.setdefault(output, output.type.filter(value, strict=True))
+        arguments = [_value(variable, values) for variable in node.inputs]
+        for output, value in zip(node.outputs, computed(node, arguments), strict=True):
+            values.setdefault(output, value)
     return [_value(output, values) for output in fgraph.outputs]
 
 

@@ -25,6 +25,7 @@ from engine.graph.features import Feature, Supervisor
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
+from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph
@@ -169,8 +170,10 @@ class OptimizeInnerGraphs(GraphRewriter):
 
 
 def holds_graph(op: object) -> TypeGuard[HasInnerGraph]:
-    """Whether `op` holds a graph that is rewritten, of tensors."""
-    return isinstance(op, HasInnerGraph) and not isinstance(op, ScalarOp)
+    """Whether `op` holds a graph of tensors that is rewritten. What else a user's Op does with one, nobody knows."""
+    if not isinstance(op, HasInnerGraph) or isinstance(op, ScalarOp):
+        return False
+    return isinstance(op, OpFromGraph) or (isinstance(op, Op) and not is_users(op))
 
 
 def replace_by_graph(fgraph: FunctionGraph, node: Apply, reason: str) -> list[Apply]:

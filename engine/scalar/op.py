@@ -24,7 +24,8 @@ ApplyScalarOp = Callable[..., Any]
 class ScalarOp(Op):
     """An operation from `nin` numbers to one (what is made of several of them may give `nout`).
 
-    `name` is the kernel's name for it. `rule` is its type rule, a function of `engine.scalar.promotion`.
+    `name` is the kernel's name for it, by default its class's. `rule` is its type rule, a function of
+    `engine.scalar.promotion`, and `_impl` what it computes, of arrays of just these dtypes.
     """
 
     __props__: tuple[str, ...] = ()
@@ -34,6 +35,11 @@ class ScalarOp(Op):
     has_own_dtypes: ClassVar[bool] = False
     """Whether arguments are cast to dtypes that the operation has, whatever theirs: Python numbers keep their own then."""
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__.lower()
 
     def signature(self, dtypes: tuple[str, ...]) -> Signature:
         """The dtypes that arguments of `dtypes` are cast to, and the result's dtype.

@@ -7,6 +7,7 @@ i int32, l int64. A row's first and a column's second length is 1, so that they 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from engine.scalar.conversion import second
@@ -20,12 +21,12 @@ def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int 
     return tensor_type(check_dtype(dtype), tuple(shape)).make_variable(name)
 
 
+@dataclass(frozen=True)
 class VariableMaker:
     """`maker(name)`: a variable of `dtype` whose static shape is `shape`; both can be given otherwise in the call."""
 
-    def __init__(self, shape: tuple[int | None, ...], dtype: str = "float64") -> None:
-        self.shape = shape
-        self.dtype = dtype
+    shape: tuple[int | None, ...]
+    dtype: str = "float64"
 
     def __call__(
         self, name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None

@@ -14,7 +14,7 @@ import numpy as np
 import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.conversion import Cast
+from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable, as_tensors
@@ -82,7 +82,7 @@ class Elemwise(Op):
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """For each input, whether the outputs' values depend on it: of `second`, not on the first."""
-        chooses = self.scalar_op.name == "second"
+        chooses = self.scalar_op == second
         return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
     def __str__(self) -> str:

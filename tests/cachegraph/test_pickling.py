@@ -122,7 +122,7 @@ def test_anything_else_is_refused_and_does_not_run(
         ("engine.keys", "os"),
         ("engine.keys", "Path"),
         ("engine.compiler", "perf_counter"),
-        ("engine.compiler", "pickling"),
+        ("engine.carried", "pickling"),
         ("engine.backend.machine", "process_machine"),
         ("engine.function", "function"),
         ("engineering", "anything"),

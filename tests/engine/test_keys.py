@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
 from cachegraph.key import CacheKey
+from engine.encoding import UsersOps, check_ops
+from engine.errors import UndescribedOpError
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
 from engine.graph.traversal import io_toposort
 from engine.keys import data_constants, encode_graph, function_key
@@ -235,10 +238,77 @@ class Holding(Doubled):
         self.held = held
 
 
-def test_an_op_of_a_users_class_has_no_key_and_the_error_leads_to_it(x: Any) -> None:
-    with pytest.raises(Unfingerprintable, match="Doubled") as caught:
-        key([x], [Doubled()(x)])
-    assert any("Doubled" in segment for segment in (*caught.value.path, caught.value.found))
+def users_op(perform: Any, **held: Any) -> Op:
+    """An instance, which holds `held`, of a class that is made here and computes `perform`."""
+    body = {"__props__": (), "perform": perform, "make_node": Doubled.make_node}
+    op: Op = type("Made", (Op,), body)()
+    vars(op).update(held)
+    return op
+
+
+def test_a_users_op_is_the_code_of_its_class(x: Any) -> None:
+    def perform(scale: Any) -> Any:
+        return lambda op, node, inputs, storage: storage[0].__setitem__(0, inputs[0] * scale)
+
+    keys = [key([x], [users_op(perform(scale))(x)]) for scale in (2, 2, 3, 2.0)]
+    assert keys[0] == keys[1]
+    assert len({key.digest for key in keys}) == 3
+
+
+def test_what_a_users_op_holds_besides_its_properties_is_identity_unless_it_is_private(x: Any) -> None:
+    def of(**held: Any) -> CacheKey:
+        return key([x], [users_op(None, **held)(x)])
+
+    assert of(scale=2) != of(scale=3)
+    assert of(_last=2) == of(_last=3)
+    with pytest.raises(Unfingerprintable, match="attribute 'log'"):
+        of(log=sys.stdout)
+
+
+def test_a_users_op_may_hold_types_graphs_and_ops(x: Any) -> None:
+    held = [
+        (x.type, pt.lvector().type),
+        {"op": DimShuffle(1, ("x", 0)), "graph": frozen([x], [pt.exp(x)])},
+        {"op": DimShuffle(1, ("x", 0)), "graph": frozen([x], [pt.log(x)])},
+        Holding((Doubled(), 2)),
+        Holding((Doubled(), 3)),
+    ]
+    assert len({key([x], [users_op(None, held=value)(x)]).digest for value in held}) == len(held)
+
+
+def test_users_ops_that_apply_each_other_have_keys(x: Any) -> None:
+    one, other = (key([x], [op()(x)]) for op in (There, Back))
+    assert one != other
+    assert one == key([x], [There()(x)])
+
+
+class There(Doubled):
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+        return [back(cotangents[0]) * pt.exp(inputs[0])]
+
+
+class Back(Doubled):
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+        return [there(cotangents[0])]
+
+
+there, back = There(), Back()
+
+
+def test_the_names_of_users_ops_are_what_describes_them(x: Any) -> None:
+    first, second = users_op(None, scale=2), users_op(None, scale=3)
+    users = UsersOps()
+    encode_graph(frozen([x], [second(first(x))]), users)
+    others = UsersOps()
+    encode_graph(frozen([x], [users_op(None, scale=2)(x)]), others)
+    assert set(others.by_name) < set(users.by_name)
+    assert users.by_name[users.name_of(second)] is second
+    with pytest.raises(UndescribedOpError, match="Doubled"):
+        users.name_of(Doubled())
+    check_ops(users.by_name)
+    swapped = dict(zip(users.by_name, [*users.by_name.values()][::-1], strict=True))
+    with pytest.raises(ValueError, match="another here"):
+        check_ops(swapped)
 
 
 def test_an_op_without_declared_properties_has_no_key(x: Any) -> None:
@@ -248,7 +318,7 @@ def test_an_op_without_declared_properties_has_no_key(x: Any) -> None:
 
 def test_the_path_to_what_has_no_key_names_the_property(x: Any) -> None:
     with pytest.raises(Unfingerprintable) as caught:
-        key([x], [Holding(open)(x)])
+        key([x], [Holding(sys.stdout)(x)])
     assert "Holding" in str(caught.value)
 
 

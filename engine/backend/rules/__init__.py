@@ -1,4 +1,4 @@
-"""How each family of Ops is lowered. `RULES` maps a class of Ops to its rule."""
+"""How each family of Ops is lowered. `RULES` maps a class of Ops to its rule; what only Python can compute has one, too."""
 
 from engine.backend.lower import OpRule
 from engine.backend.rules.alloc import RULES as ALLOC
@@ -9,14 +9,18 @@ from engine.backend.rules.linalg import RULES as LINALG
 from engine.backend.rules.linear import RULES as LINEAR
 from engine.backend.rules.masks import RULES as MASKS
 from engine.backend.rules.optimize import RULES as OPTIMIZE
+from engine.backend.rules.perform import python_rule
 from engine.backend.rules.reduction import RULES as REDUCTION
 from engine.backend.rules.scan import scan_rule
 from engine.backend.rules.shape import RULES as SHAPE
 from engine.backend.rules.slicing import RULES as SLICING
 from engine.backend.rules.sort import RULES as SORT
 from engine.backend.rules.subtensor import RULES as SUBTENSOR
+from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.users import needs_python
 from engine.inner.scan import Scan
+from engine.tensor.elemwise import Elemwise
 
 RULES: dict[type[Op], OpRule] = {
     **ELEMENTWISE,
@@ -33,4 +37,12 @@ RULES: dict[type[Op], OpRule] = {
     **ALLOC,
     **OPTIMIZE,
 }
-RULES[Scan] = scan_rule(RULES)
+
+
+def rule_of(node: Apply) -> OpRule | None:
+    """The rule by which `node` is lowered; None if there is none."""
+    found = None if type(node.op) is Elemwise and needs_python(node.op) else RULES.get(type(node.op))
+    return found or (python_rule(node) if needs_python(node.op) else None)
+
+
+RULES[Scan] = scan_rule(rule_of)

@@ -15,6 +15,7 @@ from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.inner.statements import ScalarBody, scalar_statements
 from engine.inner.statements import Statement as ScalarStatement
@@ -38,6 +39,11 @@ class Loops:
     def arguments(self, lowering: Lowering, arguments: Sequence[Any], outputs: Sequence[Value]) -> list[int]:
         """The registers for what the kernel of these loops asks for."""
         return kernel_arguments(lowering.table, arguments, self.values, outputs, self.dims)
+
+
+def has_loops(node: Apply) -> bool:
+    """Whether `node` is elementwise and computed in loops of a kernel, not by Python."""
+    return isinstance(node.op, Elemwise) and not needs_python(node.op)
 
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:

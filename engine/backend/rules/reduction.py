@@ -7,12 +7,11 @@ from typing import Any, cast
 from engine.backend.kernels.nest import Operand
 from engine.backend.kernels.reduce import reduction
 from engine.backend.lower import Lowering, OpRule, dtype
-from engine.backend.rules.elementwise import Loops, loops_of
+from engine.backend.rules.elementwise import Loops, has_loops, loops_of
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.tensor import quantifiers
-from engine.tensor.elemwise import Elemwise
 from engine.tensor.reduction import Max, Min, Prod, Sum
 
 
@@ -41,7 +40,7 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
 
 def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:
     producer = source.owner if source in lowering.reduced else None
-    if producer is not None and isinstance(producer.op, Elemwise) and len(producer.outputs) == 1:
+    if producer is not None and has_loops(producer) and len(producer.outputs) == 1:
         return loops_of(lowering, producer)
     value = lowering.value_of(source)
     operand = Operand(dtype(source), (False,) * len(lengths), value.strides is not None)

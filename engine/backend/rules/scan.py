@@ -6,22 +6,21 @@ is computed outside it (body.py).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from engine.backend.body import Body, InnerGraph, inner_graph
-from engine.backend.lower import Lowering, OpRule, count_uses, dtype
+from engine.backend.lower import Lowering, OpRule, count_uses, dtype, rule_for
 from engine.backend.operations import INTEGERS
 from engine.backend.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.backend.steps import Carried, Check, Loop
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
 
-Rules = Mapping[type[Op], OpRule]
+RuleOf = Callable[[Apply], OpRule | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,16 @@ class _Step:
     uses: Mapping[Variable, int]
 
     @classmethod
-    def of(cls, op: Scan, rules: Rules, wanted: Collection[int]) -> _Step:
+    def of(cls, op: Scan, rule_of: RuleOf, wanted: Collection[int]) -> _Step:
         """A state is also computed if something that is computed reads it."""
         info, graph = op.info, inner_graph(op.fgraph)
         found = {*wanted, *([info.n_inner_outputs - 1] if info.is_while else [])}
         taps = info.inner_inputs(graph.inputs).taps
         while True:
             positions = tuple(sorted(found))
-            uses = count_uses(graph.nodes, [graph.outputs[p] for p in positions], lambda n: rules[type(n.op)])
+            uses = count_uses(
+                graph.nodes, [graph.outputs[p] for p in positions], lambda n: rule_for(n, rule_of)
+            )
             read = {s for s in range(info.n_states) if any(uses.get(tap) for tap in taps[s])}
             if read <= found:
                 return cls(info, graph, positions, uses)
@@ -57,16 +58,16 @@ class _Step:
         return [*rows, *states, *(v for v, non_sequence in others if self.uses.get(non_sequence))]
 
 
-def scan_rule(rules: Rules) -> OpRule:
-    """The rule of Scan, whose inner graph has Ops of `rules`."""
+def scan_rule(rule_of: RuleOf) -> OpRule:
+    """The rule of Scan, whose inner graph has nodes with the rules that `rule_of` gives."""
 
     def read(node: Apply) -> list[Variable]:
         op = cast(Scan, node.op)
-        return _Step.of(op, rules, range(len(node.outputs))).read(node)
+        return _Step.of(op, rule_of, range(len(node.outputs))).read(node)
 
     def lengths(node: Apply) -> list[Variable]:
         op = cast(Scan, node.op)
-        step = _Step.of(op, rules, ())
+        step = _Step.of(op, rule_of, ())
         inner = op.info.inner_inputs(step.graph.inputs)
         every_row = [*inner.rows, *(tap for taps in inner.taps for tap in taps)]
         if op.info.is_while or any(map(step.uses.get, every_row)):
@@ -86,7 +87,7 @@ class _Lowered:
         self.outer = self.info.outer_inputs(node.inputs)
         self.count = lowering.scalar_of(self.outer.n_steps)
         self.wanted = {p for p, output in enumerate(node.outputs) if lowering.is_needed(output)}
-        self.step = _Step.of(self.op, lowering.rules, self.wanted)
+        self.step = _Step.of(self.op, lowering.rule_of, self.wanted)
         self.inner = self.info.inner_inputs(self.step.graph.inputs)
         self.rows: dict[int, Rows] = {}
 

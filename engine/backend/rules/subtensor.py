@@ -9,12 +9,11 @@ from engine.backend.kernels.gather import Base, gather, scatter_add, scatter_set
 from engine.backend.loops import Kernel
 from engine.backend.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.backend.registers import ADDRESS_OF_DETAILS
-from engine.backend.rules.elementwise import elementwise_body
+from engine.backend.rules.elementwise import elementwise_body, has_loops
 from engine.backend.steps import Check, Value
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.tensor.elemwise import Elemwise
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import is_data
 
@@ -104,7 +103,7 @@ def is_zeros(variable: Variable) -> bool:
     if isinstance(variable, Constant):
         return not is_data(variable) and not any(variable.data.tobytes())
     node = variable.owner
-    if node is None or not isinstance(node.op, Elemwise):
+    if node is None or not has_loops(node):
         return False
     body = elementwise_body(node)
     computed = body.outputs[variable.index or 0]

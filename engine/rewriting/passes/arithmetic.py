@@ -14,6 +14,7 @@ import math
 from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.users import is_users
 from engine.graph.variables import Constant, Variable
 from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_op_of, scalar_value
 from engine.rewriting.rewriters import node_rewriter
@@ -44,7 +45,9 @@ def _is_neutral_zero(zero: Variable, other: Variable, dtype: str) -> bool:
     owner = other.owner
     if owner is None:
         return dtype_of(other) not in FLOATS
-    return isinstance(owner.op, Elemwise) and owner.op.scalar_op.name in NEVER_NEGATIVE_ZERO
+    if not isinstance(owner.op, Elemwise) or is_users(owner.op.scalar_op):
+        return False
+    return owner.op.scalar_op.name in NEVER_NEGATIVE_ZERO
 
 
 @node_rewriter([elemwise(scalar.sub)])

@@ -1,7 +1,8 @@
 """Constant folding: what is computed from constants alone is computed once, by the reference, when a graph is built.
 
 Data is never looked at, and no data is made: a result of more than 32 elements is left to be computed. So is what
-raises: it raises when it runs; and loops and solvers, which the reference may take long for.
+raises: it raises when it runs; loops and solvers, which the reference may take long for; and what a user's Op computes,
+which no entry keeps: it may follow from more than the inputs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
@@ -23,7 +25,7 @@ from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 @node_rewriter(None)
 def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """f(constants) -> constant."""
-    if isinstance(node.op, Scan | SolverOp):
+    if isinstance(node.op, Scan | SolverOp) or needs_python(node.op):
         return None
     if not all(isinstance(variable, Constant) and not is_data(variable) for variable in node.inputs):
         return None

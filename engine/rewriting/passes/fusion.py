@@ -21,6 +21,7 @@ from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.traversal import io_toposort
+from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
@@ -111,8 +112,10 @@ class _Stages:
 
 
 def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
-    """Whether both are elementwise, and a value passes from one to the other without being repeated."""
+    """Whether both are elementwise and have kernels, and a value passes from one to the other without being repeated."""
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
+        return False
+    if needs_python(producer.op) or needs_python(consumer.op):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
 

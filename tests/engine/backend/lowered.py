@@ -8,7 +8,7 @@ from cachegraph.key import CacheKey
 from engine.backend.assemble import assemble
 from engine.backend.lower import Lowering
 from engine.backend.program import Program
-from engine.backend.rules import RULES
+from engine.backend.rules import rule_of
 from engine.graph import Constant, Variable
 from engine.graph.traversal import ancestors, io_toposort
 from engine.tensor.type import is_data
@@ -17,7 +17,7 @@ from engine.tensor.type import is_data
 def lower(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Lowering:
     """The lowering of a graph as it is, its own data being what it was described with."""
     data = [v for v in ancestors(outputs) if isinstance(v, Constant) and is_data(v)]
-    lowering = Lowering(RULES, inputs, io_toposort(inputs, outputs), outputs, list(dict.fromkeys(data)))
+    lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, list(dict.fromkeys(data)))
     lowering.run()
     return lowering
 
@@ -30,7 +30,7 @@ def kernels(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[str
 
 def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Sequence[int] = ()) -> Program:
     """The program of a graph, its kernels under keys that no cache has."""
-    lowering = Lowering(RULES, inputs, io_toposort(inputs, outputs), outputs, [])
+    lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, [])
     results = lowering.run()
     used = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     keys = {kernel: CacheKey.build("kernel", {"kernel": kernel.encoding()}) for kernel in used}

@@ -358,4 +358,4 @@ def test_a_program_with_callbacks_is_stored_whole(x):
 def test_a_kind_of_callback_that_there_is_not_is_refused():
     for use in (CallbackUse("nothing", 1, "{}", ()), CallbackUse("optimize", 99, "{}", ())):
         with pytest.raises(ProgramFormatError, match=f"{use.kind}.*{use.version}"):
-            build_callback(use, [])
+            build_callback(use, [], {})

@@ -7,7 +7,7 @@ import pytest
 
 import engine.tensor as pt
 from engine.backend.lower import Lowering
-from engine.backend.rules import RULES
+from engine.backend.rules import rule_of
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph import Apply, Op
 from tests.engine.backend.lowered import kernels, lower
@@ -91,7 +91,7 @@ def test_data_that_was_not_described_is_refused(x):
     new = pt.constant(np.arange(40.0))
     node = (x * new).owner
     with pytest.raises(InconsistencyError, match="a rewrite made new data"):
-        Lowering(RULES, [x], [node], node.outputs, [pt.constant(np.arange(40.0) + 1)]).run()
+        Lowering(rule_of, [x], [node], node.outputs, [pt.constant(np.arange(40.0) + 1)]).run()
 
 
 def test_adding_to_zeros_copies_nothing(x):

@@ -5,7 +5,7 @@ import pytest
 import engine.tensor as pt
 from engine.backend.lower import Lowering
 from engine.backend.overwriting import overwriting_nodes
-from engine.backend.rules import RULES
+from engine.backend.rules import rule_of
 from engine.graph.traversal import io_toposort
 from engine.inner.from_graph import OpFromGraph, inlined
 from engine.tensor.slicing import IncSubtensor
@@ -69,7 +69,7 @@ def test_outputs_of_an_op_that_share_memory_are_not_overwritten_under_each_other
 
 def summaries(inputs, outputs):
     nodes = io_toposort(inputs, outputs)
-    lowering = Lowering(RULES, inputs, nodes, outputs, [])
+    lowering = Lowering(rule_of, inputs, nodes, outputs, [])
     lowering.run()
     return [step.kernel.summary for step in lowering.table.steps], lowering.table
 
@@ -86,7 +86,7 @@ def test_a_reduction_reads_before_its_input_is_overwritten(x):
     total = pt.sum(product)
     changed = OVERWRITE(y, 1.0, 0)
     nodes = [y.owner, product.owner, *io_toposort([x, y], [changed]), total.owner]
-    lowering = Lowering(RULES, [x], nodes, [changed, total], [])
+    lowering = Lowering(rule_of, [x], nodes, [changed, total], [])
     lowering.run()
     kernels = [step.kernel.summary.split()[0] for step in lowering.table.steps]
     assert kernels == ["elementwise", "sum", "set"]

@@ -10,7 +10,7 @@ import pytest
 
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
-from engine import keys
+from engine import encoding
 from engine.graph import Apply, FrozenFunctionGraph, Op
 from engine.inner import OpFromGraph
 from engine.keys import encode_graph, fingerprint_graph
@@ -29,8 +29,10 @@ def example(name="x", factor=2.0):
 def encoded(monkeypatch):
     """The graphs that were encoded, each time that one was."""
     found = []
-    original = keys._GraphEncoder.body
-    monkeypatch.setattr(keys._GraphEncoder, "body", lambda self: found.append(self.graph) or original(self))
+    original = encoding._GraphEncoder.body
+    monkeypatch.setattr(
+        encoding._GraphEncoder, "body", lambda self: found.append(self.graph) or original(self)
+    )
     return found
 
 

@@ -1,0 +1,314 @@
+"""The canonical encoding of frozen graphs, and of users' Ops by their code.
+
+The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/hasher.py):
+
+    graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
+    body     := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
+    table    := uint(n) bytes*
+    node     := op-number uint(n) variable* uint(n) type-number*
+    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
+    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
+              | text("") text(name of the class) HASH_VERSION(1 byte) definition                    of a user
+    property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
+    constant := "c" type-number bytes(value in C order) | "d" type-number
+
+Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
+the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
+elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
+all of their constants are identity ("c"), and so is what the graph around them has of these.
+
+A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may stand for a value:
+
+    definition of an Op    := "O" value(class) uint(n) (text(name) value)*
+    definition of a type   := "Y" bytes(type)
+    graph                  := "G" bytes(body)
+
+The names are those of its properties, then, sorted, of all other attributes that do not begin with an underscore. So an
+Op is what its class does, what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, strong_digest
+from engine.errors import UndescribedOpError
+from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
+from engine.graph.op import Op
+from engine.graph.types import Type
+from engine.graph.users import is_of_engine, is_users, needs_python, users_ops
+from engine.graph.variables import Constant, Variable
+
+_DESCRIBED = ("engine", "cachegraph")
+"""The packages whose source is a part of every key."""
+_AT_HAND = "at hand "
+"""What the name of an Op begins with that cannot be described."""
+
+
+class UsersOps:
+    """The users' Ops of a graph, and the Ops made of them, by the names that what is stored of it has for them.
+
+    A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every process. An Op that
+    cannot be described has one only where `is_open`: then nothing is stored, and it is named by its place here.
+    """
+
+    def __init__(self, is_open: bool = False) -> None:
+        self.is_open = is_open
+        self.by_name: dict[str, Op] = {}
+        self._names: dict[Op, str] = {}
+        self._encodings: dict[Op, bytes] = {}
+
+    def encoding(self, op: Op) -> bytes:
+        """What describes `op`, a user's, which is known by its name from here on; raises Unfingerprintable."""
+        found = self._encodings.get(op)
+        if found is None:
+            found = self._encodings[op] = _encode_users_op(op, self)
+            self.know(op, found)
+        return found
+
+    def name_of(self, op: Op) -> str:
+        """The name of `op`; raises UndescribedOpError for one that is not among these."""
+        found = self._names.get(op)
+        if found is not None:
+            return found
+        if not self.is_open:
+            raise UndescribedOpError(op)
+        return self._know(op, f"{_AT_HAND}{len(self._names)}")
+
+    def include(self, others: UsersOps) -> None:
+        """Know those of `others`, too, by the names that they have there; raises UndescribedOpError if that is not open."""
+        for name, op in others.by_name.items():
+            if name not in self.by_name:
+                if not self.is_open:
+                    raise UndescribedOpError(op)
+                self._know(op, name)
+
+    def know(self, op: Op, encoding: bytes) -> None:
+        """Know `op`, which `encoding` describes, by its name."""
+        self._know(op, strong_digest(encoding).hex())
+
+    def _know(self, op: Op, name: str) -> str:
+        self.by_name.setdefault(name, op)
+        return self._names.setdefault(op, name)
+
+
+def check_ops(ops: Mapping[str, Op]) -> None:
+    """Refuse (ValueError) Ops that are not, in this process, what their names say: their code is another here."""
+    for name, op in ops.items():
+        if name.startswith(_AT_HAND):
+            continue
+        try:
+            found = strong_digest(_encode_op(op, UsersOps())).hex()
+        except Unfingerprintable as error:
+            raise ValueError(f"op {op} cannot be described here: {error}") from error
+        if found != name:
+            raise ValueError(f"op {op}, or what its code reads, is another here")
+
+
+def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> bytes:
+    """The body of the encoding of `graph`, of which `data` is not identity; raises Unfingerprintable."""
+    return _GraphEncoder(graph, data, users).body()
+
+
+def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
+    """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be another next time."""
+    if users_ops(graph):
+        return graph_body(graph, (), users)
+    return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
+
+
+class _Table:
+    """Numbers things as they are met, equal ones once."""
+
+    def __init__(self) -> None:
+        self.rows: list[bytes] = []
+        self._by_id: dict[int, bytes] = {}
+        self._by_encoding: dict[bytes, bytes] = {}
+
+    def known(self, item: object) -> bytes | None:
+        return self._by_id.get(id(item))
+
+    def add(self, item: object, encoding: bytes) -> bytes:
+        number = self._by_encoding.get(encoding)
+        if number is None:
+            number = self._by_encoding[encoding] = pack_uint(len(self.rows))
+            self.rows.append(encoding)
+        self._by_id[id(item)] = number
+        return number
+
+    def encoding(self) -> bytes:
+        return pack_uint(len(self.rows)) + b"".join(_prefixed(row) for row in self.rows)
+
+
+class _GraphEncoder:
+    """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
+
+    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> None:
+        self.graph = graph
+        self.data = data
+        self.users = users
+        self.types = _Table()
+        self.ops = _Table()
+        self.constants: list[bytes] = []
+        self.numbers: dict[Variable, bytes] = {}
+
+    def body(self) -> bytes:
+        graph = self.graph
+        inputs = [self.type_number(variable.type) for variable in graph.inputs]
+        self.numbers = {variable: pack_uint(2 * k) for k, variable in enumerate(graph.inputs)}
+        count = len(inputs)
+        nodes: list[bytes] = []
+        for node in graph.nodes:
+            nodes.append(self.node(node))
+            for output in node.outputs:
+                self.numbers[output] = pack_uint(2 * count)
+                count += 1
+        outputs = [self.variable(variable) for variable in graph.outputs]
+        constants = pack_uint(len(self.constants)) + b"".join(_prefixed(row) for row in self.constants)
+        tables = (self.types.encoding(), self.ops.encoding(), constants)
+        return b"".join((*tables, *_counted(inputs), *_counted(nodes), *_counted(outputs)))
+
+    def node(self, node: FrozenApply) -> bytes:
+        op = self.ops.known(node.op) or self.ops.add(node.op, _encode_op(node.op, self.users))
+        inputs = [self.numbers.get(variable) or self.variable(variable) for variable in node.inputs]
+        types = [self.type_number(variable.type) for variable in node.outputs]
+        return b"".join((op, *_counted(inputs), *_counted(types)))
+
+    def variable(self, variable: Variable) -> bytes:
+        found = self.numbers.get(variable)
+        if found is None:
+            found = self.numbers[variable] = pack_uint(2 * len(self.constants) + 1)
+            self.constants.append(self.constant(cast(Constant, variable)))
+        return found
+
+    def constant(self, constant: Constant) -> bytes:
+        number = self.type_number(constant.type)
+        if constant in self.data:
+            return b"d" + number
+        return b"c" + number + _prefixed(constant.data.tobytes())
+
+    def type_number(self, type: Type) -> bytes:
+        return self.types.known(type) or self.types.add(type, _encode_type(type))
+
+
+def _encode_type(type: Type) -> bytes:
+    if not is_of_engine(type):
+        _refuse(type, "only types of the engine itself are described; those of others are not yet")
+    return _encode_class(type) + encode(type.props())
+
+
+def _encode_op(op: Op, users: UsersOps) -> bytes:
+    try:
+        return users.encoding(op) if is_users(op) else _encode_own_op(op, users)
+    except Unfingerprintable as error:
+        error.inside(f"op {op}")
+        raise
+
+
+def _encode_own_op(op: Op, users: UsersOps) -> bytes:
+    """An Op of the engine itself: class and properties, the engine's code being another part of the key."""
+    properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
+    encoder = Encoder()
+    encoder.uint(len(properties))
+    for name, value in properties.items():
+        encoder.text(name)
+        _write_property(encoder, name, value, users)
+    encoding = _encode_class(op) + encoder.encoding
+    if needs_python(op):
+        users.know(op, encoding)
+    return encoding
+
+
+def _write_property(encoder: Encoder, name: str, value: object, users: UsersOps) -> None:
+    if isinstance(value, Op):
+        encoder.tag(b"o")
+        encoder.bytes(_encode_op(value, users))
+    elif isinstance(value, Type):
+        encoder.tag(b"t")
+        encoder.bytes(_encode_type(value))
+    elif isinstance(value, FrozenFunctionGraph):
+        encoder.tag(b"g")
+        encoder.bytes(inner_body(value, users))
+    else:
+        encoder.tag(b"v")
+        try:
+            encoder.value(value)
+        except Unfingerprintable as error:
+            error.inside(f"props[{name!r}]")
+            raise
+
+
+def _encode_class(item: Op | Type) -> bytes:
+    cls = type(item)
+    return _prefixed(cls.__module__.encode()) + _prefixed(cls.__qualname__.encode())
+
+
+def _encode_users_op(op: Op, users: UsersOps) -> bytes:
+    """A user's Op: the code of its class, its properties and its attributes, and what these read."""
+    encoder = _CodeEncoder(users)
+    try:
+        encoder.value(op)
+    except (Unfingerprintable, UndescribedOpError):
+        raise
+    except (
+        Exception
+    ) as error:  # what runs here is the user's, or found in what is: no key, and nothing breaks
+        _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
+    return _prefixed(b"") + _prefixed(type(op).__name__.encode()) + encoder.encoding
+
+
+class _CodeEncoder(Encoder):
+    """Writes what code reaches: Ops, types and graphs, too."""
+
+    __slots__ = ("_users",)
+
+    def __init__(self, users: UsersOps) -> None:
+        super().__init__(_DESCRIBED)
+        self._users = users
+
+    def value(self, value: Any) -> None:
+        if isinstance(value, Op):
+            self.definition(value, _write_op)
+        elif isinstance(value, Type):
+            self.tag(b"Y")
+            self.bytes(_encode_type(value))
+        elif isinstance(value, FrozenFunctionGraph):
+            self.tag(b"G")
+            self.bytes(inner_body(value, self._users))
+        else:
+            super().value(value)
+
+
+def _write_op(encoder: Encoder, op: Op) -> None:
+    held = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
+    named = op.__props__ or ()
+    others = {k: v for k, v in vars(op).items() if not k.startswith("_") and k not in named}
+    held = {**held, **{name: others[name] for name in sorted(others)}}
+    encoder.tag(b"O")
+    encoder.value(type(op))
+    encoder.uint(len(held))
+    for name, value in held.items():
+        encoder.text(name)
+        try:
+            encoder.value(value)
+        except Unfingerprintable as error:
+            error.inside(f"props[{name!r}]" if name in named else f"attribute {name!r}")
+            raise
+
+
+def _refuse(item: object, advice: str) -> Any:
+    raise Unfingerprintable(f"{type(item).__module__}.{type(item).__qualname__}", advice)
+
+
+def _prefixed(content: bytes) -> bytes:
+    return pack_uint(len(content)) + content
+
+
+def _counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
+    return pack_uint(len(items)), *items
