@@ -22,8 +22,8 @@ _NOT_SHARED = 2
 def computed(node: Apply, inputs: Sequence[Any]) -> list[Any]:
     """A value for each output of `node`, of just the type that the output has.
 
-    Of a user's Op, what the types hold exactly is converted: numpy's scalars, numbers, lists, arrays of narrower dtypes.
-    Raises TypeError for any other result, and what `perform` raises, with a note that names the Op.
+    What a user's Op gives may also be a number or a list of numbers that the type holds exactly. Raises TypeError for any
+    other result, and what `perform` raises, of a user's Op with a note that names it.
     """
     if needs_python(node.op):
         return _computed_by_user(node, inputs)
@@ -53,7 +53,7 @@ def _taken(node: Apply, position: int, cell: list[Any]) -> Any:
         )
     is_shared = sys.getrefcount(cell[0]) > _NOT_SHARED
     try:
-        value = node.outputs[position].type.filter(cell[0])
+        value = node.outputs[position].type.filter(cell[0], strict=isinstance(cell[0], np.ndarray))
     except (TypeError, ValueError) as error:
         raise type(error)(f"Running {node.op}: output {position}: {error}") from error
     if value is not cell[0]:

@@ -202,7 +202,9 @@ def test_the_optimized_graph_is_read_when_it_is_looked_at_and_not_before(countin
     elsewhere(monkeypatch, **OFF)
     read = []
     loads = carried.pickling.loads
-    monkeypatch.setattr(carried.pickling, "loads", lambda *rest: read.append(1) or loads(*rest))
+    monkeypatch.setattr(
+        carried.pickling, "loads", lambda *rest, **named: read.append(1) or loads(*rest, **named)
+    )
     g = pickle.loads(content)
     g(np.ones(3))
     assert read == []

@@ -176,10 +176,14 @@ def test_a_users_op_runs_in_the_numpy_backend() -> None:
     np.testing.assert_array_equal(f([1.0, 3.0]), [2.0, 10.0])
 
 
-def test_a_users_op_has_no_kernel_and_the_error_says_what_to_do() -> None:
+class Undone(Squared):
+    perform = Op.perform
+
+
+def test_a_users_op_that_nothing_computes_is_refused_and_the_error_says_what_to_do() -> None:
     x = pt.vector("x")
-    with pytest.raises(NotImplementedError, match=r"Squared.*mode='NUMPY'"):
-        engine.function([x], Squared()(x) + 1)
+    with pytest.raises(NotImplementedError, match=r"Undone.*implement perform"):
+        engine.function([x], Undone()(x) + 1)
 
 
 class Incremented(type(pt.add.scalar_op)):  # type: ignore[misc]

@@ -68,7 +68,7 @@ def lowers_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
         return [[None] * output.type.ndim for output in node.outputs]
 
     monkeypatch.setitem(RULES, InPython, OpRule(lower))
-    monkeypatch.setitem(callbacks._BUILDERS, ("test", 1), lambda number, functions: ops[number].run)
+    monkeypatch.setitem(callbacks._BUILDERS, ("test", 1), lambda number, functions, _: ops[number].run)
 
 
 def as_first_input(lowering: Any, node: Apply) -> list[Any]:
