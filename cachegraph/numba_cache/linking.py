@@ -1,0 +1,159 @@
+"""Stored overloads linked into this process for calls from Python, without numba's contexts.
+
+numba's own way of loading code first loads all that its compiler could need: the registries of types and
+implementations (a quarter of a second), and functions in Python that the code calls once, to learn an address, are
+compiled in every process. Neither is needed to run what is compiled. Here the object code goes to LLVM's linker as it is.
+
+Before LLVM sees it: what the code asks for, read from the object itself, is looked up in the tables of numba's runtime
+and of this interpreter; anything else is refused. What was linked stays as long as the process: an array that it made may
+outlive the function, and needs its code to be freed. Called under numba's compiler lock, which a fork inherits.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+import builtins
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+from numba import _dynfunc, _helperlib
+from numba.core.intrinsics import INTR_MATH
+from numba.core.runtime import _nrt_python
+from numba.core.typing.templates import signature
+
+from cachegraph.cython_functions import cython_function
+from cachegraph.errors import CachegraphError
+from cachegraph.numba_cache.compiled import Stored, environment
+from cachegraph.objects import read_symbols
+
+if TYPE_CHECKING:
+    from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
+
+_LIBC = frozenset(
+    "memset memcpy memmove bzero __bzero memcmp strlen "
+    "exp exp2 expm1 log log1p log2 log10 sin cos sincos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sqrt cbrt pow fmod hypot floor ceil trunc rint round nearbyint atan2 erf erfc lgamma tgamma ldexp frexp fma copysign "
+    "fmin fmax fabs nextafter "
+    "expf exp2f expm1f logf log1pf log2f log10f sinf cosf sincosf tanf asinf acosf atanf sinhf coshf tanhf asinhf acoshf "
+    "atanhf sqrtf cbrtf powf fmodf hypotf floorf ceilf truncf rintf roundf nearbyintf atan2f erff erfcf lgammaf tgammaf "
+    "ldexpf frexpf fmaf copysignf fminf fmaxf fabsf nextafterf "
+    "__powidf2 __powisf2 __divdc3 __muldc3 __divti3 __modti3 __udivti3 __umodti3 __multi3".split()
+)
+"""What LLVM's code generation and numba's mathematics ask of the C library, and of the compiler's."""
+
+
+class LinkError(CachegraphError):
+    """Stored code cannot run in this process. `found` says what it asks for, or what the linker says."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"linking a stored overload: {self.found}; it is loaded by numba, or compiled anew"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedOverload:
+    """One overload that Python can call: what numba's dispatchers want to know of one."""
+
+    signature: Any
+    entry_point: Any
+    objectmode: bool = False
+
+
+_linked: dict[str, LinkedOverload] = {}
+_kept: list[tuple[object, ...]] = []
+
+
+def link_overload(stored: Stored, identity: str) -> LinkedOverload:
+    """Return the overload that `stored` holds, ready to be called with Python objects of the types of its arguments.
+
+    Linked once in a process for each `identity`. Raises LinkError for what this process cannot link,
+    CythonFunctionError for an address that it has not, and ObjectFormatError for code that is none.
+    """
+    found = _linked.get(identity)
+    if found is None:
+        found = _linked[identity] = _link(stored, identity)
+    return found
+
+
+def _link(stored: Stored, identity: str) -> LinkedOverload:
+    described = stored.described
+    globals_ = {"__name__": described.module}
+    named = described.descriptor(identity)
+    symbols = read_symbols(stored.code)
+    wanted = (named.llvm_cpython_wrapper_name, *described.environments, *described.addresses)
+    tracker = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
+    environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
+    main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
+    for name, found in environments.items():
+        if name in symbols.defined:
+            _write(tracker[name], id(found))
+    for name, address in described.addresses.items():
+        if name in symbols.defined:
+            _write(tracker[name], cython_function(*address))
+    _kept.append((tracker, *environments.values(), main))
+    entry_point = _dynfunc.make_function(
+        ModuleType(described.module),
+        described.qualname.rpartition(".")[2],
+        f"compiled wrapper for {described.qualname!r}",
+        tracker[named.llvm_cpython_wrapper_name],
+        main,
+        (tracker,),
+    )
+    return LinkedOverload(signature(described.result, *described.arguments), entry_point)
+
+
+def _add(code: bytes, undefined: Sequence[str] | frozenset[str], exported: Sequence[str]) -> ResourceTracker:
+    builder: JITLibraryBuilder = llvm.JITLibraryBuilder()
+    builder.add_object_img(code)
+    for name in exported:
+        builder.export_symbol(name)
+    for name in undefined:
+        builder.import_symbol(name, _resolved(name))
+    try:
+        return builder.link(_linker(), f"overload_{len(_kept)}")
+    except RuntimeError as error:
+        raise LinkError(str(error)) from error
+
+
+@cache
+def _linker() -> LLJIT:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.create_lljit_compiler(None, suppress_errors=True)
+
+
+def _write(place: int, address: int) -> None:
+    ctypes.c_void_p.from_address(place).value = address
+
+
+def _resolved(name: str) -> int:
+    """The address of what compiled code may ask for; raises LinkError for anything else."""
+    found = _runtime().get(name)
+    if found is None and (name in _LIBC or name.startswith(("Py", "_Py"))):
+        found = llvm.address_of_symbol(name)
+    if not found:
+        raise LinkError(f"it asks for {name}, which no stored overload may have, or this process has not")
+    return found
+
+
+@cache
+def _runtime() -> Mapping[str, int]:
+    """Symbol -> address of what numba's runtime offers compiled code, as numba's own contexts name it."""
+    found = {"_Py_NoneStruct": id(None)}
+    found.update((name, _helperlib.c_helpers[name]) for name in INTR_MATH)
+    for helpers in (_helperlib.c_helpers, _dynfunc.c_helpers):
+        found.update((f"numba_{name}", address) for name, address in helpers.items())
+    for name, address in _nrt_python.c_helpers.items():
+        found[name if name.startswith("_") else f"NRT_{name}"] = address
+    for item in vars(builtins).values():
+        if isinstance(item, type) and issubclass(item, BaseException):
+            found[f"PyExc_{item.__name__}"] = id(item)
+    return found

@@ -1,0 +1,227 @@
+"""The compiled code of a PyTensor function, one overload for each signature it is called with, in the store.
+
+What a thunk calls is a dispatcher of numba's whose overloads come from the store, linked without numba's compiler
+(numba_cache/linking.py). Where there is none, PyTensor's own dispatcher is made and compiles it; of the processes that
+want the same one, one does. What numba cannot cache is stored as the reason, and compiled in every process.
+"""
+
+# mypy: disable-error-code="no-untyped-call,misc,attr-defined"
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from numba.core import entrypoints, sigutils, types
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+
+from cachegraph.cache import Artifact, Found
+from cachegraph.errors import CythonFunctionError
+from cachegraph.key import CacheKey
+from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
+from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
+
+NAME = "numba_funcified_fgraph"
+"""What PyTensor calls the function of a graph."""
+
+_DESCRIBED = ("pytensor", "pymc")
+_ADDRESS = re.compile(r"_ptr_cache_(?P<function>.+?)(\.\d+)*", re.DOTALL)
+_LIBRARIES = {"scipy.blas": "scipy.linalg.cython_blas", "scipy.lapack": "scipy.linalg.cython_lapack"}
+
+
+def stored_function(description: bytes, link: Callable[[], Any], name: str = NAME) -> StoredFunction:
+    """Return a dispatcher whose overloads are kept in the store; what there is not is compiled by that which `link` makes.
+
+    `description` is the canonical encoding of all that the function computes, and of what PyTensor's linking depends on.
+    `link` returns PyTensor's own dispatcher of the whole function; it is called once, if at all.
+    """
+    return StoredFunction(description, link, name)
+
+
+def pytensor_address(variable: str) -> CythonFunction | None:
+    """The C function whose address the global variable of that name holds, as PyTensor names them; None for any other."""
+    found = _ADDRESS.fullmatch(variable)
+    if found is None:
+        return None
+    module, _, name = found["function"].rpartition(".")
+    return _LIBRARIES.get(module, module), name
+
+
+class _Unkept(Exception):
+    """What was compiled cannot be packed; the cause says why."""
+
+
+class StoredFunction(CPUDispatcher):
+    """A dispatcher of numba's whose overloads come from the store. Calls from Python run them as they were stored; functions
+    that numba compiles may call it, too, and inline it."""
+
+    def __init__(self, description: bytes, link: Callable[[], Any], name: str = NAME) -> None:
+        super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
+        self._entries = OverloadEntries(description, described=_DESCRIBED, address_of=pytensor_address)
+        self._link: Callable[[], Any] | None = link
+        self._linked: Any = None
+        self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
+
+    @property
+    def pytensor_dispatcher(self) -> Any:
+        """PyTensor's own dispatcher of the function, made when first asked for."""
+        with global_compiler_lock:
+            if self._linked is None:
+                assert self._link is not None
+                linked = self._link()
+                linked._cache = NullCache()
+                self._linked, self._link = linked, None
+            return self._linked
+
+    def compile(self, sig: Any) -> Any:
+        """The entry point for `sig`: of the overload that is there, in the store, or compiled now."""
+        with global_compiler_lock:
+            arguments, _ = sigutils.normalize_signature(sig)
+            found: Any = self.overloads.get(tuple(arguments))
+            if found is None:
+                if not self._can_compile:
+                    raise RuntimeError("compilation disabled")
+                found = self._find_or_compile(arguments)
+                self.add_overload(found)
+            return found.entry_point
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What numba types a call from a compiled function by; such calls need more of an overload than Python's do."""
+        with global_compiler_lock:
+            _, arguments = self._compiler.fold_argument_types(args, kws)
+            self.compile(tuple(arguments))
+            self._complete(tuple(arguments))
+        return super().get_call_template(args, kws)
+
+    def get_compile_result(self, sig: Any) -> Any:
+        """numba's CompileResult for `sig`."""
+        with global_compiler_lock:
+            arguments, _ = sigutils.normalize_signature(sig)
+            self.compile(tuple(arguments))
+            self._complete(tuple(arguments))
+        return super().get_compile_result(sig)
+
+    def inspect_llvm(self, signature: Any = None) -> Any:
+        """As PyTensor's own dispatcher shows it, which compiles what it has not."""
+        return self._inspected("inspect_llvm", signature)
+
+    def inspect_asm(self, signature: Any = None) -> Any:
+        """As PyTensor's own dispatcher shows it, which compiles what it has not."""
+        return self._inspected("inspect_asm", signature)
+
+    def typeof_pyval(self, val: Any) -> Any:
+        """numba's type of an argument; PyTensor adds its own types (sparse matrices) with what it compiles by."""
+        found = super().typeof_pyval(val)
+        if found == types.pyobject:
+            import pytensor.link.numba.dispatch  # noqa: F401
+
+            found = super().typeof_pyval(val)
+        return found
+
+    def __reduce__(self) -> Any:
+        return self.pytensor_dispatcher.__reduce__()
+
+    def _compilation_chain_init_hook(self) -> None:
+        """Nothing: numba's extensions are loaded when something is compiled."""
+
+    def _inspected(self, name: str, signature: Any) -> Any:
+        for arguments in self.overloads if signature is None else (signature,):
+            self._compile_by_pytensor(arguments)
+        return getattr(self.pytensor_dispatcher, name)(signature)
+
+    def _find_or_compile(self, arguments: Any) -> Any:
+        key = self._entries.key(arguments, self.targetctx.codegen())
+        if key is None:
+            return self._compile_by_pytensor(arguments)
+        compiled: list[Any] = []
+
+        def build() -> Artifact:
+            begin = perf_counter()
+            compiled.append(self._compile_by_pytensor(arguments))
+            return self._packed(key, compiled[0], perf_counter() - begin)
+
+        def load(payload: bytes) -> Any:
+            return compiled[0] if compiled else self._loaded(key, payload, arguments)
+
+        try:
+            found = self._entries.cache.get_or_build(key, build, load)
+        except _Unkept as error:
+            log().warning("storing the code of %s failed", self.__name__, exc_info=error.__cause__)
+            return compiled[0]
+        return self._usable(arguments, key, found)
+
+    def _packed(self, key: CacheKey, compiled: Any, seconds: float) -> Artifact:
+        try:
+            return self._entries.artifact(key, compiled, seconds, self.__name__)
+        except NotStorable as refusal:
+            self._entries.bypass(str(refusal), refusal.kind)
+            summary = f"{self.__name__}: cannot be stored: {refusal.found}"
+            return Artifact(pack_refusal(refusal), seconds={"compile": 0.0}, summary=summary)
+        except (
+            Exception
+        ) as error:  # it is compiled and works: that it cannot be stored is the cache's own affair
+            raise _Unkept from error
+
+    def _loaded(self, key: CacheKey, payload: bytes, arguments: Any) -> LinkedOverload | Stored | NotStorable:
+        stored = self._entries.read(payload, arguments)
+        if isinstance(stored, NotStorable):
+            return stored
+        try:
+            return link_overload(stored, key.hex)
+        except (LinkError, CythonFunctionError) as error:
+            log().info("%s", error)
+        self.targetctx.refresh()  # some of what code may need is there only then
+        stored.refuse_unresolved()
+        return stored
+
+    def _usable(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Any:
+        """An overload of what was found: as it is, loaded by numba, or compiled."""
+        if isinstance(found.value, NotStorable):
+            self._entries.bypass(str(found.value), found.value.kind)
+            return self._compile_by_pytensor(arguments)
+        if isinstance(found.value, Stored):
+            return self._rebuilt(key, found, found.value) or self._compile_by_pytensor(arguments)
+        if isinstance(found.value, LinkedOverload):
+            self._stored[tuple(arguments)] = key, found
+        return found.value
+
+    def _complete(self, arguments: tuple[Any, ...]) -> None:
+        """Have numba's whole CompileResult of an overload that was linked for Python alone."""
+        if not isinstance(self.overloads.get(arguments), LinkedOverload):
+            return
+        key, found = self._stored.pop(arguments)
+        hit = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, arguments))
+        rebuilt = None
+        if isinstance(hit, Found) and isinstance(hit.value, Stored):
+            rebuilt = self._rebuilt(key, found, hit.value)
+        self.overloads[arguments] = rebuilt or self._compile_by_pytensor(arguments)
+
+    def _rebuilt(self, key: CacheKey, found: Found[Any], stored: Stored) -> Any:
+        self.targetctx.refresh()
+        rebuilt = self._entries.rebuild(
+            key, found, stored, self.targetctx, {"__name__": stored.described.module}
+        )
+        if rebuilt is not None:
+            self.targetctx.insert_user_function(rebuilt.entry_point, rebuilt.fndesc, [rebuilt.library])
+        return rebuilt
+
+    def _compile_by_pytensor(self, arguments: Any) -> Any:
+        """The overload that PyTensor's own dispatcher compiles."""
+        entrypoints.init_all()
+        dispatcher = self.pytensor_dispatcher
+        dispatcher.compile(tuple(arguments))
+        return dispatcher.overloads[tuple(arguments)]
+
+
+def _stand_in(name: str) -> Any:
+    """The Python function of a dispatcher that has not been made of one; like PyTensor's, it takes any arguments."""
+
+    def stand_in(*args: Any) -> Any:
+        raise NotImplementedError("the code of this function is in the store")
+
+    stand_in.__name__ = stand_in.__qualname__ = name
+    return stand_in
