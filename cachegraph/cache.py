@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.counters import PROCESS
 from cachegraph.errors import CacheMissError
+from cachegraph.fingerprint.hasher import digest
 from cachegraph.found import MISMATCH, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings
@@ -51,6 +53,7 @@ class Cache:
         self._warned = False
         self._refused = False
         self._unloadable: set[bytes] = set()
+        self._held = threading.local()
 
     def find(self, key: CacheKey, load: Callable[[bytes], T]) -> Found[T] | Miss:
         """Return the loaded entry of `key` or the reason there is none; never raises.
@@ -80,7 +83,20 @@ class Cache:
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return a blob that a hit named, checked; None when it cannot be had. Never raises."""
+        held: bytes | None = getattr(self._held, "blobs", {}).get(digest_hex)
+        if held is not None:
+            return held
         return None if self.settings.mode == "off" else self._store.read_blob(digest_hex)
+
+    @contextmanager
+    def holding(self, blobs: Mapping[str, bytes]) -> Iterator[None]:
+        """Have `read_blob` give, to this thread, these of an artifact that was built: it may not be kept, or not yet."""
+        before = getattr(self._held, "blobs", {})
+        self._held.blobs = {**before, **{digest(content).hex(): content for content in blobs.values()}}
+        try:
+            yield
+        finally:
+            self._held.blobs = before
 
     def get_or_build(
         self,
@@ -255,7 +271,8 @@ class Cache:
             if not artifact.seconds:
                 artifact = replace(artifact, seconds={"build": each})
             built = perf_counter()
-            value = load(key, artifact.payload)
+            with self.holding(artifact.blobs):
+                value = load(key, artifact.payload)
             load_seconds = perf_counter() - built
             self._note_miss(key, miss, sum(artifact.seconds.values()))
             self._keep(key, artifact, load_seconds)

@@ -73,6 +73,21 @@ class CythonFunctionError(CachegraphError):
         return f"resolving {self.module}.{self.name}: {self.found}; install SciPy again"
 
 
+class MissingBlob(CachegraphError):
+    """An entry is not whole: the blob of that `digest` (hex), which `holder` refers to, is missing or damaged."""
+
+    def __init__(self, holder: str, digest: str) -> None:
+        super().__init__(holder, digest)
+        self.holder = holder
+        self.digest = digest
+
+    def __str__(self) -> str:
+        return (
+            f"loading {self.holder}: its blob {self.digest} is missing, or is not what its name says; "
+            "build the entry anew"
+        )
+
+
 class CacheMissError(CachegraphError):
     """CACHEGRAPH_ON_MISS=error and the cache has no entry: `level`, `key` (hex) and the `reason` of the miss."""
 

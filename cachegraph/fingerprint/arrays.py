@@ -3,6 +3,7 @@
     dtype  := 'd' text(dtype.str)                                     kind, byte order, size, unit of a time
     scalar := 'n' text(dtype.str) bytes(the value)
     array  := 'a' text(dtype.str) uint(ndim) uint(extent)*ndim bytes(the elements in C order)
+            | 'h' text(dtype.str) uint(ndim) uint(extent)*ndim digest           BLAKE2b-256 of the elements, if over 64 KiB
 
 Strides, flags and alignment are not identity; byte order is. Refused: object, structured, void and variable-width string
 dtypes (pointers or padding among the bytes), long double (its padding is not initialised), dtypes with metadata or from
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 # A dtype's number, unlike its kind or its character, is never shared with a dtype from outside numpy.
 _PLAIN = frozenset(np.dtype(char).num for char in "?bhilqBHILQefdFDMmSU")
+
+
+LARGE = 64 * 1024
+"""What has more bytes is written as its digest: encodings are kept beside entries, and an array would be in each."""
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
@@ -55,12 +60,17 @@ def _encode_scalar(encoder: Encoder, value: np.generic) -> None:
 
 
 def _encode_array(encoder: Encoder, value: np.ndarray[Any, Any]) -> None:
-    encoder.tag(b"a")
+    is_large = value.nbytes > LARGE
+    encoder.tag(b"h" if is_large else b"a")
     encoder.text(_plain_name(value.dtype))
     encoder.uint(value.ndim)
     for extent in value.shape:
         encoder.uint(extent)
-    encoder.bytes(value.tobytes(order="C"))
+    content = value.tobytes(order="C")
+    if is_large:
+        encoder.strong_digest(content)
+    else:
+        encoder.bytes(content)
 
 
 def _plain_name(dtype: np.dtype[Any]) -> str:

@@ -171,9 +171,16 @@ def _scalar(reader: Reader) -> Decoded:
 
 
 def _array(reader: Reader) -> Decoded:
+    return Decoded(f"{_described_array(reader)} {_content(reader.bytes())}")
+
+
+def _large_array(reader: Reader) -> Decoded:
+    return Decoded(f"{_described_array(reader)} of digest {reader.take(32).hex()[:12]}")
+
+
+def _described_array(reader: Reader) -> str:
     dtype = reader.text()
-    shape = tuple(reader.uint() for _ in range(reader.uint()))
-    return Decoded(f"{dtype} array of shape {shape} {_content(reader.bytes())}")
+    return f"{dtype} array of shape {tuple(reader.uint() for _ in range(reader.uint()))}"
 
 
 _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
@@ -200,6 +207,7 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
     b"d": lambda reader: Decoded(f"dtype {reader.text()}"),
     b"n": _scalar,
     b"a": _array,
+    b"h": _large_array,
 }
 
 

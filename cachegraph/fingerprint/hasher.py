@@ -119,6 +119,10 @@ class Encoder:
         self.uint(len(content))
         self._buffer += content
 
+    def strong_digest(self, content: builtins.bytes) -> None:
+        """Write the strong digest of `content`, which stands for it: for what is too large to be kept with every key."""
+        self._buffer += strong_digest(content)
+
     def value(self, value: Any) -> None:
         """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
         cls = type(value)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cachegraph.errors import CachegraphError
+from cachegraph.large_arrays import ReadBlob, blob_content
 from cachegraph.pickling.errors import InvalidPickle, UntrustedPickle
 
 EVERYTHING = ("*",)
@@ -40,6 +41,7 @@ def loads(
     external: Sequence[object] = (),
     named: Paths = (),
     at_hand: Mapping[str, object] | None = None,
+    read_blob: ReadBlob | None = None,
     declared: Paths = (),
 ) -> Any:
     """Return what `content` holds, with the objects of `external`, and those `at_hand` by name, in the places of those that
@@ -48,11 +50,12 @@ def loads(
     `named` are functions that it may call besides; `declared` the import paths of functions that it may hold as values.
     Raises UntrustedPickle if it names anything outside `trusted` (packages or modules, with all below them), or a
     function whose import path is not among `declared`, or calls or changes what it may not; UnresolvedFunction if a
-    function that is declared is not installed; InvalidPickle for anything else that is wrong with it. With EVERYTHING
+    function that is declared is not installed; MissingBlob if `read_blob`, which a Cache has, does not give what a large
+    array holds; InvalidPickle for anything else that is wrong with it. With EVERYTHING
     trusted, nothing is refused.
     """
     unpickler = _Unpickler(
-        content, tuple(trusted), external, frozenset(named), at_hand or {}, frozenset(declared)
+        content, tuple(trusted), external, frozenset(named), at_hand or {}, read_blob, frozenset(declared)
     )
     try:
         return unpickler.load()
@@ -74,6 +77,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
         external: Sequence[object],
         named: frozenset[tuple[str, str]],
         at_hand: Mapping[str, object],
+        read_blob: ReadBlob | None,
         declared: frozenset[tuple[str, str]],
     ) -> None:
         super().__init__(io.BytesIO(content), fix_imports=False)
@@ -82,17 +86,20 @@ class _Unpickler(_Python):  # type: ignore[misc]
         self._external = external
         self._rebuilders = _NUMPY | _PYTHON | named
         self._at_hand = at_hand
+        self._read_blob = read_blob
         self._declared = declared
         # By id, and kept: an id must not be used twice.
         self._named: dict[int, object] = {}
         self._given: dict[int, object] = {}
 
     def persistent_load(self, pid: object) -> object:
-        """The external object of that number or name, or the function of that import path."""
+        """The external object of that number or name, the function of that import path, or what a large array holds."""
         if isinstance(pid, str) and pid in self._at_hand:
             found = self._at_hand[pid]
         elif isinstance(pid, tuple) and len(pid) == 3 and pid[0] == "import":
             found = self._function(*pid[1:])
+        elif isinstance(pid, tuple) and len(pid) == 3 and pid[0] == "blob":
+            return self._content(*pid[1:])
         elif isinstance(pid, int) and 0 <= pid < len(self._external):
             found = self._external[pid]
         else:
@@ -108,6 +115,12 @@ class _Unpickler(_Python):  # type: ignore[misc]
         from cachegraph.pickling.import_path import ImportPath, resolve  # few pickles hold functions
 
         return resolve(ImportPath(module, place))
+
+    def _content(self, digest: object, is_read_only: object) -> bytes | bytearray:
+        if not isinstance(digest, str):
+            raise InvalidPickle(f"the digest of a blob that is none: {digest!r}")
+        content = blob_content(self._read_blob, digest, "a pickle")
+        return content if is_read_only is True else bytearray(content)
 
     def find_class(self, module: str, name: str) -> Any:
         """What a pickle may call by that name."""

@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cachegraph.fingerprint.names import imported
+from cachegraph.large_arrays import LARGE, add_blob
 
 _OPEN_ENDED = "make it an attribute of a module that can be imported, or call it through a Python function"
 _BY_VALUE = "define it at the top level of a module; or pass by_value=True, which pickles its code"
@@ -36,9 +37,16 @@ class Pickler(pickle.Pickler):
     does: it is no value, and whether it may be called is for the reader to say.
     """
 
-    def __init__(self, file: io.BytesIO, external: Sequence[object], name_of: NameOf | None = None) -> None:
+    def __init__(
+        self,
+        file: io.BytesIO,
+        external: Sequence[object],
+        name_of: NameOf | None = None,
+        blobs: dict[str, bytes] | None = None,
+    ) -> None:
         super().__init__(file, protocol=5)
         self._name_of = name_of
+        self._blobs = blobs
         self.paths: set[tuple[str, str]] = set()
         self._numbers = {id(item): number for number, item in enumerate(external)}
         # By id, and kept: an id must not be used twice.
@@ -46,7 +54,9 @@ class Pickler(pickle.Pickler):
         self._reduced: list[object] = []
 
     def persistent_id(self, obj: Any) -> object:
-        """The number or name of an external object, the import path of a function; None for anything else."""
+        """What stands for an external object, a function or what a large array holds; None for anything else."""
+        if isinstance(obj, pickle.PickleBuffer):
+            return self._blob(obj)
         name: int | str | None = self._numbers.get(id(obj))
         if name is None and self._name_of is not None:
             name = self._name_of(obj)
@@ -65,6 +75,13 @@ class Pickler(pickle.Pickler):
             return None
         self.paths.add((path.module, path.place))
         return ("import", *path)
+
+    def _blob(self, buffer: pickle.PickleBuffer) -> tuple[str, str, bool] | None:
+        """What stands for the content of a large array, which becomes a blob; None if it is to be in the pickle."""
+        content = buffer.raw()
+        if self._blobs is None or content.nbytes <= LARGE:
+            return None
+        return "blob", add_blob(self._blobs, content.tobytes()), content.readonly
 
     def check_unnamed(self, function: Any) -> None:
         """Refuse a function that has no import path, unless it can be pickled otherwise."""
@@ -97,6 +114,8 @@ class Pickler(pickle.Pickler):
         self._reduced.append(reduced)
 
     def _reduction(self, obj: Any) -> Any:
+        if self._blobs is not None and f"{type(obj).__module__}.{type(obj).__qualname__}" == "numpy.ndarray":
+            obj = obj if obj.flags.forc else obj.copy()  # only what is contiguous has a buffer
         reduce = getattr(self, "dispatch_table", copyreg.dispatch_table).get(type(obj))
         try:
             return obj.__reduce_ex__(5) if reduce is None else reduce(obj)

@@ -11,16 +11,21 @@ from cachegraph.pickling.pickler import NameOf, Pickler, Refused
 
 
 def dumps(
-    value: object, external: Sequence[object] = (), name_of: NameOf | None = None, by_value: bool = False
+    value: object,
+    external: Sequence[object] = (),
+    name_of: NameOf | None = None,
+    blobs: dict[str, bytes] | None = None,
+    by_value: bool = False,
 ) -> bytes:
     """Return `value` pickled: the objects of `external` named by their number only, those that `name_of` has a name for by
     that, functions by their import paths.
 
-    With `by_value`, functions and classes that no name imports (of `__main__`, lambdas, closures) are pickled as their
+    With `blobs`, what arrays of more than LARGE bytes hold is put there, name -> bytes, and their digests are in the pickle:
+    keep them beside it, as the blobs of one Artifact. With `by_value`, functions and classes that no name imports (of `__main__`, lambdas, closures) are pickled as their
     code; such a pickle loads only where everything is trusted. Raises Unpicklable, which names the offending object and
     where it sits in `value`; and what `name_of` raises.
     """
-    return _dump(_pickler_class(by_value), value, external, name_of)[0]
+    return _dump(_pickler_class(by_value), value, external, name_of, blobs)[0]
 
 
 def import_paths(
@@ -30,14 +35,18 @@ def import_paths(
 
     Raises Unpicklable as dumps does.
     """
-    return frozenset(_dump(Pickler, value, external, name_of)[1])
+    return frozenset(_dump(Pickler, value, external, name_of, {})[1])
 
 
 def _dump(
-    cls: type[Pickler], value: object, external: Sequence[object], name_of: NameOf | None
+    cls: type[Pickler],
+    value: object,
+    external: Sequence[object],
+    name_of: NameOf | None,
+    blobs: dict[str, bytes] | None,
 ) -> tuple[bytes, set[tuple[str, str]]]:
     file = io.BytesIO()
-    pickler = cls(file, external, name_of)
+    pickler = cls(file, external, name_of, blobs)
     try:
         pickler.dump(value)
     except Refused as refused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 
+from cachegraph.errors import MissingBlob
 from cachegraph.store.entry import Miss
 from cachegraph.store.trust import Untrusted
 
@@ -51,10 +52,12 @@ def miss_of(error: Exception) -> Miss:
 
 
 def load_failure(error: Exception) -> Miss:
-    """Return the miss that an entry is whose payload could not be loaded: unreadable or untrusted."""
+    """Return the miss that an entry is whose payload could not be loaded: damaged, unreadable or untrusted."""
     from cachegraph.pickling import UntrustedPickle  # imports pickle, which not every entry needs
 
     reason = "untrusted" if isinstance(error, UntrustedPickle) else "unreadable"
+    if isinstance(error, MissingBlob):
+        reason = "damaged"
     return Miss(reason, f"loading it raised {type(error).__name__}: {error}")
 
 

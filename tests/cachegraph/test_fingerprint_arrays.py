@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint import encode
+from cachegraph.fingerprint import encode, strong_digest
+from cachegraph.fingerprint.arrays import LARGE
+from cachegraph.fingerprint.decoder import describe_difference
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -157,3 +159,23 @@ def test_fingerprints_do_not_import_numpy_until_there_is_an_array() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "False"
+
+
+def test_a_large_array_is_told_by_its_digest_to_the_last_bit() -> None:
+    array = np.arange(100_000.0).reshape(100, 1000)
+    changed = array.copy()
+    changed[99, 999] = np.nextafter(changed[99, 999], 0)
+    others = [changed, array.reshape(1000, 100), array.view("i8"), array[:, ::-1], array[:90], array[:8]]
+    assert len({encode(value) for value in (array, *others)}) == len(others) + 1
+    assert len(encode(array)) < 100
+    assert encode(np.array(array, order="F")) == encode(array)
+    assert strong_digest(array.tobytes()) in encode(array)
+    assert describe_difference(encode([array]), encode([changed])).startswith(
+        "[0]: <f8 array of shape (100, 1000) of digest"
+    )
+
+
+def test_arrays_of_just_the_limit_are_written_whole() -> None:
+    limit = np.zeros(LARGE // 8)
+    assert limit.tobytes() in encode(limit)
+    assert len(encode(np.zeros(LARGE // 8 + 1))) < 100

@@ -1,0 +1,38 @@
+"""Large arrays: blobs of their own, named by what they hold, so that entries with an array in common have it once.
+
+Whatever refers to an array has its digest (XXH3-128, hex) in the place of what it holds. The entry lists it among its
+blobs under the name "array-" and the digest, so that it is not evicted or pruned as long as the entry is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cachegraph.errors import MissingBlob
+from cachegraph.fingerprint.hasher import digest
+
+LARGE = 64 * 1024
+"""What holds more bytes is kept as a blob."""
+
+ReadBlob = Callable[[str], bytes | None]
+"""Gives what the blob of a digest (hex) holds, checked; None when it cannot be had."""
+
+
+def add_blob(blobs: dict[str, bytes], content: bytes) -> str:
+    """Put `content` among the blobs (name -> bytes) of an entry that is being made, and return its digest (hex)."""
+    found = digest(content).hex()
+    blobs[blob_name(found)] = content
+    return found
+
+
+def blob_name(digest_hex: str) -> str:
+    """Return the name by which an entry lists the array of that digest among its blobs."""
+    return f"array-{digest_hex}"
+
+
+def blob_content(read: ReadBlob | None, digest_hex: str, holder: str) -> bytes:
+    """Return what the array of that digest holds, for `holder`; raises MissingBlob when it cannot be had."""
+    found = None if read is None else read(digest_hex)
+    if found is None:
+        raise MissingBlob(holder, digest_hex)
+    return found
