@@ -49,7 +49,7 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
 class GraphWriter:
     """Writes one graph. What is known by its id is kept alive by the graph.
 
-    `is_data` tells which constants are data: `data` has them, in the order they are met.
+    `is_data` tells which constants are data (None: none): `data` has them, in the order they are met.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class GraphWriter:
         met: Met,
         *,
         thawed: bool = False,
-        is_data: Callable[[Any], bool] = lambda constant: False,
+        is_data: Callable[[Any], bool] | None = None,
     ) -> None:
         self.inputs = inputs
         self.outputs = outputs
@@ -111,7 +111,7 @@ class GraphWriter:
     def _constant(self, constant: Any) -> bytes:
         try:
             tags = variable_tags(constant)
-            encoding = encode_constant(constant, self.met)
+            encoding = encode_constant(constant, self.met, within=self.thawed)
             return encoding if tags is None else encoding + encode_value(tags, self.met)
         except Unfingerprintable as error:
             error.inside("a constant")
@@ -183,8 +183,10 @@ def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
 
 
 def _data_of(
-    inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], is_data: Callable[[Any], bool]
+    inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], is_data: Callable[[Any], bool] | None
 ) -> list[Any]:
+    if is_data is None:
+        return []
     met = (variable for node in nodes for variable in node.inputs)
     given = {id(variable) for variable in inputs}
     found = {

@@ -25,6 +25,7 @@ import numpy as np
 from pytensor.compile.mode import Mode, optdb
 from pytensor.configdefaults import config
 from pytensor.link.numba.linker import NumbaLinker
+from pytensor.tensor.basic import infer_shape_db
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, pack_uint
@@ -34,14 +35,11 @@ from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.registries import encode_registrations
 from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
-from cachegraph.pytensor.values import HOSTS, Met, encode_op, encode_type
+from cachegraph.pytensor.values import FEW_ELEMENTS, HOSTS, Met, encode_op, encode_type
 from cachegraph.releases import package_version
 from cachegraph.toolchain import check_unchanged, source_digest, toolchain
 
 VERSION = 1
-DATA_ELEMENTS = 32
-"""A constant of more elements is data, where large constants are."""
-
 _IMPORTED = time.time()
 
 
@@ -64,7 +62,7 @@ def describe(
 ) -> Description:
     """The description of the function that FunctionMaker would make of `inputs` (In) and `outputs` (Out or variables).
 
-    With `large_constants` the key has only the types of arrays of more than DATA_ELEMENTS numbers: they must be made
+    With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must be made
     inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
     SourceError where a checkout of PyTensor or PyMC was edited since it was imported.
     """
@@ -75,7 +73,7 @@ def describe(
     roots = [_variable(spec) for spec in inputs]
     nodes = nodes_of(roots, (*computed, *updates))
     writer = GraphWriter(
-        roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else _is_never
+        roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else None
     )
     parts = {
         "scheme": encode(("pytensor function", VERSION)),
@@ -102,13 +100,9 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
 
 
 def is_data(constant: Any) -> bool:
-    """Whether a constant is data where large constants are: a plain array of more than DATA_ELEMENTS numbers."""
+    """Whether a constant is data where large constants are: a plain array of more than FEW_ELEMENTS numbers."""
     data = constant.data
-    return type(data) is np.ndarray and data.size > DATA_ELEMENTS and data.dtype.kind in "fiu"
-
-
-def _is_never(constant: Any) -> bool:
-    return False
+    return type(data) is np.ndarray and data.size > FEW_ELEMENTS and data.dtype.kind in "fiu"
 
 
 def _variable(spec: Any) -> Any:
@@ -150,7 +144,10 @@ def _rewrites(mode: Any, late: frozenset[str], met: Met) -> bytes:
     _check_linker(mode.linker)
     if not compiles(os.environ):
         raise Unfingerprintable("NUMBA_DISABLE_JIT", "nothing is compiled; unset it")
-    parts = (encode_query(mode._optimizer, met), encode_databases((mode.optdb, optdb), late, met))
+    parts = (
+        encode_query(mode._optimizer, met),
+        encode_databases((mode.optdb, optdb, infer_shape_db), late, met),
+    )
     return b"".join(pack_uint(len(part)) + part for part in parts)
 
 

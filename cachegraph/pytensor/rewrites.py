@@ -2,7 +2,7 @@
 
     query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
     database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
-    entry    := bytes(text(name) value((tags, position, final, cleanup)) (bytes(object of a rewriter) | uint(number of a database)))
+    entry    := bytes(text(name) value((tags, places, cleanup)) (bytes(object of a rewriter) | uint(number of a database)))
 
 Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
 selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pytensor.graph.op import Op
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import pack_uint, strong_digest
 from cachegraph.pytensor.values import Met, ObjectEncoder, encode_value
 
-LATE = ("pytensor.sparse", "pytensor.typed_list", "pytensor.xtensor")
-"""Packages of PyTensor that register rewrites of their own Ops when they are first used."""
+LATE = ("pytensor.sparse", "pytensor.typed_list")
+"""Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
 
 _MAPPINGS = ("__position__", "__final__", "__cleanup__")
 _known: list[tuple[list[object], frozenset[str], bytes]] = []
@@ -151,13 +152,13 @@ def _homes(rewriter: Any) -> Iterator[str]:
     while pending:
         item = pending.pop()
         yield type(item).__module__
-        for name in ("fn", "op_match", "op1", "op2"):
+        for name in ("fn", "op_match", "op_type", "op1", "op2", "out_pattern"):
             if hasattr(item, name):
                 yield getattr(getattr(item, name), "__module__", "")
                 yield type(getattr(item, name)).__module__
-        parts = (getattr(item, name, None) for name in ("node_rewriter", "in_pattern"))
+        parts = (getattr(item, name, None) for name in ("node_rewriter", "in_pattern", "op_match"))
         pending.extend(part for part in parts if part is not None)
-        for name in ("rewrites", "data"):
+        for name in ("rewrites", "data", "inputs") if not isinstance(item, Op) else ():
             pending.extend(getattr(item, name, ()))
 
 

@@ -19,6 +19,7 @@ all others are their code (cachegraph/fingerprint/classes.py).
 
 from __future__ import annotations
 
+import marshal
 import sys
 from collections.abc import Callable, Collection
 from enum import Enum
@@ -34,17 +35,24 @@ from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
 from pytensor.graph.type import Type
 from pytensor.misc.frozendict import frozendict
 from pytensor.misc.ordered_set import OrderedSet
-from pytensor.tensor.type import TensorType
+from pytensor.tensor.type import DenseTensorType, TensorType
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 
+FEW_ELEMENTS = 32
+"""Constants of no more elements are what rewrites look into and move; more are data, where large constants are."""
+
 HOSTS = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
+
+_MOST_PLAIN_OPS = 10_000
+_PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
+"""Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
 
 NOT_IDENTITY: dict[str, dict[str, str]] = {
     "pytensor.graph.rewriting.basic.Rewriter": {
@@ -63,6 +71,7 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "applied_true": "what is measured",
         "node_created": "what is measured",
         "track_map": "follows from the rewriters",
+        "pre_profile": "what is measured",
         "warned": "whether something was said",
     },
     "pytensor.graph.rewriting.db.RewriteDatabase": {
@@ -79,6 +88,8 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "_lop_op_cache": "remembers the Op of the gradient",
         "_rop_op_cache": "remembers the Op of the gradient",
         "_connection_pattern": "how gradients are taken; remembered when first asked for",
+        "_inner_shape_template": "remembers what follows from the inner graph",
+        "_inner_shape_frozen": "remembers what follows from the inner graph",
         "_fn": "remembers the linked inner graph",
     },
     "pytensor.compile.builders.SymbolicOp": {
@@ -88,22 +99,33 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "name": "for readers",
         "profile": "what is measured, not what is computed",
         "truncate_gradient": "how gradients are taken: done before the graph is compiled",
+        "vector_seqs": "remembers what follows from the node last made",
+        "vector_outs": "remembers what follows from the node last made",
+        "t_call": "what is measured",
+        "t_fn": "what is measured",
         "_fn": "remembers the linked inner graph",
     },
     "pytensor.tensor.optimize.ScipyWrapperOp": {
         "_fn": "remembers the linked inner graph",
         "_fn_wrapped": "remembers the linked inner graph",
     },
+    "pytensor.link.c.op.OpenMPOp": {"openmp": "of C code"},
     "pytensor.tensor.elemwise.Elemwise": {
         "nfunc": "remembers the ufunc that nfunc_spec names",
         "ufunc": "remembers what perform calls",
     },
+    "pytensor.tensor.elemwise.CAReduce": {"_ufunc": "remembers what perform calls"},
+    "pytensor.sparse.rewriting.StructuredDotCSR": {
+        "dtype_out": "remembers what follows from the node last made"
+    },
+    "pymc.distributions.dist_math.SplineWrapper": {"_grad_op": "remembers the Op of the gradient"},
     "pytensor.scalar.basic.ScalarInnerGraphOp": {
         "name": "for readers",
         "inputs": "are those of the inner graph",
         "outputs": "are those of the inner graph",
         "prepare_node_called": "remembers which nodes C code was prepared for",
         "nodenames": "remembers names within C code",
+        "inner_float16": "remembers what C code needs",
         "_py_perform_fn": "remembers the inner graph as a Python function",
         "_c_code": "remembers the C code",
         "_name": "for readers",
@@ -125,8 +147,16 @@ class Met:
         self.encode_frozen = encode_frozen
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
+        self._ops: dict[int, tuple[Any, bytes]] = {}
         self.code = 0
         """How often code was met: what holds it may mean another thing the next time."""
+
+    def op(self, op: Any) -> bytes:
+        """The encoding of `op`, which another one holds."""
+        known = self._ops.get(id(op))
+        if known is None:
+            known = self._ops[id(op)] = op, encode_op(op, self)
+        return known[1]
 
     def class_row(self, cls: type) -> bytes:
         """The row of `cls`: by its release, or, once a description, by its code."""
@@ -182,29 +212,81 @@ def encode_value(value: object, met: Met) -> bytes:
 def encode_type(type_: Any, met: Met) -> bytes:
     """The encoding of a Type; raises Unfingerprintable."""
     row = met.class_row(type(type_))
-    if type(type_) is TensorType:
-        shape = (b"\0" if extent is None else pack_uint(extent + 1) for extent in type_.shape)
-        return b"".join((row, b"t", _prefixed(type_.dtype.encode()), pack_uint(len(type_.shape)), *shape))
+    if type(type_) is TensorType or type(type_) is DenseTensorType:
+        return row + _tensor_type(type_.dtype, type_.shape)
     state = {name: value for name, value in vars(type_).items() if name != "name"}
     return b"".join((row, b"v", encode_value(state, met)))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
+    extents = (b"\0" if extent is None else pack_uint(extent + 1) for extent in shape)
+    return b"".join((b"t", _prefixed(dtype.encode()), pack_uint(len(shape)), *extents))
 
 
 def encode_op(op: Any, met: Met) -> bytes:
     """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
     try:
-        return _encode_object(op, met)
+        return _remembered(op, met) or _encode_object(op, met)
     except Unfingerprintable as error:
         error.inside(f"op {type(op).__qualname__}")
         raise
 
 
-def encode_constant(constant: Any, met: Met) -> bytes:
-    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
+def _remembered(op: Any, met: Met) -> bytes | None:
+    """The encoding of an Op of a release that holds plain values and such Ops, made once for all that are like it."""
+    cls: type = type(op)
+    if _release_row(cls, met.described) is None:
+        return None
+    left_out, slots = _attributes_of(cls)
+    plain: dict[str, object] = {}
+    others: list[tuple[str, bytes]] = []
+    try:
+        for name, value in op.__dict__.items():
+            kind: type = type(value)
+            if _kind_of(kind) is _OP:
+                others.append((name, met.op(value)))
+            elif name not in left_out:
+                plain[name] = value._dict if type(value) is frozendict else value
+        state = cls, marshal.dumps(plain, 2), tuple(others), met.described
+    except ValueError:
+        return None
+    met.modules.add(cls.__module__)
+    found = None if slots else _PLAIN_OPS.get(state)
+    if found is None:
+        if len(_PLAIN_OPS) >= _MOST_PLAIN_OPS:
+            _PLAIN_OPS.clear()
+        found = _PLAIN_OPS[state] = _encode_object(op, met)
+    return found
+
+
+def encode_constant(constant: Any, met: Met, *, within: bool = False) -> bytes:
+    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable.
+
+    `within` says that an Op's graph holds it. There, and wherever it has few elements, so that rewrites may move it there,
+    -0.0 is refused: PyTensor takes frozen nodes that are equal but for the signs of zeros for one, so what a miss
+    would give depends on what else its process compiled.
+    """
     data = constant.data
     type_ = _prefixed(encode_type(constant.type, met))
     if type(data) is np.ndarray:
-        return b"".join((type_, b"a", _layout(data), encode_value(data, met)))
+        if within or data.size <= FEW_ELEMENTS:
+            _refuse_negative_zero(data)
+        return b"".join((type_, b"a", _layout(data), encode(data)))
+    if isinstance(data, np.inexact | float | complex):
+        _refuse_negative_zero(np.asarray(data))
     return b"".join((type_, b"v", encode_value(_plain(data), met)))
+
+
+def _refuse_negative_zero(data: np.ndarray[Any, Any]) -> None:
+    if data.dtype.kind not in "fc":
+        return
+    parts = (data.real, data.imag) if data.dtype.kind == "c" else (data,)
+    if any(np.any(np.signbit(part) & (part == 0)) for part in parts):
+        raise Unfingerprintable(
+            "a constant -0.0",
+            "PyTensor may take it for 0.0, as it happens; pass it to the function as an input",
+        )
 
 
 def _plain(data: Any) -> Any:
@@ -256,15 +338,19 @@ def _state_of(value: Any) -> dict[str, object]:
     return {**found, **{name: item for name, item in state.items() if not name.startswith("__")}}
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)
 def _attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
     """The attributes of instances of `cls` that are no identity, and its slots; raises Unfingerprintable for hidden ones."""
     if not all(base.__flags__ & _HEAP_TYPE for base in cls.__mro__[:-1]):
         raise Unfingerprintable(
             _name_of(cls), "it derives from a native class, whose state its attributes do not show"
         )
-    left_out = frozenset(name for base in cls.__mro__ for name in NOT_IDENTITY.get(_name_of(base), ()))
-    return left_out, tuple(slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out)
+    left_out = {name for base in cls.__mro__ for name in NOT_IDENTITY.get(_name_of(base), ())}
+    if not _is_of_host(cls):
+        left_out.discard("name")  # what it means is the class's own affair
+    return frozenset(left_out), tuple(
+        slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out
+    )
 
 
 def _slots(cls: type) -> tuple[str, ...]:
@@ -367,8 +453,9 @@ def _is_released(function: Any, described: tuple[str, ...]) -> bool:
 
 
 _FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
+_OP: tuple[bytes, Writer] = (b"O", lambda op, met: met.op(op))
 _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
-    (Op, (b"O", encode_op)),
+    (Op, _OP),
     (Type, (b"Y", encode_type)),
     (Constant, (b"K", encode_constant)),
     (Variable, (b"", _refuse_variable)),
