@@ -31,6 +31,7 @@ from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint import numba_types
 from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, reads
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.native import NATIVE_TYPES, is_native_type, is_of_extension, write_native
@@ -284,9 +285,8 @@ def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
     """Return the encoder for instances of `cls` if they are callables or modules; None if not."""
     if cls in ENCODERS:
         return ENCODERS[cls]
-    package = cls.__module__.partition(".")[0]
-    if package == "numba" and hasattr(cls, "py_func"):
-        return _wrapper("numba", "py_func", "targetoptions")
+    if cls.__module__.startswith("numba."):
+        return numba_types.encoder_for(cls)
     if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":
         return _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", "cache")
     return encode_native if is_native_type(cls) else None

@@ -3,7 +3,7 @@
 The key of an overload says all that the code depends on, also what numba's own keys leave out:
 
     function    what the caller says the computation is: canonical bytes
-    signature   the types of the arguments (signatures.py), and of the result if it was asked for
+    signature   the types of the arguments, and of the result if it was asked for (fingerprint/numba_types.py)
     code        what others have registered with numba (fingerprint/extensions.py)
     options     of the dispatcher, and of numba's configuration
     toolchain   Python, numpy, numba, llvmlite
@@ -34,7 +34,6 @@ from cachegraph.numba_cache.compiled import (
     rebuild_overload,
     unpack_refusal,
 )
-from cachegraph.numba_cache.signatures import encode_types
 from cachegraph.toolchain import toolchain
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class OverloadEntries:
         """Return the key for `sig`; None, counted as a bypass, if some of what it says has no encoding."""
         arguments, result = sigutils.normalize_signature(sig)
         try:
-            signature = encode_types(arguments) + encode_types(() if result is None else (result,))
+            signature = encode((tuple(arguments), result))
             code = encode_extensions(self._described)
         except Unfingerprintable as error:
             self.bypass(str(error), "unfingerprintable")

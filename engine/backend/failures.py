@@ -137,6 +137,11 @@ def _kernel(name: str, site: Site, registers: Registers) -> Exception:
         )
     if status == loops.TOO_LONG:
         return ValueError(f"Calling {name}: {site.op}: LAPACK does not take a length of {details[0]}")
+    if status == loops.FUNCTION_RAISED:
+        return RuntimeError(
+            f"Calling {name}: {site.op}: a function given by numba_function() raised an exception; compile with "
+            "mode='NUMPY' to see it"
+        )
     return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
 
 

@@ -15,6 +15,7 @@ cachegraph/fingerprint/values.py writes it.
 Version history
     1  first
     2  a loop may end early (`until`)
+    3  functions of users' as operations
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cachegraph.fingerprint.hasher import encode
+from engine.scalar.embedded import Embedded
 
-LOOPS_VERSION = 2
+LOOPS_VERSION = 3
 
 OK = 0
 INDEX_OUT_OF_RANGE = 1
@@ -36,6 +38,8 @@ NOT_POSITIVE_DEFINITE = 4
 """Details: the order of the leading minor that is not positive."""
 TOO_LONG = 5
 """A length of 2**31 or more was to be passed to an external. Details: the length."""
+FUNCTION_RAISED = 6
+"""A function of a user's raised an exception."""
 
 Bound = str | int
 
@@ -74,10 +78,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """`target` of `dtype` is the scalar operation `op` (operations.py) of the values named `arguments`."""
+    """`target` of `dtype` is `op`, a scalar operation (operations.py) or a user's function, of the values named
+    `arguments`. If such a function raises, the kernel ends with FUNCTION_RAISED."""
 
     target: str
-    op: str
+    op: str | Embedded
     arguments: tuple[str, ...]
     dtype: str
 

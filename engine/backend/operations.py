@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.backend.errors import InvalidKernel
+from engine.scalar.embedded import Embedded
 
 ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
 FLOATS = ("float64", "float32")
@@ -53,15 +54,17 @@ SIGNATURES = {
 OPERATIONS = frozenset(SIGNATURES) | {"cast", "where"}
 
 
-def check_operation(op: str, arguments: tuple[str, ...], result: str) -> None:
+def check_operation(op: str | Embedded, arguments: tuple[str, ...], result: str) -> None:
     """Refuse (InvalidKernel) an operation that does not take `arguments` or does not give `result`, both dtypes."""
     if result not in ITEM_SIZES:
-        raise InvalidKernel("typing", op, f"a result of dtype {result}, which kernels do not have")
+        raise InvalidKernel("typing", str(op), f"a result of dtype {result}, which kernels do not have")
     if not _accepts(op, arguments, result):
-        raise InvalidKernel("typing", op, f"it does not take ({', '.join(arguments)}) and give {result}")
+        raise InvalidKernel("typing", str(op), f"it does not take ({', '.join(arguments)}) and give {result}")
 
 
-def _accepts(op: str, arguments: tuple[str, ...], result: str) -> bool:
+def _accepts(op: str | Embedded, arguments: tuple[str, ...], result: str) -> bool:
+    if isinstance(op, Embedded):
+        return (op.arguments, op.result) == (arguments, result)
     if op == "cast":
         return len(arguments) == 1 and arguments[0] in ITEM_SIZES
     if op == "where":

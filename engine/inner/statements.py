@@ -17,6 +17,7 @@ from engine.graph.variables import Constant, Variable
 from engine.inner.composite import Composite, dtype_of
 from engine.inner.scalar_loop import ScalarLoop
 from engine.scalar import Cast, ScalarOp
+from engine.scalar.embedded import Embedded, embedded
 
 Argument = (
     tuple[Literal["input"], int]
@@ -30,9 +31,9 @@ constant: its dtype and its bytes, little-endian."""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One value of `dtype`: the operation `op` (a scalar Op's name, or "cast") of `args`."""
+    """One value of `dtype`: the operation `op` (a scalar Op's name, "cast", or a user's function) of `args`."""
 
-    op: str
+    op: str | Embedded
     args: tuple[Argument, ...]
     dtype: str
 
@@ -110,7 +111,7 @@ class _Flattener:
         if op.name in ("identity", "second"):
             return self.cast(arguments[-1], result)
         converted = [self.cast(argument, dtype) for argument, dtype in zip(arguments, wanted, strict=True)]
-        return self.value(op.name, converted, result)
+        return self.value(embedded(op, wanted, result) or op.name, converted, result)
 
     def cast(self, argument: Argument, dtype: str) -> Argument:
         """`argument` as `dtype`."""
@@ -128,7 +129,7 @@ class _Flattener:
         position = self.appended(Repeat(args, dtypes, scalar_statements(op.step, dtypes), op.is_while))
         return [("result", position, number) for number in range(op.nout)]
 
-    def value(self, op: str, arguments: list[Argument], dtype: str) -> Argument:
+    def value(self, op: str | Embedded, arguments: list[Argument], dtype: str) -> Argument:
         """The value of the statement `op` of `arguments`, which is appended unless there is an equal one."""
         return ("value", self.appended(Statement(op, tuple(arguments), dtype)))
 

@@ -25,7 +25,6 @@ from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
 from cachegraph.numba_cache.compiled import MAGIC
-from cachegraph.numba_cache.signatures import encode_types
 from tests.cachegraph.numba_process import in_fresh_process, kept
 
 KINDS = ("added", 1, "factorial", 5, "summed", 6, "raising", 4, "raising", -4)
@@ -313,10 +312,27 @@ def test_each_type_has_an_encoding_of_its_own() -> None:
     ]
     plain = [types.int64, types.int32, types.float64, types.boolean, types.none, types.unicode_type]
     known = [*arrays, constant, *literals, *compound, *plain, types.ListType(types.int64)]
-    assert len({encode_types([of]) for of in known}) == len(known)
-    assert encode_types([types.Tuple([types.int64, types.int64])]) == encode_types(
-        [types.UniTuple(types.int64, 2)]
-    )
+    assert len({encode(of) for of in known}) == len(known)
+    assert encode(types.Tuple([types.int64, types.int64])) == encode(types.UniTuple(types.int64, 2))
     for unknown in (types.Record([], 8, False), types.pyobject, types.voidptr):
         with pytest.raises(Unfingerprintable):
-            encode_types([unknown])
+            encode(unknown)
+
+
+def test_a_dispatcher_is_its_function_its_options_its_locals_and_its_declared_signatures() -> None:
+    def plain(x):
+        y = x + 1
+        return y
+
+    dispatchers = [
+        numba.njit(plain),
+        numba.njit(fastmath=True)(plain),
+        numba.njit(locals={"y": types.float64})(plain),
+        numba.njit("float64(float64)")(plain),
+        numba.njit(["float64(float64)", "int64(int64)"])(plain),
+        numba.njit(lambda x: x),
+    ]
+    assert len({encode(dispatcher) for dispatcher in dispatchers}) == len(dispatchers)
+    used = numba.njit(plain)
+    used(1)
+    assert encode(used) == encode(numba.njit(plain))

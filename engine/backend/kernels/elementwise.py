@@ -66,7 +66,7 @@ def _nest(fused: Fused, axes: Sequence[Axis], innermost: tuple[Node, ...]) -> tu
 
 
 def _summary(fused: Fused, outputs: Sequence[Ref]) -> str:
-    operations = ", ".join(statement.op for statement in fused.statements) or "copy"
+    operations = ", ".join(str(statement.op) for statement in fused.statements) or "copy"
     inputs = ", ".join(operand.dtype + " strided" * operand.strided for operand in fused.operands)
     results = ", ".join(fused.dtype(ref) for ref in outputs)
     return f"elementwise {operations}: ({inputs}) -> ({results}), {fused.depth} loops"

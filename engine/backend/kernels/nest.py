@@ -28,6 +28,7 @@ from engine.backend.loops import (
     Pointer,
 )
 from engine.backend.operations import INTEGERS, ITEM_SIZES
+from engine.scalar.embedded import Embedded
 
 Ref = (
     tuple[Literal["input", "value"], int]
@@ -51,9 +52,9 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One scalar operation (operations.py) of `arguments`, giving `dtype`."""
+    """One scalar operation (operations.py), or a user's function, of `arguments`, giving `dtype`."""
 
-    op: str
+    op: str | Embedded
     arguments: tuple[Ref, ...]
     dtype: str
 
@@ -76,7 +77,7 @@ class Repeat:
     @property
     def op(self) -> str:
         """What it is to a reader."""
-        return f"loop({', '.join(statement.op for statement in self.body)})"
+        return f"loop({', '.join(str(statement.op) for statement in self.body)})"
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -289,7 +290,7 @@ def _nodes_of(
     if isinstance(statement, Repeat):
         return _Repeated(statement, target, constant).nodes(arguments)
     compute = Compute(target, statement.op, arguments, statement.dtype)
-    if not _may_fail(statement):
+    if statement.op != "pow" or not _may_fail(statement):
         return (compute,)
     zero = constant(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
     negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
@@ -344,4 +345,6 @@ class _Repeated:
 def _may_fail(statement: Statement | Repeat) -> bool:
     if isinstance(statement, Repeat):
         return any(map(_may_fail, statement.body))
+    if isinstance(statement.op, Embedded):
+        return True
     return statement.op == "pow" and statement.dtype in INTEGERS

@@ -131,7 +131,7 @@ class _Plan:
         return ("value", len(self.fused.statements) - 1)
 
     def summary(self) -> str:
-        operations = ", ".join(s.op for s in self.fused.statements[:-1])
+        operations = ", ".join(str(s.op) for s in self.fused.statements[:-1])
         of = f" of {operations}" if operations else ""
         inputs = ", ".join(operand.dtype + " strided" * operand.strided for operand in self.fused.operands)
         return f"{self.kind}{of}: ({inputs}) -> ({self.result}), {len(self.gone)} loops of {self.fused.depth}"

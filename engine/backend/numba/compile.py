@@ -9,6 +9,7 @@ adds some (memset, sincos) that the module never declared.
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,14 +21,17 @@ from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBack
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from cachegraph.objects import read_symbols
-from engine.backend.errors import KernelCompileError
+from engine.backend.errors import FunctionRefused, KernelCompileError
 from engine.backend.externals import is_allowed
 from engine.backend.loops import Kernel
 from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.backend.target import compiled_levels, process_triple
+from engine.scalar.embedded import Embedded
 
+_fit: set[str] = set()
+"""The names of users' functions that were compiled in this process and may be parts of kernels."""
 _ARGUMENTS = types.CPointer(types.int64)
 
 
@@ -35,9 +39,10 @@ def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
     """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
 
     Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if the compiler refuses it or its code
-    needs more than libm and its externals.
+    needs more than libm and its externals, FunctionRefused if that is so for a user's function in it.
     """
     source = print_kernel(kernel)
+    _compile_functions(source.functions)
     try:
         with global_compiler_lock:
             bitcode = _linked(_lowered(source), symbol)
@@ -47,6 +52,26 @@ def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
     for level, code in objects.items():
         _check_symbols(code, symbol, f"{kernel.summary} for {level}")
     return objects
+
+
+def _compile_functions(functions: Sequence[Embedded]) -> None:
+    """Compile what users' Ops have in a kernel; raises FunctionRefused."""
+    unknown = [function for function in functions if function.name not in _fit]
+    if not unknown:
+        return
+    from engine.backend.numba.functions import (
+        compile_function,
+    )  # numba's full contexts, which no other kernel needs
+
+    with global_compiler_lock:
+        for function in unknown:
+            compiled = compile_function(function)
+            bitcode = _isolated(compiled.library._final_module.clone(), compiled.fndesc.llvm_func_name)
+            symbols = read_symbols(_emitted(bitcode, compiled_levels()[0]))
+            refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+            if refused:
+                raise FunctionRefused(function.op, f"its code needs {', '.join(refused)}")
+            _fit.add(function.name)
 
 
 class _KernelCompiler(compiler.CompilerBase):
@@ -91,13 +116,18 @@ def _linked(compiled: Any, symbol: str) -> bytes:
     module = library._final_module
     for dependency in library._linking_libraries:
         module.link_in(dependency._get_module_for_linking(), preserve=True)
-    module = module.clone()
-    for function in module.functions:
-        if not function.is_declaration:
-            function.linkage = "external" if function.name == symbol else "internal"
-    for variable in module.global_variables:
-        if not variable.is_declaration:
-            variable.linkage = "internal"
+    return _isolated(module.clone(), symbol)
+
+
+def _isolated(module: Any, symbol: str) -> bytes:
+    """The bitcode of `module` with nothing visible but `symbol`. What users' functions bring along has names made of
+    numba's counters: it is numbered, so that the same kernel is the same bytes in every process."""
+    named = [*module.functions, *module.global_variables]
+    for number, value in enumerate(value for value in named if not value.is_declaration):
+        is_entry = value.name == symbol
+        value.linkage = "external" if is_entry else "internal"
+        if not is_entry:
+            value.name = f"{symbol}.{number}"
     bitcode: bytes = module.as_bitcode()
     return bitcode
 

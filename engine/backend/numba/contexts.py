@@ -15,6 +15,15 @@ from numba.core import cpu, types
 from numba.core.runtime import rtsys
 from numba.core.typing.context import BaseContext
 
+TYPES: dict[str, Any] = {
+    "float64": types.float64,
+    "float32": types.float32,
+    "int64": types.int64,
+    "int32": types.int32,
+    "bool": types.boolean,
+}
+"""numba's type of the numbers of each dtype."""
+
 
 class _TypingContext(BaseContext):
     """The types of what numba's own module of built-ins declares; others come with arrays, lists and the like."""

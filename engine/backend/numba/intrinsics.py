@@ -15,25 +15,18 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import ConcreteTemplate
 
-from engine.backend.numba.contexts import contexts
+from engine.backend.numba.contexts import TYPES, contexts
 from engine.backend.numba.emission import constant_of, emit_operation
 from engine.backend.numba.printer import Intrinsic
 from engine.backend.operations import ITEM_SIZES, SIGNATURES
 
-_TYPES: dict[str, Any] = {
-    "float64": types.float64,
-    "float32": types.float32,
-    "int64": types.int64,
-    "int32": types.int32,
-    "bool": types.boolean,
-}
 Made = tuple[Any, Callable[..., ir.Value]]
 """The signature of a function, and what writes its LLVM IR for (context, builder, signature, arguments)."""
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
 _POINTERS: dict[str, Any] = {
-    dtype: types.CPointer(types.uint8 if dtype == "bool" else of) for dtype, of in _TYPES.items()
+    dtype: types.CPointer(types.uint8 if dtype == "bool" else of) for dtype, of in TYPES.items()
 }
 
 
@@ -67,19 +60,26 @@ def _constant(described: Intrinsic) -> Made:
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         return constant_of(dtype, described.value)
 
-    return _TYPES[dtype](), generate
+    return TYPES[dtype](), generate
 
 
 def _compute(described: Intrinsic) -> Made:
     op, operand = described.op, described.dtypes[0]
-    result = _TYPES[_result_dtype(op, described.dtypes)]
+    result = TYPES[_result_dtype(op, described.dtypes)]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         return emit_operation(builder, op, described.dtypes, arguments)
 
     arity = SIGNATURES[op].arity if op in SIGNATURES else 1
-    parameters = [types.boolean, *[_TYPES[operand]] * 2] if op == "where" else [_TYPES[operand]] * arity
+    parameters = [types.boolean, *[TYPES[operand]] * 2] if op == "where" else [TYPES[operand]] * arity
     return result(*parameters), generate
+
+
+def _function(described: Intrinsic) -> Made:
+    from engine.backend.numba.functions import generator_of  # loaded where a kernel has such, and not before
+
+    *parameters, result = (TYPES[dtype] for dtype in described.dtypes)
+    return result(*parameters), generator_of(described.op, described.dtypes[-1])
 
 
 def _result_dtype(op: str, dtypes: tuple[str, ...]) -> str:
@@ -95,7 +95,7 @@ def _load(described: Intrinsic) -> Made:
         )
         return builder.icmp_unsigned("!=", loaded, _BYTE(0)) if dtype == "bool" else loaded
 
-    return _TYPES[dtype](_POINTERS[dtype], types.int64), generate
+    return TYPES[dtype](_POINTERS[dtype], types.int64), generate
 
 
 def _store(described: Intrinsic) -> Made:
@@ -107,7 +107,7 @@ def _store(described: Intrinsic) -> Made:
         builder.store(stored, builder.gep(pointer, [index], inbounds=True), align=ITEM_SIZES[dtype])
         return context.get_dummy_value()
 
-    return types.void(_POINTERS[dtype], types.int64, _TYPES[dtype]), generate
+    return types.void(_POINTERS[dtype], types.int64, TYPES[dtype]), generate
 
 
 def _array(described: Intrinsic) -> Made:
@@ -161,6 +161,7 @@ _MAKERS: dict[str, Callable[[Intrinsic], Made]] = {
     "pointer": _pointer,
     "constant": _constant,
     "compute": _compute,
+    "function": _function,
     "load": _load,
     "store": _store,
     "array": _array,

@@ -18,7 +18,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from engine.backend.loops import If, Kernel, Loop, Node
+from engine.backend.loops import Compute, If, Kernel, Loop, Node
+from engine.scalar.embedded import Embedded
 
 Objects = dict[str, bytes]
 Request = tuple[Kernel, str]
@@ -38,8 +39,12 @@ def compile_kernels(requests: Sequence[Request], processes: int | None = None) -
 
     At most `processes` compile at once (default: as many as this process has CPUs, and no more than MAX_PROCESSES).
     """
-    costs = [cost_of(kernel) for kernel, _ in requests]
-    own, *others = share_out(costs, processes or _cpu_count())
+    # Users' functions are of this process, which need not be importable by another.
+    shared = [n for n, (kernel, _) in enumerate(requests) if not has_functions(kernel.body)]
+    costs = [cost_of(requests[n][0]) for n in shared]
+    shares = share_out(costs, processes or _cpu_count())
+    own, *others = [[shared[position] for position in share] for share in shares]
+    own += sorted(set(range(len(requests))) - set(shared))
     found: dict[int, Objects] = {}
     with ExitStack() as stack:
         workers = [stack.enter_context(_Worker(requests, share)) for share in others]
@@ -68,6 +73,20 @@ def share_out(costs: Sequence[float], processes: int) -> list[list[int]]:
         if all(sum(costs[n] for n in share) >= LEAST_SHARE for share in shares[1:]):
             return shares
     return _shared_among(costs, [0.0])
+
+
+def has_functions(nodes: Sequence[Node]) -> bool:
+    """Whether users' functions are called among `nodes`."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            found = has_functions(node.body)
+        elif isinstance(node, If):
+            found = has_functions(node.then) or has_functions(node.otherwise)
+        else:
+            found = isinstance(node, Compute) and isinstance(node.op, Embedded)
+        if found:
+            return True
+    return False
 
 
 def _shared_among(costs: Sequence[float], done: list[float]) -> list[list[int]]:

@@ -28,6 +28,7 @@ from engine.backend.loops import (
     Reference,
     Store,
 )
+from engine.scalar.embedded import Embedded
 
 FUNCTION_NAME = "kernel"
 _INDENT = "    "
@@ -52,10 +53,12 @@ class Intrinsic:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A printed kernel: `text` defines FUNCTION_NAME(arguments); it refers to nothing but `intrinsics`."""
+    """A printed kernel: `text` defines FUNCTION_NAME(arguments); it refers to nothing but `intrinsics`, some of which call
+    `functions` of users'."""
 
     text: str
     intrinsics: tuple[Intrinsic, ...]
+    functions: tuple[Embedded, ...]
 
 
 def print_kernel(kernel: Kernel) -> Source:
@@ -63,7 +66,7 @@ def print_kernel(kernel: Kernel) -> Source:
     printer = _Printer(check_kernel(kernel))
     lines = [f"def {FUNCTION_NAME}(arguments):", *printer.parameters(kernel), *printer.body(kernel.body, 1)]
     lines.append(f"{_INDENT}return 0")
-    return Source("\n".join(lines) + "\n", tuple(printer.used.values()))
+    return Source("\n".join(lines) + "\n", tuple(printer.used.values()), tuple(printer.functions.values()))
 
 
 @dataclass
@@ -71,6 +74,7 @@ class _Printer:
     names: Names
     used: dict[str, Intrinsic] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, Embedded] = field(default_factory=dict)
 
     def parameters(self, kernel: Kernel) -> Iterator[str]:
         for position, parameter in enumerate(kernel.parameters):
@@ -97,7 +101,7 @@ class _Printer:
             case Constant(target, dtype, value):
                 return f"{target} = {self.use(Intrinsic('constant', dtypes=(dtype,), value=value))}()"
             case Compute(target, op, arguments, dtype):
-                operation = Intrinsic("compute", op, self.dtypes_of(arguments, op, dtype))
+                operation = self.operation(op, arguments, dtype)
                 return f"{target} = {self.use(operation)}({', '.join(arguments)})"
             case Load(target, place):
                 return (
@@ -152,6 +156,12 @@ class _Printer:
 
     def access(self, kind: str, place: Place) -> Intrinsic:
         return Intrinsic(kind, dtypes=(self.names.pointers[place.pointer],))
+
+    def operation(self, op: str | Embedded, arguments: tuple[str, ...], dtype: str) -> Intrinsic:
+        if isinstance(op, Embedded):
+            self.functions[op.name] = op
+            return Intrinsic("function", op.name, (*op.arguments, op.result))
+        return Intrinsic("compute", op, self.dtypes_of(arguments, op, dtype))
 
     def dtypes_of(self, arguments: tuple[str, ...], op: str, dtype: str) -> tuple[str, ...]:
         operand = self.names.values[arguments[-1]]

@@ -17,6 +17,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
+from engine.inner.base import HasInnerGraph
 from engine.inner.statements import ScalarBody, scalar_statements
 from engine.inner.statements import Statement as ScalarStatement
 from engine.scalar import ScalarOp
@@ -108,7 +109,16 @@ def _kernel_statement(statement: Any, arguments: tuple[Ref, ...]) -> Statement |
 
 def elementwise_body(node: Apply) -> ScalarBody:
     """The statements of an elementwise node."""
-    return _statements(cast(Elemwise, node.op).scalar_op, tuple(dtype(v) for v in node.inputs))
+    scalar_op = cast(Elemwise, node.op).scalar_op
+    find = scalar_statements if has_users_function(scalar_op) else _statements
+    return find(scalar_op, tuple(dtype(v) for v in node.inputs))
+
+
+def has_users_function(scalar_op: ScalarOp) -> bool:
+    """Whether a user's function is a part of `scalar_op`: what it reads may be another the next time."""
+    if isinstance(scalar_op, HasInnerGraph):
+        return any(has_users_function(cast(ScalarOp, node.op)) for node in scalar_op.fgraph.nodes)
+    return hasattr(scalar_op, "numba_function")
 
 
 @lru_cache(maxsize=1024)
@@ -162,7 +172,7 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
 
     for statement in body.statements:
         operands = map(register, statement.args)
-        results.append(lowering.table.compute(_IN_REGISTERS[statement.op], *operands))
+        results.append(lowering.table.compute(_IN_REGISTERS[cast(str, statement.op)], *operands))
     for variable, argument in zip(node.outputs, body.outputs, strict=True):
         lowering.scalars[variable] = register(argument)
     return True

@@ -1,0 +1,118 @@
+"""Encoders of numba's types, and of its dispatchers. numba is not imported: they are known by the names of their classes.
+
+    type       := 'w' text("numba type") typed
+    typed      := 'N' text(class) text(name)                         numbers, None, text and the like: the name is all
+                | 'A' typed(dtype) uint(ndim) text(layout) value((mutable, aligned))
+                | 'L' text(class) value(the value)                   a literal, or an argument that was left out
+                | 'T' text(kind) value(class, of named tuples) uint(n) typed*n       tuples, lists, dicts, optional values
+    dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables) value(signatures)
+
+What numba shows of a type does not tell it from others (two classes of one name), so only known types have an encoding.
+The signatures are those that a dispatcher was declared for, if it takes no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cachegraph.errors import Unfingerprintable
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+_MODULES = ("numba.core.types.", "numba.np.types.")
+_BY_NAME = frozenset(
+    (
+        *("Integer", "Float", "Complex", "Boolean", "NoneType", "UnicodeType", "SliceType", "EllipsisType"),
+        *("NPDatetime", "NPTimedelta", "CharSeq", "UnicodeCharSeq"),
+        *("NumPyRandomGeneratorType", "NumPyRandomBitGeneratorType"),
+    )
+)
+_LITERALS: dict[str, str] = {
+    **dict.fromkeys(("IntegerLiteral", "BooleanLiteral", "StringLiteral"), "literal_value"),
+    "Omitted": "value",
+}
+_PARTS: dict[str, tuple[str, Callable[[Any], Sequence[Any]]]] = {
+    "UniTuple": ("tuple", lambda of: of.types),
+    "Tuple": ("tuple", lambda of: of.types),
+    "NamedTuple": ("named", lambda of: of.types),
+    "NamedUniTuple": ("named", lambda of: of.types),
+    "ListType": ("list", lambda of: (of.item_type,)),
+    "DictType": ("dict", lambda of: (of.key_type, of.value_type)),
+    "Optional": ("optional", lambda of: (of.type,)),
+}
+
+
+def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
+    """Return the encoder for instances of `cls` if they are numba's types or dispatchers; None if not."""
+    if cls.__module__.startswith(_MODULES):
+        return _encode_type
+    is_dispatcher = any(
+        (base.__module__, base.__qualname__) == ("numba.core.dispatcher", "Dispatcher")
+        for base in cls.__mro__
+    )
+    return _encode_dispatcher if is_dispatcher else None
+
+
+def _encode_type(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text("numba type")
+    _write(encoder, value)
+
+
+def _write(encoder: Encoder, of: Any) -> None:
+    """Write one type, by its exact class: a subclass may mean something else."""
+    name = type(of).__name__ if type(of).__module__.startswith(_MODULES) else ""
+    if name in _BY_NAME:
+        encoder.tag(b"N")
+        encoder.text(name)
+        encoder.text(of.name)
+    elif name == "Array":
+        encoder.tag(b"A")
+        _write(encoder, of.dtype)
+        encoder.uint(of.ndim)
+        encoder.text(of.layout)
+        encoder.value((of.mutable, of.aligned))
+    elif name in _LITERALS:
+        encoder.tag(b"L")
+        encoder.text(name)
+        encoder.value(getattr(of, _LITERALS[name]))
+    else:
+        _write_compound(encoder, of, name)
+
+
+def _write_compound(encoder: Encoder, of: Any, name: str) -> None:
+    if name not in _PARTS or getattr(of, "initial_value", None) is not None:
+        found = f"the numba type {of} ({type(of).__module__}.{type(of).__qualname__})"
+        raise Unfingerprintable(found, "use numbers, arrays, text, tuples, typed lists or typed dicts")
+    kind, parts_of = _PARTS[name]
+    parts = parts_of(of)
+    encoder.tag(b"T")
+    encoder.text(kind)
+    encoder.value(of.instance_class if kind == "named" else None)
+    encoder.uint(len(parts))
+    for part in parts:
+        _write(encoder, part)
+
+
+def _encode_dispatcher(encoder: Encoder, value: Any) -> None:
+    encoder.definition(value, _write_dispatcher)
+
+
+def _write_dispatcher(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text("numba")
+    signatures = [] if value._can_compile else value.nopython_signatures
+    declared = [(signature.args, signature.return_type) for signature in signatures]
+    for label, item in (
+        ("py_func", value.py_func),
+        ("targetoptions", value.targetoptions),
+        ("locals", value.locals),
+        ("signatures", declared),
+    ):
+        try:
+            encoder.value(item)
+        except Unfingerprintable as error:
+            error.inside(f".{label}")
+            raise

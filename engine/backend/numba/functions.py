@@ -1,0 +1,98 @@
+"""Users' functions on numbers, compiled by numba to be linked into kernels.
+
+A function is compiled anew for this, in numba's full contexts, without wrappers, and with the options that it was decorated
+with; a plain Python function with numpy's rules for division by 0. What it calls is linked along. Whether its code asks for
+more than a kernel may is seen when the kernel is compiled.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, compiler, types
+from numba.core.registry import cpu_target
+
+from engine.backend.errors import FunctionRefused
+from engine.backend.loops import FUNCTION_RAISED
+from engine.backend.numba.contexts import TYPES
+from engine.scalar.embedded import Embedded
+
+Generate = Callable[..., ir.Value]
+
+_compiled: dict[str, Any] = {}
+"""By name; what a name stands for never changes."""
+
+
+def compile_function(embedded: Embedded) -> Any:
+    """`embedded` as numba compiles it, once in a process.
+
+    Raises FunctionRefused if numba refuses it, if it gives another kind of number, or has addresses of this process.
+    """
+    found = _compiled.get(embedded.name)
+    if found is None:
+        try:
+            found = _compile(embedded)
+        except Exception as error:
+            raise FunctionRefused(embedded.op, f"{type(error).__name__}: {error}") from error
+        _check(embedded, found)
+        _compiled[embedded.name] = found
+    return found
+
+
+def _check(embedded: Embedded, compiled: Any) -> None:
+    result, due = types.unliteral(compiled.signature.return_type), TYPES[embedded.result]
+    if _kind(result) > _kind(due):
+        raise FunctionRefused(embedded.op, f"it gives {result} where {embedded.result} is due")
+    if compiled.library.has_dynamic_globals:
+        raise FunctionRefused(embedded.op, "it has addresses of this process, or large arrays, in it")
+
+
+def generator_of(name: str, result: str) -> Generate:
+    """What writes the call of the compiled function of that name, and what becomes of an exception."""
+    found = _compiled[name]
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        described, convention = found.fndesc, context.call_conv
+        context.active_code_library.add_linking_library(found.library)
+        function = context.declare_function(builder.module, described)
+        status, value = convention.call_function(
+            builder, function, described.restype, described.argtypes, arguments
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_value(builder, ir.Constant(ir.IntType(32), FUNCTION_RAISED))
+        return context.cast(builder, value, described.restype, TYPES[result])
+
+    return generate
+
+
+def _compile(embedded: Embedded) -> Any:
+    given = embedded.function
+    function = getattr(given, "py_func", given)
+    options = {"error_model": "numpy"} if function is given else dict(given.targetoptions)
+    options.pop("nopython", None)
+    dispatcher = numba.njit(**options)(function)
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+    flags: Any = compiler.Flags()
+    cpu_target.options.parse_as_flags(flags, dispatcher.targetoptions)
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    arguments = tuple(TYPES[dtype] for dtype in embedded.arguments)
+    return compiler.compile_extra(
+        cpu_target.typing_context,
+        cpu_target.target_context,
+        function,
+        arguments,
+        None,
+        flags,
+        dispatcher.locals,
+    )
+
+
+def _kind(of: Any) -> int:
+    """0 for bool, 1 for whole numbers, 2 for other real numbers, 3 for all else."""
+    kinds = (types.Boolean, types.Integer, types.Float)
+    return next((kind for kind, cls in enumerate(kinds) if isinstance(of, cls)), 3)

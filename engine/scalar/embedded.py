@@ -1,0 +1,92 @@
+"""`Embedded`: a function of a user's on numbers that is compiled into kernels, as one more operation.
+
+A scalar Op of a user's says with `numba_function` how numba computes it; here that becomes what statements and kernels
+are made of. Its name says all that the function is: its code and what that reads, the options that it was decorated with,
+what is registered with numba, and the dtypes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cachegraph.fingerprint.extensions import encode_extensions
+from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.fingerprint.registry import register_encoder
+from engine.scalar.type import scalar_type
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+    from engine.scalar.op import ScalarOp
+
+DESCRIBED = ("engine", "cachegraph")
+"""The packages whose source is a part of every key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """`function`, a Python function or a dispatcher of numba's, from `arguments` (dtypes) to `result`.
+
+    Two are equal if they have one name; `op` is whose it is.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    op: ScalarOp = field(compare=False)
+    function: Any = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return str(self.op)
+
+
+_refused: set[ScalarOp] = set()
+
+
+def is_embedded(op: Any) -> bool:
+    """Whether kernels have `op` in them: it says how numba computes it, and that was not refused so far."""
+    return hasattr(op, "numba_function") and op not in _refused
+
+
+def refuse(op: ScalarOp) -> None:
+    """Have `op` computed by Python from now on: its function has turned out not to be fit for kernels."""
+    _refused.add(op)
+
+
+def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded | None:
+    """What computes `op` of `arguments` within kernels; None if the Op has nothing for numba.
+
+    Raises Unfingerprintable, with the path to what of the function has no canonical encoding.
+    """
+    if not is_embedded(op):
+        return None
+    function = numba_function_of(
+        op, op.make_node(*[scalar_type(dtype).make_variable() for dtype in arguments])
+    )
+    if function is None:
+        return None
+    code = encode(function, DESCRIBED)
+    described = encode((code, encode_extensions(DESCRIBED), arguments, result))
+    return Embedded(f"u{strong_digest(described).hex()}", arguments, result, op, function)
+
+
+def numba_function_of(op: Any, node: Any) -> Any:
+    """What `numba_function` of `op` gives for `node`; None if there is no such method.
+
+    Raises TypeError if it is neither a Python function nor a dispatcher of numba's.
+    """
+    make = getattr(op, "numba_function", None)
+    function = None if make is None else make(node)
+    if function is not None and not hasattr(getattr(function, "py_func", function), "__code__"):
+        raise TypeError(
+            f"Compiling {op}: its numba_function() gave a {type(function).__name__}; return a Python function, or one "
+            "decorated with numba.njit, or None"
+        )
+    return function
+
+
+def _write(encoder: Encoder, value: Embedded) -> None:
+    encoder.value((value.name, value.arguments, value.result))
+
+
+register_encoder(Embedded, _write)
