@@ -143,7 +143,9 @@ class Stored:
         return cls(described, content[end:])
 
     def refuse_unresolved(self) -> None:
-        """Raise OverloadFormatError if the code needs what this process has not."""
+        """Raise OverloadFormatError if the code needs what this process has not, once what it says it needs is loaded."""
+        if self.described.needs_parfors:
+            _reload_parfors()
         for name in sorted(read_symbols(self.code).undefined):
             if not llvm.address_of_symbol(name):
                 raise OverloadFormatError(f"code that needs {name}, which this process has not")
@@ -213,8 +215,6 @@ def rebuild_overload(
     object that needs a symbol nobody has, and crashes when it runs.
     """
     described = stored.described
-    if described.needs_parfors:
-        _reload_parfors()
     named = described.descriptor(identity)
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
     main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
