@@ -12,6 +12,7 @@ from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from engine.backend.compile import compile_program, load_program
+from engine.backend.errors import FunctionRefused
 from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.callees import Callees
@@ -29,8 +30,10 @@ from engine.encoding import UsersOps
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.users import users_ops
 from engine.keys import data_constants, function_key, inner_constants, op_key
 from engine.mode import Mode
+from engine.scalar.embedded import is_refused, refuse
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -157,7 +160,15 @@ class _Work:
         return self._compiled(runner, None, {})
 
     def build(self) -> Artifact:
-        """Rewrite the graph, lower it and link its kernels."""
+        """Rewrite the graph, lower it and link its kernels; again, if a user's function cannot be a part of these."""
+        while True:
+            try:
+                return self._build()
+            except FunctionRefused as reason:
+                _log().warning("%s", reason)
+                refuse(reason.op)
+
+    def _build(self) -> Artifact:
         begin = perf_counter()
         self.graphs = _Graphs(self.cache, self.wanted.mode)
         fgraph, report = _rewritten(self.wanted, self.graphs)
@@ -320,7 +331,10 @@ class _Graphs:
 
     def _key(self, graph: FrozenFunctionGraph, users: UsersOps) -> CacheKey | None:
         try:
-            return op_key(graph, _describe_rewrites(self.mode.optimizer), (self.mode.linker,), users)
+            # Which users' functions cannot be fused is known once a kernel was compiled.
+            refused = tuple(n for n, op in enumerate(users_ops(graph)) if is_refused(op))
+            options = (self.mode.linker, *([refused] if refused else []))
+            return op_key(graph, _describe_rewrites(self.mode.optimizer), options, users)
         except (Unfingerprintable, SourceError) as error:
             _log().debug("the optimized form of %s is not looked up: %s", graph, error)
             return None

@@ -9,7 +9,7 @@ The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint
     variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
     type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
     op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
-              | text("") text(name of the class) HASH_VERSION(1 byte) definition                    of a user
+              | text("") text(name of the class) HASH_VERSION(1 byte) definition [extensions]       of a user
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "d" type-number
 
@@ -24,6 +24,7 @@ A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
+Where numba compiles the Op, what others have registered with numba follows (cachegraph/fingerprint/extensions.py).
 The names are those of its properties, then, sorted, of all other attributes that do not begin with an underscore. So an
 Op is what its class does, what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
 
@@ -37,6 +38,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, strong_digest
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
@@ -68,7 +70,7 @@ class UsersOps:
         """What describes `op`, a user's, which is known by its name from here on; raises Unfingerprintable."""
         found = self._encodings.get(op)
         if found is None:
-            found = self._encodings[op] = _encode_users_op(op, self)
+            found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
             self.know(op, found)
         return found
 
@@ -261,6 +263,11 @@ def _encode_users_op(op: Op, users: UsersOps) -> bytes:
     ) as error:  # what runs here is the user's, or found in what is: no key, and nothing breaks
         _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
     return _prefixed(b"") + _prefixed(type(op).__name__.encode()) + encoder.encoding
+
+
+def _encode_surroundings(op: Op) -> bytes:
+    """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
+    return encode_extensions(_DESCRIBED) if hasattr(op, "numba_function") else b""
 
 
 class _CodeEncoder(Encoder):

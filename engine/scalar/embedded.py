@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import encode, strong_digest
 from cachegraph.fingerprint.registry import register_encoder
+from engine.graph.op import Op
+from engine.graph.users import needs_python, users_ops_within
+from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
-    from engine.scalar.op import ScalarOp
 
 DESCRIBED = ("engine", "cachegraph")
 """The packages whose source is a part of every key."""
@@ -40,17 +42,27 @@ class Embedded:
         return str(self.op)
 
 
-_refused: set[ScalarOp] = set()
+_refused: set[Op] = set()
 
 
-def is_embedded(op: Any) -> bool:
-    """Whether kernels have `op` in them: it says how numba computes it, and that was not refused so far."""
-    return hasattr(op, "numba_function") and op not in _refused
+def has_loops(op: Op) -> bool:
+    """Whether kernels compute `op`, an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
+    return not needs_python(op) or all(map(is_embedded, users_ops_within(op)))
 
 
-def refuse(op: ScalarOp) -> None:
+def is_embedded(op: Op) -> bool:
+    """Whether kernels have `op`, a user's, in them: it is on numbers and says how numba computes it."""
+    return isinstance(op, ScalarOp) and hasattr(op, "numba_function") and op not in _refused
+
+
+def refuse(op: Op) -> None:
     """Have `op` computed by Python from now on: its function has turned out not to be fit for kernels."""
     _refused.add(op)
+
+
+def is_refused(op: Op) -> bool:
+    """Whether `refuse` was called for `op`."""
+    return op in _refused
 
 
 def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded | None:

@@ -20,6 +20,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.users import needs_python
 from engine.inner.scan import Scan
+from engine.scalar.embedded import has_loops
 from engine.tensor.elemwise import Elemwise
 
 RULES: dict[type[Op], OpRule] = {
@@ -41,7 +42,8 @@ RULES: dict[type[Op], OpRule] = {
 
 def rule_of(node: Apply) -> OpRule | None:
     """The rule by which `node` is lowered; None if there is none."""
-    found = None if type(node.op) is Elemwise and needs_python(node.op) else RULES.get(type(node.op))
+    by_python = type(node.op) is Elemwise and not has_loops(node.op)
+    found = None if by_python else RULES.get(type(node.op))
     return found or (python_rule(node) if needs_python(node.op) else None)
 
 

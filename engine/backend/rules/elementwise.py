@@ -17,10 +17,9 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
-from engine.inner.base import HasInnerGraph
 from engine.inner.statements import ScalarBody, scalar_statements
 from engine.inner.statements import Statement as ScalarStatement
-from engine.scalar import ScalarOp
+from engine.scalar import ScalarOp, embedded
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import is_data
 
@@ -44,7 +43,7 @@ class Loops:
 
 def has_loops(node: Apply) -> bool:
     """Whether `node` is elementwise and computed in loops of a kernel, not by Python."""
-    return isinstance(node.op, Elemwise) and not needs_python(node.op)
+    return isinstance(node.op, Elemwise) and embedded.has_loops(node.op)
 
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
@@ -110,15 +109,9 @@ def _kernel_statement(statement: Any, arguments: tuple[Ref, ...]) -> Statement |
 def elementwise_body(node: Apply) -> ScalarBody:
     """The statements of an elementwise node."""
     scalar_op = cast(Elemwise, node.op).scalar_op
-    find = scalar_statements if has_users_function(scalar_op) else _statements
+    # What a user's function reads may be another the next time.
+    find = scalar_statements if needs_python(scalar_op) else _statements
     return find(scalar_op, tuple(dtype(v) for v in node.inputs))
-
-
-def has_users_function(scalar_op: ScalarOp) -> bool:
-    """Whether a user's function is a part of `scalar_op`: what it reads may be another the next time."""
-    if isinstance(scalar_op, HasInnerGraph):
-        return any(has_users_function(cast(ScalarOp, node.op)) for node in scalar_op.fgraph.nodes)
-    return hasattr(scalar_op, "numba_function")
 
 
 @lru_cache(maxsize=1024)

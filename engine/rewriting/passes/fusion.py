@@ -21,7 +21,6 @@ from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.traversal import io_toposort
-from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
@@ -29,6 +28,7 @@ from engine.rewriting.pattern import dtype_of, scalar_op_of, tensor_type_of
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import GraphRewriter
 from engine.scalar import ScalarOp, scalar_type
+from engine.scalar.embedded import has_loops
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.reduction import Reduction
 
@@ -115,7 +115,7 @@ def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
     """Whether both are elementwise and have kernels, and a value passes from one to the other without being repeated."""
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
-    if needs_python(producer.op) or needs_python(consumer.op):
+    if not (has_loops(producer.op) and has_loops(consumer.op)):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
 
