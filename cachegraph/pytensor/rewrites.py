@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import pack_uint, strong_digest
@@ -147,19 +148,28 @@ def _counts(rewriter: Any, late: frozenset[str]) -> bool:
 
 
 def _homes(rewriter: Any) -> Iterator[str]:
-    """The modules that a rewriter's functions are of, and the Ops that its patterns are of."""
+    """The modules of a rewriter's functions, and of the Ops in its patterns."""
     pending = [rewriter]
     while pending:
         item = pending.pop()
         yield type(item).__module__
-        for name in ("fn", "op_match", "op_type", "op1", "op2", "out_pattern"):
-            if hasattr(item, name):
-                yield getattr(getattr(item, name), "__module__", "")
-                yield type(getattr(item, name)).__module__
-        parts = (getattr(item, name, None) for name in ("node_rewriter", "in_pattern", "op_match"))
-        pending.extend(part for part in parts if part is not None)
-        for name in ("rewrites", "data", "inputs") if not isinstance(item, Op) else ():
-            pending.extend(getattr(item, name, ()))
+        if isinstance(item, type) or callable(item):
+            yield getattr(item, "__module__", None) or ""
+        pending.extend(part for part in _parts(item) if part is not None)
+
+
+def _parts(item: Any) -> Iterator[Any]:
+    if isinstance(item, Rewriter):
+        yield from (
+            getattr(item, name, None)
+            for name in ("fn", "node_rewriter", "in_pattern", "out_pattern", "op1", "op2")
+        )
+        yield from getattr(item, "rewrites", ())
+        yield from getattr(item, "data", ())
+    elif isinstance(item, PatternNode):
+        yield from (item.op_match, *item.inputs)
+    elif isinstance(item, OpPattern):
+        yield item.op_type
 
 
 def is_within(module: str, package: str) -> bool:
