@@ -24,11 +24,12 @@ from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
+from cachegraph.pytensor.op_code import kept_op_code
+from cachegraph.pytensor.values import HOSTS
 
 NAME = "numba_funcified_fgraph"
 """What PyTensor calls the function of a graph."""
 
-_DESCRIBED = ("pytensor", "pymc")
 _ADDRESS = re.compile(r"_ptr_cache_(?P<function>.+?)(\.\d+)*", re.DOTALL)
 _LIBRARIES = {"scipy.blas": "scipy.linalg.cython_blas", "scipy.lapack": "scipy.linalg.cython_lapack"}
 
@@ -61,7 +62,7 @@ class StoredFunction(CPUDispatcher):
 
     def __init__(self, description: bytes, link: Callable[[], Any], name: str = NAME) -> None:
         super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
-        self._entries = OverloadEntries(description, described=_DESCRIBED, address_of=pytensor_address)
+        self._entries = OverloadEntries(description, described=HOSTS, address_of=pytensor_address)
         self._link: Callable[[], Any] | None = link
         self._linked: Any = None
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
@@ -72,7 +73,8 @@ class StoredFunction(CPUDispatcher):
         with global_compiler_lock:
             if self._linked is None:
                 assert self._link is not None
-                linked = self._link()
+                with kept_op_code():
+                    linked = self._link()
                 linked._cache = NullCache()
                 self._linked, self._link = linked, None
             return self._linked
@@ -213,7 +215,8 @@ class StoredFunction(CPUDispatcher):
         """The overload that PyTensor's own dispatcher compiles."""
         entrypoints.init_all()
         dispatcher = self.pytensor_dispatcher
-        dispatcher.compile(tuple(arguments))
+        with kept_op_code():
+            dispatcher.compile(tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 
 

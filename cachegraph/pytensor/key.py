@@ -66,7 +66,7 @@ def describe(
     inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
     SourceError where a checkout of PyTensor or PyMC was edited since it was imported.
     """
-    met = Met(_described(), encode_frozen)
+    met = Met(hosts_described(), encode_frozen)
     outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
     computed = [_variable(output) for output in outputs]
     updates = [spec.update for spec in inputs if getattr(spec, "update", None) is not None]
@@ -89,7 +89,7 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
 
     Raises as describe does.
     """
-    met = Met(_described(), encode_frozen)
+    met = Met(hosts_described(), encode_frozen)
     types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
     parts = {
         "scheme": encode(("pytensor inner graph", VERSION)),
@@ -97,6 +97,11 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
         **_surroundings(mode, met),
     }
     return CacheKey.build("op", parts)
+
+
+def encode_host_code() -> bytes:
+    """The encoding of what PyTensor and PyMC are: a release, or the source of a checkout; raises SourceError."""
+    return encode((package_version("pytensor"), _source_digests()))
 
 
 def is_data(constant: Any) -> bool:
@@ -132,7 +137,7 @@ def _surroundings(mode: Any, met: Met) -> dict[str, bytes]:
         "rewrites": _rewrites(mode, late, met),
         "registrations": encode_registrations(met),
         "options": encode(flags_in_key(config)),
-        "code": encode((package_version("pytensor"), _source_digests())),
+        "code": encode_host_code(),
         "toolchain": encode((toolchain(), package_version("scipy"))),
         "target": encode((sys.platform, platform.machine())),
     }
@@ -163,13 +168,13 @@ def _check_linker(linker: Any) -> None:
 
 
 @cache
-def _described() -> tuple[str, ...]:
+def hosts_described() -> tuple[str, ...]:
     """The hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
     return tuple(name for name in HOSTS if name in sys.modules and origin_of(name, ()) == "followed")
 
 
 def _source_digests() -> tuple[tuple[str, bytes], ...]:
-    return tuple((name, _source_digest_of(name)) for name in _described())
+    return tuple((name, _source_digest_of(name)) for name in hosts_described())
 
 
 @cache

@@ -1,8 +1,8 @@
 """A process that makes functions of PyTensor whose code is kept in the store, and prints what happened as JSON.
 
-    python tests/cachegraph/pytensor/code_process.py HOW NAME [NAME ...]
+    python tests/cachegraph/pytensor/code_process.py NAME [NAME ...]
 
-HOW is "miss" or "hit": whether the graphs are given to numba at once. NAME is a function below that makes inputs, outputs,
+NAME is a function below that makes inputs, outputs,
 updates and arguments. Printed for each: results or errors, what was compiled, and what the function held; then what the
 process has imported and counted.
 """
@@ -68,7 +68,7 @@ def performed() -> Any:
     return [x], [reversed_(x) * 2], {}, [[np.arange(3.0)]]
 
 
-def function_of(name: str, expects_code: bool) -> tuple[Any, list[Any]]:
+def function_of(name: str) -> tuple[Any, list[Any]]:
     import pytensor
     from pytensor.compile.mode import Mode, get_default_mode
     from pytensor.link.numba.linker import NumbaLinker
@@ -77,7 +77,7 @@ def function_of(name: str, expects_code: bool) -> tuple[Any, list[Any]]:
     from cachegraph.pytensor.linker import StoredLinker
 
     inputs, outputs, updates, calls = globals()[name]()
-    linker = StoredLinker.like(NumbaLinker(), encode(name), expects_code)
+    linker = StoredLinker.like(NumbaLinker(), encode(name))
     mode = Mode(linker, get_default_mode().provided_optimizer)
     return pytensor.function(inputs, outputs, updates=updates, mode=mode), calls
 
@@ -89,10 +89,10 @@ def called(function: Any, arguments: list[Any]) -> Any:
         return [type(error).__name__, str(error).partition("\n")[0]]
 
 
-def report(name: str, expects_code: bool) -> dict[str, Any]:
+def report(name: str) -> dict[str, Any]:
     from numba.core import event
 
-    function, calls = function_of(name, expects_code)
+    function, calls = function_of(name)
     with event.install_recorder("numba:compile") as recorder:
         results = [called(function, arguments) for arguments in calls]
     compiled = [happened.data["dispatcher"].py_func.__name__ for _, happened in recorder.buffer]
@@ -137,5 +137,5 @@ def in_fresh_process(*arguments: str, **environment: str) -> list[dict[str, Any]
 
 
 if __name__ == "__main__":
-    reports = [report(name, sys.argv[1] == "hit") for name in sys.argv[2:]]
+    reports = [report(name) for name in sys.argv[1:]]
     print(json.dumps([*reports, counted()]))

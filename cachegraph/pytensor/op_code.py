@@ -1,0 +1,105 @@
+"""The compiled code of single Ops, which many functions share, in the store instead of PyTensor's directory.
+
+PyTensor has numba keep the code of each Op under a key of its own, made of the Op's class by name and its properties: it
+has no version in it, and none of what the class or its function for numba does, so another definition under the same
+name is given the code of the first. What is linked into a function that is stored has to be sound: while PyTensor links
+and numba compiles, its keys are completed by what the key of a function says of an Op. An Op that this has no encoding for
+is compiled every time.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
+from typing import Any
+
+from numba.core import dispatcher as numba_dispatcher
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import Op
+
+from cachegraph.errors import SourceError, Unfingerprintable
+from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.overloads import StoredOverloads
+from cachegraph.pytensor.flags import flags_in_key
+from cachegraph.pytensor.graphs import encode_frozen
+from cachegraph.pytensor.key import encode_host_code, hosts_described
+from cachegraph.pytensor.registries import encode_registrations
+from cachegraph.pytensor.values import HOSTS, Met, encode_constant, encode_op, encode_type
+
+VERSION = 1
+_COMPLETE = "cachegraph:"
+_SMALL = 32
+"""Constants of as many elements are a part of what an Op is compiled for: shapes, axes, indices."""
+
+_depth = 0
+
+
+@contextmanager
+def kept_op_code() -> Iterator[None]:
+    """Have what PyTensor links and numba compiles meanwhile, in whatever thread, keep the code of Ops in the store."""
+    from pytensor.link.numba.dispatch import basic
+
+    global _depth
+    with global_compiler_lock:
+        before = basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache
+        if not _depth:
+            basic.numba_funcify_and_cache_key = _completing(before[0])
+            numba_dispatcher.FunctionCache = _caching(before[1])
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            if not _depth:
+                basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache = before
+
+
+def _completing(funcify: Any) -> Any:
+    """What gives the function of an Op and its key, with the keys completed."""
+
+    def completed(op: Any, *args: Any, node: Any = None, **kwargs: Any) -> Any:
+        function, key = funcify(op, *args, node=node, **kwargs)
+        if key is None or not isinstance(op, Op) or node is None:
+            return function, key
+        return function, _completed(key, op, node)
+
+    return update_wrapper(completed, funcify)
+
+
+def _completed(key: str, op: Any, node: Any) -> str:
+    """PyTensor's `key`, with what it leaves out; as it is if that has no encoding: then the code is not kept."""
+    met = Met(hosts_described(), encode_frozen)
+    try:
+        types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
+        constants = [
+            (position, encode_constant(variable, met))
+            for position, variable in enumerate(node.inputs)
+            if isinstance(variable, Constant) and getattr(variable.data, "size", 1) <= _SMALL
+        ]
+        parts = (VERSION, key, encode_op(op, met), types, constants, encode_registrations(met))
+        described = encode((parts, flags_in_key(config), encode_host_code()))
+    except (Unfingerprintable, SourceError) as error:
+        log().debug("the code of %s is not kept by itself: %s", op, error)
+        return key
+    return _COMPLETE + strong_digest(described).hex()
+
+
+def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What numba makes the cache of a dispatcher by: of PyTensor's functions those with completed keys have one."""
+    from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
+
+    def cache(function: Any) -> Any:
+        key = CACHED_SRC_FUNCTIONS.get(function)
+        if key is None:
+            return file_cache(function)
+        if not key.startswith(_COMPLETE):
+            return NullCache()
+        return StoredOverloads(function, OverloadEntries(encode(("pytensor op", key)), described=HOSTS))
+
+    return cache
