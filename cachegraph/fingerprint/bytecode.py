@@ -99,7 +99,15 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _instructions(code: CodeType) -> list[dis.Instruction]:
-    return [instruction for instruction in dis.get_instructions(code) if instruction.opname not in _SKIPPED]
+    found = [instruction for instruction in dis.get_instructions(code) if instruction.opname not in _SKIPPED]
+    return [_with_keywords(code, instruction) for instruction in found]
+
+
+def _with_keywords(code: CodeType, instruction: dis.Instruction) -> dis.Instruction:
+    """Python 3.11 does not say which keywords a call has."""
+    if instruction.opname != "KW_NAMES" or instruction.arg is None:
+        return instruction
+    return instruction._replace(argval=code.co_consts[instruction.arg])
 
 
 def _numbers(code: CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:

@@ -7,6 +7,7 @@ in no program: a record names them, and who loads the program has them from the 
 Version history of the kinds
     optimize 1    a solver of SciPy's, on one function (engine/inner/solvers.py)
     perform 1     the perform() of a user's Op (rules/perform.py)
+    compiled 1    the numba_function() of a user's Op (rules/perform.py)
 """
 
 from __future__ import annotations
@@ -62,6 +63,28 @@ def _optimize(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]
 
 def _perform(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
     from engine.graph.evaluation import computed
+
+    node = _node(options, ops)
+    return lambda arrays: computed(node, arrays)
+
+
+def _compiled(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
+    """numba is loaded by the first call: a function may be made, or found, and never called."""
+    node, call = _node(options, ops), None
+
+    def run(arrays: Arrays) -> Arrays:
+        nonlocal call
+        if call is None:
+            from engine.backend.numba.calls import compiled_call
+
+            call = compiled_call(node)
+        return call(arrays)
+
+    return run
+
+
+def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
+    """The node that the callback computes: the Op at hand, applied to variables of the types that it had."""
     from engine.tensor.type import tensor_type
 
     op = ops.get(options["op"])
@@ -71,9 +94,12 @@ def _perform(options: Any, functions: Sequence[Function], ops: Mapping[str, Op])
         [tensor_type(dtype, tuple(shape)).make_variable() for dtype, shape in options[name]]
         for name in ("inputs", "outputs")
     )
-    node = Apply(op, inputs, outputs)
-    return lambda arrays: computed(node, arrays)
+    return Apply(op, inputs, outputs)
 
 
 Build = Callable[[Any, Sequence[Function], Mapping[str, Op]], Run]
-_BUILDERS: dict[tuple[str, int], Build] = {("optimize", 1): _optimize, ("perform", 1): _perform}
+_BUILDERS: dict[tuple[str, int], Build] = {
+    ("optimize", 1): _optimize,
+    ("perform", 1): _perform,
+    ("compiled", 1): _compiled,
+}

@@ -42,10 +42,10 @@ def _computed_by_user(node: Apply, inputs: Sequence[Any]) -> list[Any]:
     except Exception as error:
         error.add_note(f"This was raised by the perform() of {node.op}.")
         raise
-    return [_taken(node, position, cell) for position, cell in enumerate(storage)]
+    return [taken(node, position, cell) for position, cell in enumerate(storage)]
 
 
-def _taken(node: Apply, position: int, cell: list[Any]) -> Any:
+def taken(node: Apply, position: int, cell: list[Any]) -> Any:
     """The result in `cell`, as the output's type has it, and nobody else's."""
     if cell[0] is None:
         raise TypeError(

@@ -332,6 +332,11 @@ def test_a_native_function_that_no_name_imports_is_refused() -> None:
         fingerprint(np.frompyfunc(lambda x: x, 1, 1))
 
 
+def test_the_keywords_of_a_call_are_a_part_of_it() -> None:
+    functions = [lambda x: sorted(x, key=None), lambda x: sorted(x, reverse=None), lambda x: sorted(x)]
+    assert len({fingerprint(function) for function in functions}) == len(functions)
+
+
 # Not followed ---------------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,16 @@ def _check(embedded: Embedded, compiled: Any) -> None:
         raise FunctionRefused(embedded.op, "it has addresses of this process, or large arrays, in it")
 
 
+def dispatcher_like(function: Any) -> Any:
+    """A new dispatcher of `function`, with the options of the one that it may be: a plain function has numpy's rules for
+    division by 0. With NUMBA_DISABLE_JIT it is the function itself."""
+    plain = getattr(function, "py_func", function)
+    if plain is function:
+        return numba.njit(error_model="numpy")(plain)
+    options = {name: value for name, value in function.targetoptions.items() if name != "nopython"}
+    return numba.njit(locals=function.locals, **options)(plain)
+
+
 def generator_of(name: str, result: str) -> Generate:
     """What writes the call of the compiled function of that name, and what becomes of an exception."""
     found = _compiled[name]
@@ -70,11 +80,7 @@ def generator_of(name: str, result: str) -> Generate:
 
 
 def _compile(embedded: Embedded) -> Any:
-    given = embedded.function
-    function = getattr(given, "py_func", given)
-    options = {"error_model": "numpy"} if function is given else dict(given.targetoptions)
-    options.pop("nopython", None)
-    dispatcher = numba.njit(**options)(function)
+    dispatcher = dispatcher_like(embedded.function)
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
     flags: Any = compiler.Flags()
@@ -84,7 +90,7 @@ def _compile(embedded: Embedded) -> Any:
     return compiler.compile_extra(
         cpu_target.typing_context,
         cpu_target.target_context,
-        function,
+        dispatcher.py_func,
         arguments,
         None,
         flags,

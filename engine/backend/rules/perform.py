@@ -1,4 +1,5 @@
-"""Lowering of what only Python can compute: the program stops and has `perform` called (evaluation.py).
+"""Lowering of what only Python can compute: the program stops and has `perform` called (evaluation.py), or what the Op has
+numba compile (backend/numba/calls.py).
 
 The callback's options, as JSON: {"op": the name of the Op (encoding.py, UsersOps), "inputs": and "outputs": a list of
 [dtype, [length or null for each axis]]}.
@@ -23,7 +24,7 @@ def python_rule(node: Apply) -> OpRule | None:
     """The rule for `node`, which a user's Op computes; None if that has no perform(), or is not one on tensors."""
     if type(node.op) is Elemwise:
         return _ELEMENTWISE
-    if type(node.op).perform is Op.perform:
+    if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
         return None
     is_of_tensors = all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
     return _PERFORM if is_of_tensors else None
@@ -51,7 +52,8 @@ def _callback(lowering: Lowering, node: Apply) -> Callback:
         "inputs": _described(node.inputs),
         "outputs": _described(node.outputs),
     }
-    return Callback("perform", 1, json.dumps(options, sort_keys=True, separators=(",", ":")), ())
+    kind = "compiled" if hasattr(node.op, "numba_function") else "perform"
+    return Callback(kind, 1, json.dumps(options, sort_keys=True, separators=(",", ":")), ())
 
 
 def _described(variables: Sequence[Variable]) -> list[tuple[str, tuple[int | None, ...]]]:
