@@ -6,6 +6,7 @@ Their graphs are those that Ops hold, which are rewritten with the Ops: here the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.errors import SourceError, Unfingerprintable
@@ -58,13 +59,18 @@ class Callees:
         """What no key describes is named by what it became: the program that calls it is in no cache either."""
         built = self.compile(graph)
         key = CacheKey.build("function", {"program": built.payload})
-        return self.load(key, built.payload, True, built.callees)
+        with self.holding(built.blobs):
+            return self.load(key, built.payload, True, built.callees)
 
     def compile(self, graph: FrozenFunctionGraph) -> Compilation:
         """As compile_program does."""
         constants = tuple(all_constants(graph))
         n_outputs, name_of = len(graph.outputs), self._users.name_of
         return compile_program(self._cache, graph, n_outputs, (), (), constants, self._tally, self, name_of)
+
+    def holding(self, blobs: Mapping[str, bytes]) -> AbstractContextManager[None]:
+        """As Cache.holding does."""
+        return self._cache.holding(blobs)
 
     def load(self, key: CacheKey, payload: bytes, is_linked: bool, callees: Mapping[str, Callee]) -> Callee:
         """As load_callee does; the kernels are linked already if `is_linked`."""
@@ -87,7 +93,7 @@ class _Work:
         self._built = built.callees
         self._is_built = True
         summary = f"called by a callback: {len(self._graph.nodes)} nodes"
-        return Artifact(built.payload, {}, {"lower": built.seconds}, summary, built.needed)
+        return Artifact(built.payload, built.blobs, {"lower": built.seconds}, summary, built.needed)
 
     def verify(self, found: Found[Callee]) -> Correction[Callee] | None:
         """Build the function anew and compare; its kernels are compared while it is built."""
@@ -95,7 +101,8 @@ class _Work:
 
         again = _Work(self._callees, self._graph, self._key)
         artifact = again.build()
-        callee = again.load(artifact.payload)
+        with self._callees.holding(artifact.blobs):
+            callee = again.load(artifact.payload)
         programs = found.value.execution, callee.execution
         differs = difference((None, None), programs, [v.type for v in self._graph.inputs])
         return Correction(differs, artifact, callee) if differs else None

@@ -19,6 +19,7 @@ from cachegraph import pickling
 from cachegraph.bundle import Bundle, BundledCache
 from cachegraph.cache import Cache, default_cache
 from cachegraph.key import CacheKey
+from cachegraph.large_arrays import ReadBlob
 from cachegraph.store.entry import Hit, Miss
 from cachegraph.toolchain import toolchain
 from engine.backend.compile import linked_entries, load_program
@@ -187,9 +188,9 @@ def carry(
     named = CacheKey.build("function", {"program": payload}) if key is None else key
     short = CacheKey(named.level, (), named.digest, named.confirmation)
     bundle = Bundle()
-    bundle.add(short, payload, blobs)
-    for kernel, content in linked_entries(execution):
-        bundle.add(kernel, content)
+    bundle.add(short, payload, {**blobs, **execution.program.blobs})
+    for entry, content, its_blobs in linked_entries(execution):
+        bundle.add(entry, content, its_blobs)
     n_outputs, updated = interface
     return CarriedProgram(
         name,
@@ -215,8 +216,11 @@ def origin() -> dict[str, str]:
     }
 
 
-def dump_graph(graph: FrozenFunctionGraph, arrays: Sequence[Any], users: UsersOps) -> bytes:
-    """`graph` pickled, without its data `arrays` and its users' Ops, which are named as `users` names them.
+def dump_graph(
+    graph: FrozenFunctionGraph, arrays: Sequence[Any], users: UsersOps, blobs: dict[str, bytes]
+) -> bytes:
+    """`graph` pickled, without its data `arrays` and its users' Ops, which are named as `users` names them, and without its
+    other large arrays, which are put among `blobs`.
 
     Raises UndescribedOpError for an Op that is not among these, and as dumps does.
     """
@@ -224,12 +228,16 @@ def dump_graph(graph: FrozenFunctionGraph, arrays: Sequence[Any], users: UsersOp
     def name_of(item: object) -> str | None:
         return users.name_of(item) if isinstance(item, Op) and is_users(item) else None
 
-    return pickling.dumps(graph, arrays, name_of=name_of)
+    return pickling.dumps(graph, arrays, name_of=name_of, blobs=blobs)
 
 
-def load_graph(content: bytes, arrays: Sequence[Any], ops: Mapping[str, Op]) -> FrozenFunctionGraph:
+def load_graph(
+    content: bytes, arrays: Sequence[Any], ops: Mapping[str, Op], read_blob: ReadBlob
+) -> FrozenFunctionGraph:
     """What `dump_graph` wrote, on the data `arrays` and the users' Ops `ops`; raises as loads does."""
-    graph: FrozenFunctionGraph = pickling.loads(content, ("engine",), arrays, at_hand=ops)
+    graph: FrozenFunctionGraph = pickling.loads(
+        content, ("engine",), arrays, at_hand=ops, read_blob=read_blob
+    )
     return graph
 
 
@@ -242,7 +250,7 @@ def stored_graph(
     if content is None:
         return None
     try:
-        return load_graph(content, arrays, ops).unfreeze()
+        return load_graph(content, arrays, ops, entries.read_blob).unfreeze()
     except Exception:  # whatever a stored graph holds, its program runs
         _log().warning("the stored graph %s cannot be loaded", blobs[OPTIMIZED], exc_info=True)
         return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
+from cachegraph.large_arrays import ReadBlob
 from engine.backend.compile import compile_program, load_program
 from engine.backend.errors import FunctionRefused
 from engine.backend.execution import Callee, Convert, Execution
@@ -136,7 +137,8 @@ class _Work:
 
         again = _Work(self.wanted, self.cache, self.users)
         artifact = again.build()
-        runner = again.load(artifact.payload)
+        with self.cache.holding(artifact.blobs):
+            runner = again.load(artifact.payload)
         stored = stored_graph(self.cache, found.blobs, self._arrays(), self.users.by_name)
         graphs = stored.freeze() if stored is not None else None, again.built
         differs = difference(graphs, (found.value, runner), [v.type for v in self.wanted.graph.inputs])
@@ -148,7 +150,9 @@ class _Work:
             raise CacheMissError("function", "none", reason)
         self.cache.note_bypass("function", kind)
         begin = perf_counter()
-        runner = self.load(self.build().payload)
+        artifact = self.build()
+        with self.cache.holding(artifact.blobs):
+            runner = self.load(artifact.payload)
         self.info.outcome, self.info.reason = "bypass", reason
         self.info.seconds["total"] = perf_counter() - begin
         self.info.found = {
@@ -192,12 +196,15 @@ class _Work:
         self.info.rewrites = report.total
         self.info.seconds.update(own, compile=self.kernels.seconds)
         needed = (*built.needed, *self.graphs.used)
-        return Artifact(built.payload, self._blobs(self.built), own, self._summary(fgraph), needed)
+        blobs = {**self._blobs(self.built), **built.blobs}
+        return Artifact(built.payload, blobs, own, self._summary(fgraph), needed)
 
     def _blobs(self, optimized: FrozenFunctionGraph) -> dict[str, bytes]:
-        """The optimized graph without its data, which are each function's own; nothing if it cannot be pickled."""
+        """The optimized graph without its data, which are each function's own, and its large constants; nothing if it cannot
+        be pickled."""
+        blobs: dict[str, bytes] = {}
         try:
-            return {OPTIMIZED: dump_graph(optimized, self._arrays(), self.users)}
+            return {OPTIMIZED: dump_graph(optimized, self._arrays(), self.users, blobs), **blobs}
         except Exception as error:  # whoever looks at the graph after a hit gets it by rewriting
             _log().info("the optimized graph of %s is not kept: %s", self.wanted.name, error)
             return {}
@@ -249,7 +256,7 @@ class _Work:
     def _carried(self, runner: Execution, key: CacheKey | None, blobs: Mapping[str, str]) -> CarriedProgram:
         """What a pickle of the function carries; its optimized graph as it was kept, else made again."""
         wanted = self.wanted
-        kept = self.cache.read_blob(blobs[OPTIMIZED]) if OPTIMIZED in blobs else None
+        kept = self._kept(blobs)
         return carry(
             wanted.name,
             key,
@@ -259,9 +266,15 @@ class _Work:
             (wanted.n_outputs, wanted.updated),
             self._arrays(),
             wanted.convert,
-            {OPTIMIZED: kept} if kept else self._blobs(self.built or _rewritten(wanted)[0].freeze()),
+            kept or self._blobs(self.built or _rewritten(wanted)[0].freeze()),
             self.users.by_name,
         )
+
+    def _kept(self, blobs: Mapping[str, str]) -> dict[str, bytes] | None:
+        """What these blobs of an entry hold, the optimized graph among them; None if that is not all there."""
+        read = {name: self.cache.read_blob(digest) for name, digest in blobs.items()}
+        found = {name: content for name, content in read.items() if content is not None}
+        return found if OPTIMIZED in found and len(found) == len(blobs) else None
 
     def _optimized(self, blobs: Mapping[str, str]) -> Callable[[], FunctionGraph]:
         if self.built is not None:
@@ -297,7 +310,9 @@ class _Graphs:
         key = self._key(graph, users)
         found = None
         if key is not None:
-            found = self.cache.find(key, lambda payload: _loaded_graph(payload, graph, users))
+            found = self.cache.find(
+                key, lambda payload: _loaded_graph(payload, graph, users, self.cache.read_blob)
+            )
         self.tally[not isinstance(found, Found)] += 1
         if key is None or not isinstance(found, Found):
             return None
@@ -314,16 +329,17 @@ class _Graphs:
         key = self._key(graph, users)
         if key is None:
             return
+        blobs: dict[str, bytes] = {}
         try:
-            payload = dump_graph(optimized, (), users)
+            payload = dump_graph(optimized, (), users, blobs)
         except Exception as error:  # it is in memory, and the next process rewrites it anew
             _log().info("the optimized form of %s is not kept: %s", graph, error)
             return
         summary = f"inner graph: {len(graph.nodes)} nodes, {len(optimized.nodes)} after rewriting"
-        artifact = Artifact(payload, seconds={"rewrite": seconds}, summary=summary)
+        artifact = Artifact(payload, blobs, {"rewrite": seconds}, summary)
         stored = self._doubted.pop(graph, optimized)
         if stored != optimized:
-            content = dump_graph(stored, (), users)
+            content = dump_graph(stored, (), users, {})
             self.cache.correct(key, content, artifact, f"rewriting {graph} gives another graph")
         else:
             self.cache.store(key, artifact)
@@ -340,10 +356,12 @@ class _Graphs:
             return None
 
 
-def _loaded_graph(payload: bytes, graph: FrozenFunctionGraph, users: UsersOps) -> FrozenFunctionGraph:
+def _loaded_graph(
+    payload: bytes, graph: FrozenFunctionGraph, users: UsersOps, read_blob: ReadBlob
+) -> FrozenFunctionGraph:
     """The optimized form of `graph`, whose users' Ops are `users`, that `payload` holds; raises TypeError if it holds
     anything else, and as loads does."""
-    found = load_graph(payload, (), users.by_name)
+    found = load_graph(payload, (), users.by_name, read_blob)
     if not isinstance(found, FrozenFunctionGraph) or len(graph.inputs) != len(found.inputs):
         raise TypeError(f"the stored form of {graph} is {type(found).__name__}, or that of another graph")
     before = [variable.type for variable in (*graph.inputs, *graph.outputs)]

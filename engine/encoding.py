@@ -11,12 +11,13 @@ The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint
     op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
               | text("") text(name of the class) HASH_VERSION(1 byte) definition [extensions]       of a user
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
-    constant := "c" type-number bytes(value in C order) | "d" type-number
+    constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
 
 Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
 the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
 elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
-all of their constants are identity ("c"), and so is what the graph around them has of these.
+all of their constants are identity ("c"), and so is what the graph around them has of these. Of more than 64 KiB it is the
+BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all have the array.
 
 A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may stand for a value:
 
@@ -40,6 +41,7 @@ from typing import Any, cast
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, strong_digest
+from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
 from engine.graph.op import Op
@@ -193,7 +195,10 @@ class _GraphEncoder:
         number = self.type_number(constant.type)
         if constant in self.data:
             return b"d" + number
-        return b"c" + number + _prefixed(constant.data.tobytes())
+        content = constant.data.tobytes()
+        if len(content) > LARGE:
+            return b"h" + number + strong_digest(content)
+        return b"c" + number + _prefixed(content)
 
     def type_number(self, type: Type) -> bytes:
         return self.types.known(type) or self.types.add(type, _encode_type(type))

@@ -210,6 +210,8 @@ def _read_constant(reader: Reader, types: list[str]) -> str:
     kind, type_ = reader.take(1), types[reader.uint()]
     if kind == b"d":
         return f"data {type_}"
+    if kind == b"h":
+        return f"constant of digest {reader.take(32).hex()[:12]} {type_}"
     return f"constant {_elements(reader.bytes(), type_)} {type_}"
 
 

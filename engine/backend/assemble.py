@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from cachegraph.key import CacheKey
+from cachegraph.large_arrays import LARGE, add_blob
 from engine.backend.callbacks import Callback
 from engine.backend.instructions import Assembler
 from engine.backend.loops import Kernel
@@ -77,7 +78,7 @@ def assemble(
         _bind(layout, register, position, array.dtype, len(array.shape))
     _lay_out_stages(layout, 0, scratch)
     layout.assembler.emit("HALT")
-    bound, constants = _bound_arrays(lowering)
+    bound, constants, blobs = _bound_arrays(lowering)
     numbers = [cast(Any, value.buffer).result for value in results]
     registers = np.zeros(table.count, dtype="<i8")
     for register, number in table.initial.items():
@@ -98,6 +99,7 @@ def assemble(
         code=np.array(layout.assembler.code, dtype="<i8").tobytes(),
         registers=registers.tobytes(),
         constants=constants,
+        blobs=blobs,
     )
 
 
@@ -229,16 +231,23 @@ def _lay_out_invocation(layout: _Layout, step: StepInvocation, op: str) -> None:
         _bind(layout, value.pointer, item, value.dtype, len(value.dims))
 
 
-def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes]:
-    """The arrays to bind when the program is loaded, and the bytes of those that are not data."""
-    bound = [_bound(register, constant, number, 0) for register, constant, number in lowering.data]
+def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, dict[str, bytes]]:
+    """The arrays to bind when the program is loaded, the bytes of those that are not data, and the large ones as blobs."""
+    bound = [_bound(register, constant, number) for register, constant, number in lowering.data]
     content = bytearray()
+    blobs: dict[str, bytes] = {}
     for register, constant in lowering.constants:
+        value = np.ascontiguousarray(constant.data).tobytes()
+        if len(value) > LARGE:
+            bound.append(_bound(register, constant, blob=add_blob(blobs, value)))
+            continue
         content.extend(bytes(-len(content) % _ALIGNMENT))
-        bound.append(_bound(register, constant, None, len(content)))
-        content.extend(np.ascontiguousarray(constant.data).tobytes())
-    return tuple(bound), bytes(content)
+        bound.append(_bound(register, constant, offset=len(content)))
+        content.extend(value)
+    return tuple(bound), bytes(content), blobs
 
 
-def _bound(register: int, constant: Constant, data: int | None, offset: int) -> BoundArray:
-    return BoundArray(register, constant.data.dtype.name, constant.data.shape, data, offset)
+def _bound(
+    register: int, constant: Constant, data: int | None = None, offset: int = 0, blob: str | None = None
+) -> BoundArray:
+    return BoundArray(register, constant.data.dtype.name, constant.data.shape, data, offset, blob)

@@ -24,6 +24,7 @@ from engine.backend.program import (
     check_interface,
     pack_program,
     unpack_program,
+    with_blobs,
 )
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -39,10 +40,11 @@ Callees = Mapping[str, Callee]
 
 
 class Compilation(NamedTuple):
-    """A program as it is stored, the seconds lowering took, the functions that it calls, and the digests of the keys of
-    all kernels and functions that it calls."""
+    """A program as it is stored, and its blobs, the seconds lowering took, the functions that it calls, and the digests of
+    the keys of all kernels and functions that it calls."""
 
     payload: bytes
+    blobs: Mapping[str, bytes]
     seconds: float
     callees: Callees
     needed: tuple[bytes, ...]
@@ -88,7 +90,8 @@ def compile_program(
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
     linking.build(cache, process_loader(), wanted, tally)
     called_functions = {callee.key.hex: callee for callee in callees.values()}
-    return Compilation(pack_program(program), seconds, called_functions, called_entries(program))
+    payload = pack_program(program)
+    return Compilation(payload, program.blobs, seconds, called_functions, called_entries(program))
 
 
 def _callbacks(table: Table) -> list[Callback]:
@@ -130,7 +133,7 @@ def load_program(
     functions that its callbacks call, but for those among `callees`. Of `ops` it has the users' Ops that it names.
 
     Raises ProgramFormatError, also for the program of a function of other inputs, outputs or updates, LookupError for
-    a kernel or a function that the cache has not, and what the loader raises.
+    a kernel or a function that the cache has not, MissingBlob for a constant that it has not, and what the loader raises.
     """
     program = unpack_program(payload)
     check_interface(program, [array_input(variable) for variable in inputs], n_outputs, updated)
@@ -169,6 +172,7 @@ def _link(
         ]
         for use in program.callbacks
     ]
+    program = with_blobs(program, cache.read_blob)
     loader = process_loader()
     keys = [_key("kernel", use.digest, use.confirmation) for use in program.kernels]
     if tally is None:
@@ -178,14 +182,15 @@ def _link(
     return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name, called, ops)
 
 
-def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes]]:
-    """The key and the stored form of each kernel and of each function that a linked program calls, and that these call."""
+def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapping[str, bytes]]]:
+    """The key, the stored form and the blobs of each kernel and of each function that a linked program calls, and that these
+    call."""
     loader = process_loader()
     for use in execution.program.kernels:
         key = _key("kernel", use.digest, use.confirmation)
-        yield key, loader.content(linking.symbol_of(key))
+        yield key, loader.content(linking.symbol_of(key)), {}
     for callee in execution.callees:
-        yield callee.key, callee.payload
+        yield callee.key, callee.payload, callee.execution.program.blobs
         yield from linked_entries(callee.execution)
 
 

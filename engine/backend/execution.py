@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from cachegraph.key import CacheKey
+from cachegraph.large_arrays import blob_name
 from engine.backend import instructions
 from engine.backend.callbacks import build_callback
 from engine.backend.invocation import BoundInvocation
@@ -190,6 +191,9 @@ def _bound_array(
     program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]
 ) -> np.ndarray[Any, Any]:
     """The array to bind: data that the caller has, or a constant of the program."""
+    if row.blob is not None:
+        content = np.frombuffer(program.blobs[blob_name(row.blob)], np.dtype(row.dtype).newbyteorder("<"))
+        return content.reshape(row.shape).astype(row.dtype, copy=False)
     if row.data is None:
         size = int(np.prod(row.shape))
         content = np.frombuffer(program.constants, np.dtype(row.dtype).newbyteorder("<"), size, row.offset)

@@ -22,6 +22,9 @@ class Entries(Protocol):
     def lookup(self, key: CacheKey) -> Hit | Miss:
         """The entry of `key`, checked, or the reason there is none; never raises."""
 
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """What a blob of an entry holds, checked; None when it cannot be had. Never raises."""
+
 
 @dataclass
 class KernelTally:

@@ -7,6 +7,8 @@ The stored form (numbers little-endian):
     sections := description (JSON, UTF-8), code (int64 words), registers (int64 words, at the start of a call),
                 constants (bytes; each constant starts at a multiple of 64)
 
+Constants of more than 64 KiB are not in it, but blobs of the entry (cachegraph/large_arrays.py).
+
 The description is an object with the fields of `Program` that are not bytes, by name, each a list.
 
 Version history
@@ -14,22 +16,24 @@ Version history
     2  scratch memory has a register that says how much is present; a yield for scratch makes no arrays
     3  callbacks and invocations
     4  results without their first rows
+    5  large constants are blobs
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cachegraph.errors import CachegraphError
+from cachegraph.large_arrays import ReadBlob, blob_content, blob_name
 from engine.backend.registers import FIRST_FREE
 from engine.graph.variables import Variable
 
 MAGIC = b"CGPR"
-FORMAT = 4
+FORMAT = 5
 
 
 class ProgramFormatError(CachegraphError):
@@ -52,13 +56,14 @@ class ArrayInput(NamedTuple):
 
 class BoundArray(NamedTuple):
     """An array bound when the program is loaded: its address goes to `register`. Data number `data`, or, without
-    one, the constant at `offset` of the constants."""
+    one, the constant whose `blob` has that digest (hex), or, without one, that at `offset` of the constants."""
 
     register: int
     dtype: str
     shape: tuple[int, ...]
     data: int | None
     offset: int
+    blob: str | None
 
 
 class KernelUse(NamedTuple):
@@ -141,7 +146,8 @@ class Site(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Program:
     """A lowered function. `outputs` and `updates` name the results that are returned, and that replace the values of
-    updated inputs (`(input position, result)`)."""
+    updated inputs (`(input position, result)`). `blobs` are what its large constants hold, by the names that an entry has
+    for them; none in a program as it is stored."""
 
     inputs: tuple[ArrayInput, ...]
     bound: tuple[BoundArray, ...]
@@ -155,11 +161,12 @@ class Program:
     code: bytes
     registers: bytes
     constants: bytes
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 _RECORDS: dict[str, Any] = {
     "inputs": lambda row: ArrayInput(row[0], tuple(row[1])),
-    "bound": lambda row: BoundArray(row[0], row[1], tuple(row[2]), row[3], row[4]),
+    "bound": lambda row: BoundArray(row[0], row[1], tuple(row[2]), row[3], row[4], row[5]),
     "kernels": lambda row: KernelUse(*row),
     "callbacks": lambda row: CallbackUse(row[0], row[1], row[2], tuple((k, c) for k, c in row[3])),
     "yields": lambda row: Yield(
@@ -178,7 +185,7 @@ _RECORDS: dict[str, Any] = {
 
 
 def pack_program(program: Program) -> bytes:
-    """The stored form of `program`."""
+    """The stored form of `program`, beside which its blobs are stored."""
     description = json.dumps({name: getattr(program, name) for name in _RECORDS}, separators=(",", ":"))
     sections = (description.encode(), program.code, program.registers, program.constants)
     framed = b"".join(struct.pack("<Q", len(section)) + section for section in sections)
@@ -194,12 +201,21 @@ def unpack_program(content: bytes) -> Program:
     description, code, registers, constants = _sections(content)
     try:
         read = json.loads(description)
-        fields = {name: tuple(map(make, read[name])) for name, make in _RECORDS.items()}
+        fields: dict[str, Any] = {name: tuple(map(make, read[name])) for name, make in _RECORDS.items()}
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ProgramFormatError(f"a description that cannot be read ({error!r})") from error
     program = Program(**fields, code=code, registers=registers, constants=constants)
     _check_references(program, len(registers) // 8)
     return program
+
+
+def with_blobs(program: Program, read: ReadBlob) -> Program:
+    """A stored program with its blobs, which `read` gives; raises MissingBlob for one that it does not."""
+    digests = dict.fromkeys(row.blob for row in program.bound if row.blob is not None)
+    if not digests:
+        return program
+    blobs = {blob_name(digest): blob_content(read, digest, "a stored program") for digest in digests}
+    return replace(program, blobs=blobs)
 
 
 def _check_references(program: Program, registers: int) -> None:

@@ -318,7 +318,7 @@ def test_damage_is_refused_with_a_reason_and_healed_by_the_cache(counting, monke
     content = pickle.dumps(f)
     execution = f._loaded().runner
     program = carried.pack_program(execution.program)
-    kernels = [kernel for _, kernel in carried.linked_entries(execution)]
+    kernels = [kernel for _, kernel, _ in carried.linked_entries(execution)]
     for part in (program, *kernels):
         broken = bytes(part[:-9]) + bytes([part[-9] ^ 1]) + bytes(part[-8:])
         nothing_linked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_another_cpu_level_of_a_kernel_is_a_foreign_target(
     assert repr(levels[0]) in what
 
 
-def within(constant: float, depth: int) -> Any:
+def within(constant: Any, depth: int) -> Any:
     """A graph within Ops within each other, with a constant in the innermost."""
     x = pt.vector("x")
     op = pt_from_graph([x], [pt.exp(x) * constant + x])
@@ -223,6 +224,17 @@ def test_a_node_more_and_data_are_told() -> None:
         graph_difference(*data)
         == "node 0: Elemwise{add}, input 1: data float64 (40,), stored data float64 (50,)"
     )
+
+
+def test_large_constants_of_inner_graphs_are_told_by_their_digests_and_differ_to_the_last_bit() -> None:
+    values = np.arange(10_000.0)
+    changed = values.copy()
+    changed[-1] = np.nextafter(changed[-1], 0)
+    graphs = [within(constant, 1)[0] for constant in (values, changed)]
+    one, other = map(encode_graph, graphs)
+    assert len(one) < 1000
+    what = graph_difference(one, other)
+    assert re.search(r"constant of digest [0-9a-f]{12} float64 \(10000,\), stored constant of digest", what)
 
 
 def test_no_truncated_encoding_is_taken_for_a_graph() -> None:
