@@ -1,8 +1,9 @@
 """One graph as it is stored: flat, so that neither writing nor reading it recurses, however deep it is.
 
-    section  := pickle of (ops, types, constants, nodes, outputs)
+    section  := pickle of (ops, types, constants, applied)
     constant := (type, class of the variable, data)     data as in constants.py; type is a position among types
-    node     := (op, inputs, types of the outputs)      op is a position among ops, inputs are variables
+    applied  := u32, little-endian: number of outputs, variable*, node*
+    node     := op, number of inputs, variable*, number of outputs, type*      positions among ops and types
     variable := number: the inputs of the graph, then its constants, then the outputs of its nodes in order
 
 An Op that holds graphs names them by their number among the external objects of the pickle; so it does the functions
@@ -11,8 +12,10 @@ and classes of `externals.py`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pytensor.graph.basic import Constant
@@ -24,7 +27,6 @@ from cachegraph.pytensor.op_pickling import dumps
 TRUSTED = ("pytensor", "pymc")
 """The packages whose classes a stored graph may name; others are external objects."""
 
-Node = tuple[int, tuple[int, ...], tuple[int, ...]]
 StoredConstant = tuple[int, Any, Any]
 
 
@@ -35,12 +37,11 @@ class Section:
     ops: tuple[Any, ...]
     types: tuple[Any, ...]
     constants: tuple[StoredConstant, ...]
-    nodes: tuple[Node, ...]
-    outputs: tuple[int, ...]
+    applied: bytes
 
     def dumps(self, external: Sequence[object]) -> bytes:
         """The section pickled; raises what pickle raises for an Op or a constant that cannot be."""
-        return dumps((self.ops, self.types, self.constants, self.nodes, self.outputs), external)
+        return dumps((self.ops, self.types, self.constants, self.applied), external)
 
     @classmethod
     def loads(cls, content: bytes, external: Sequence[object]) -> Section:
@@ -52,12 +53,18 @@ class Section:
         inputs: Sequence[Any],
         apply: Callable[[Any, list[Any], list[Any], int], Sequence[Any]],
     ) -> tuple[list[Any], list[Any]]:
-        """All variables and the outputs, on these inputs; `apply(op, inputs, types, position)` gives a node's outputs."""
+        """All variables and the outputs, on these inputs; `apply(op, inputs, types, position)` gives a node's outputs.
+
+        Raises StopIteration and IndexError where the section is not one that was written.
+        """
         variables = [*inputs, *(self._constant(constant) for constant in self.constants)]
-        for position, (op, operands, types) in enumerate(self.nodes):
-            arguments = [variables[number] for number in operands]
-            variables += apply(self.ops[op], arguments, [self.types[n] for n in types], position)
-        return variables, [variables[number] for number in self.outputs]
+        numbers = iter(_numbers(self.applied))
+        outputs = list(islice(numbers, next(numbers)))
+        for position, op in enumerate(numbers):
+            arguments = [variables[number] for number in islice(numbers, next(numbers))]
+            types = [self.types[number] for number in islice(numbers, next(numbers))]
+            variables += apply(self.ops[op], arguments, types, position)
+        return variables, [variables[number] for number in outputs]
 
     def _constant(self, constant: StoredConstant) -> Any:
         type_number, cls, data = constant
@@ -83,17 +90,22 @@ class GraphTable:
     @property
     def section(self) -> Section:
         """The graph; raises KeyError for a variable that is neither an input, a constant, nor computed by a node."""
-        nodes = tuple(map(self._node, self._nodes))
-        outputs = tuple(self._numbers[output] for output in self._outputs)
-        return Section(tuple(self._ops.items), tuple(self._types.items), self._constants, nodes, outputs)
+        outputs = [self._numbers[output] for output in self._outputs]
+        applied = [len(outputs), *outputs, *(number for node in self._nodes for number in self._node(node))]
+        packed = struct.pack(f"<{len(applied)}I", *applied)
+        return Section(tuple(self._ops.items), tuple(self._types.items), self._constants, packed)
 
     def _constant(self, variable: Any) -> StoredConstant:
         return self._types.number(variable.type), type(variable), pack_constant(variable.data)
 
-    def _node(self, node: Any) -> Node:
-        operands = tuple(self._numbers[variable] for variable in node.inputs)
-        types = tuple(self._types.number(variable.type) for variable in node.outputs)
-        return self._ops.number(node.op), operands, types
+    def _node(self, node: Any) -> list[int]:
+        operands = [self._numbers[variable] for variable in node.inputs]
+        types = [self._types.number(variable.type) for variable in node.outputs]
+        return [self._ops.number(node.op), len(operands), *operands, len(types), *types]
+
+
+def _numbers(content: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(content) // 4}I", content)
 
 
 def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:

@@ -1,81 +1,88 @@
-"""The optimized graph of one function: found in the cache, or made by PyTensor and kept there."""
+"""One function: its optimized graph found in the cache, or made by PyTensor and kept there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from cachegraph.cache import Artifact, Cache, default_cache
+from cachegraph.cache import Artifact, Cache, Found, default_cache
 from cachegraph.cache_info import CacheInfo
-from cachegraph.counters import PROCESS
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.bypassing import Bypass
 from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.failures import count_bypass, note_failure
 from cachegraph.pytensor.key import Description, describe
-from cachegraph.pytensor.optimized import pack, unpack
+from cachegraph.pytensor.optimized import pack
 from cachegraph.pytensor.specification import Specification
+from cachegraph.pytensor.stored_graph import StoredGraph
 
-if TYPE_CHECKING:
-    from logging import Logger
+
+class Making(Protocol):
+    """PyTensor's own way from a specification to a function, in its two steps."""
+
+    def rewrite(self) -> Any:
+        """Make the optimized graph from scratch, and return it."""
+
+    def link(self, graph: StoredGraph) -> None:
+        """Link the graph that `rewrite` made, to code that is kept as that of `graph`, its stored form."""
 
 
 class Lookup:
-    """One function that is to be made; `rewrite` makes its optimized graph by PyTensor's own path, from scratch.
+    """One function that is to be made: found in the cache, or made by `making` and kept there.
 
-    `info` says how the graph came about. `rewritten` tells whether `rewrite` was called, and made it.
+    `info` says how it came about. `is_rewritten` tells whether PyTensor made its graph. `graph` is its stored form, if it
+    has one.
     """
 
-    def __init__(
-        self, wanted: Specification, mode: Any, name: str | None, rewrite: Callable[[], Any]
-    ) -> None:
+    def __init__(self, wanted: Specification, mode: Any, name: str | None, making: Making) -> None:
         self.wanted = wanted
         self.mode = mode
         self.name = name or "function"
         self.info = CacheInfo()
-        self.rewritten = False
-        self._rewrite = rewrite
+        self.is_rewritten = False
+        self.graph: StoredGraph | None = None
+        self._making = making
         self._refusal: BaseException | None = None
         self._description: Description | None = None
+        self._made: StoredGraph | None = None
 
-    def find(self, accept_inplace: bool, large_constants: bool) -> Any:
-        """The graph that the cache has, or None after `rewrite` has made one, which is kept if it can be.
+    def find(self, accept_inplace: bool, large_constants: bool) -> None:
+        """Find the function's graph, or make it, and keep it if that can be.
 
-        Raises what `rewrite` raises, and CacheMissError where CACHEGRAPH_ON_MISS is "error"; nothing else.
+        Raises what PyTensor raises, and CacheMissError where CACHEGRAPH_ON_MISS is "error"; nothing else.
         """
         begin = perf_counter()
         try:
-            return self._find(accept_inplace, large_constants)
+            self._find(accept_inplace, large_constants)
         except CacheMissError:
             raise
         except Exception as error:
             if error is self._refusal:
                 raise
-            self.note_failure("looking a function up", error)
+            note_failure("looking a function up", self.name, error)
+            self.info.outcome, self.info.reason = (
+                "bypass",
+                f"the adapter failed: {type(error).__name__}: {error}",
+            )
+            self.do_without()
         finally:
             self.info.seconds["total"] = perf_counter() - begin
-        return self.do_without()
 
     def do_without(self) -> None:
         """Have PyTensor make the graph, unless it has."""
-        if not self.rewritten:
-            self._by_pytensor()
+        if not self.is_rewritten:
+            self.graph = None
+            self._by_pytensor(self._making.rewrite)
+            self.is_rewritten = True
 
     def bypass(self, bypass: Bypass) -> None:
         """Have PyTensor make the graph, for a reason that is counted."""
         self.info.outcome, self.info.reason = "bypass", bypass.reason
-        self._count(bypass.kind)
+        count_bypass(bypass.kind)
         self.do_without()
 
-    def note_failure(self, doing: str, error: Exception) -> None:
-        """Log and count a failure of the adapter itself: PyTensor's own path is taken."""
-        _log().warning(
-            "%s failed, so PyTensor makes %s as if there were no cache", doing, self.name, exc_info=error
-        )
-        self.info.outcome, self.info.reason = "bypass", f"{doing} failed: {type(error).__name__}: {error}"
-        self._count("adapter-failure")
-
-    def _find(self, accept_inplace: bool, large_constants: bool) -> Any:
+    def _find(self, accept_inplace: bool, large_constants: bool) -> None:
         cache = default_cache()
         if cache.settings.mode == "off":
             return self.bypass(Bypass("disabled", "CACHEGRAPH_MODE is off"))
@@ -92,12 +99,18 @@ class Lookup:
             found = cache.get_or_build(described.key, self._build, self._load)
         except Unstorable as error:
             return self.bypass(Bypass("unstorable", str(error)))
+        self.graph = found.value
+        self._report(found)
+
+    def _report(self, found: Found[StoredGraph]) -> None:
+        is_hit = found.outcome == "hit"
         self.info.outcome, self.info.reason = found.outcome, found.reason
-        self.info.found["function"] = [int(found.outcome == "hit"), int(found.outcome != "hit")]
-        self.info.seconds.update({"load": found.load_seconds, **({} if found.value else found.seconds)})
-        if found.outcome == "hit":
+        self.info.found["function"] = [int(is_hit), int(not is_hit)]
+        self.info.seconds["load"] = found.load_seconds
+        if is_hit:
             self.info.seconds_saved = sum(found.seconds.values()) - found.load_seconds
-        return found.value
+        else:
+            self.info.seconds.update(found.seconds)
 
     def _cannot_describe(self, cache: Cache, error: Unfingerprintable | SourceError) -> None:
         if cache.settings.on_miss == "error":
@@ -106,60 +119,53 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build(self) -> Artifact:
-        """Rewrite and pack; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
-        numbered = self.wanted.numbered_names()
+        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
+        names = self.wanted.names()
         begin = perf_counter()
-        graph = self._by_pytensor()
-        seconds = {"rewrite": perf_counter() - begin}
+        graph = self._by_pytensor(self._making.rewrite)
+        self.is_rewritten = True
         self.info.rewrites = 1
+        rewritten = perf_counter()
+        stored = self._made = self._packed(graph, names)
+        packed = perf_counter()
+        self._by_pytensor(lambda: self._making.link(stored))
+        seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
+        summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
+        return Artifact(stored.content, seconds=seconds, summary=summary)
+
+    def _packed(self, graph: Any, names: Mapping[int, str]) -> StoredGraph:
+        """The stored form of `graph`, which has been read back."""
+        described = self._described
         try:
-            content = pack(graph, self._described.classes, numbered)
+            content = pack(graph, described.classes, names)
+            inputs = [variable.clone() for variable in graph.inputs]
+            stored = StoredGraph(described.key, content, described.classes, inputs, lambda: names)
+            stored.load()
         except Exception as error:
             raise _unstorable(error) from error
-        summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
-        return Artifact(content, seconds=seconds, summary=summary)
+        return stored
 
-    def _load(self, payload: bytes) -> Any:
-        """The stored graph; None if PyTensor made it just now: then it is only tried whether it can be loaded."""
-        wanted = self.wanted
-        if self.rewritten:
-            try:
-                unpack(payload, self._described.classes, [v.clone() for v in wanted.graph_inputs()], None)
-            except Exception as error:
-                raise _unstorable(error) from error
-            return None
-        graph = unpack(payload, self._described.classes, wanted.graph_inputs(), wanted.names())
-        if len(graph.outputs) != len(wanted.results):
-            raise ValueError(f"the stored graph has {len(graph.outputs)} outputs, not {len(wanted.results)}")
-        graph.update_mapping = wanted.update_mapping
+    def _load(self, payload: bytes) -> StoredGraph:
+        if self._made is not None:
+            return self._made
+        described, wanted = self._described, self.wanted
+        graph = StoredGraph(described.key, payload, described.classes, wanted.graph_inputs(), wanted.names)
+        if len(graph.places) != len(wanted.results):
+            raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
         return graph
 
-    def _by_pytensor(self) -> Any:
+    def _by_pytensor(self, step: Callable[[], Any]) -> Any:
         try:
-            graph = self._rewrite()
+            return step()
         except BaseException as error:
             self._refusal = error
             raise
-        self.rewritten = True
-        return graph
 
     @property
     def _described(self) -> Description:
         assert self._description is not None
         return self._description
 
-    def _count(self, kind: str) -> None:
-        try:
-            default_cache().note_bypass("function", kind)
-        except Exception:  # the settings are what failed
-            PROCESS.bypass(kind)
-
 
 def _unstorable(error: Exception) -> Unstorable:
     return error if isinstance(error, Unstorable) else Unstorable(f"{type(error).__name__}: {error}")
-
-
-def _log() -> Logger:
-    import logging
-
-    return logging.getLogger("cachegraph")

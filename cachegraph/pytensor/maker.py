@@ -1,21 +1,39 @@
-"""PyTensor's maker of functions, with a cache in front of its rewriting."""
+"""PyTensor's maker of functions, with a cache in front of its rewriting and linking."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import threading
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from pytensor.compile.aliasing import infer_reuse_pattern
 from pytensor.compile.executor import Function
 from pytensor.compile.maker import FunctionMaker
 from pytensor.compile.mode import get_mode
+from pytensor.graph.basic import Variable
+from pytensor.link.basic import Container
 
 from cachegraph.cache_info import CacheInfo
 from cachegraph.pytensor.bypassing import bypass_of
+from cachegraph.pytensor.carried import CarriedMaker
+from cachegraph.pytensor.code import stored_function
+from cachegraph.pytensor.copies import is_same_graph, mark, unmark
+from cachegraph.pytensor.failures import note_failure
+from cachegraph.pytensor.linker import StoredLinker
+from cachegraph.pytensor.linking import Cell, InnerFunctionNodes, link
 from cachegraph.pytensor.lookup import Lookup
+from cachegraph.pytensor.relinking import link_by_pytensor, linking_flags
 from cachegraph.pytensor.specification import Specification
+from cachegraph.pytensor.stored_graph import StoredGraph
+
+_loading = threading.RLock()
+
+_CARRIED = (
+    *("mode", "accept_inplace", "function_class", "on_unused_input", "name", "trust_input"),
+    *("unpack_single", "return_none", "required", "profile", "_flags", "_update_mapping"),
+)
+"""The attributes of a maker that a pickle carries as they are."""
 
 
 class CachedMaker(FunctionMaker):
@@ -24,7 +42,7 @@ class CachedMaker(FunctionMaker):
     Where the cache does not help, for whatever reason, FunctionMaker does it all.
     """
 
-    large_constants = False
+    large_constants: ClassVar[bool] = False
     cache_info: CacheInfo
 
     def __init__(
@@ -42,73 +60,252 @@ class CachedMaker(FunctionMaker):
         trust_input: bool = False,
     ) -> None:
         wanted = Specification.of(inputs, outputs)
+        # From here, so that a warning names the line that PyTensor's would name.
         self.check_unused_inputs(wanted.inputs, wanted.outputs, on_unused_input)
-        by_pytensor = partial(
-            super().__init__,
-            inputs,
-            outputs,
-            mode,
-            accept_inplace,
-            function_class,
-            profile,
-            "ignore",  # it was looked at above, from where a warning names the user's line
-            fgraph,
-            name,
-            no_fgraph_prep,
-            trust_input,
-        )
-        self._lookup: Lookup | None = Lookup(
-            wanted, get_mode(mode), name, partial(self._rewritten, by_pytensor)
-        )
-        self.cache_info = self._lookup.info
-        bypass = bypass_of(get_mode(mode), fgraph, no_fgraph_prep, profile)
-        if bypass is not None:
-            self._lookup.bypass(bypass)
-        else:
-            graph = self._lookup.find(accept_inplace, self.large_constants)
-            if graph is not None:
-                self.mode, self.profile, self.name = mode, profile, name
-                self.accept_inplace, self.trust_input = accept_inplace, trust_input
-                self.function_class = function_class
-                self._adopt(graph, wanted)
+        self.mode, self.accept_inplace, self.function_class = mode, accept_inplace, function_class
+        self.profile, self.name, self.trust_input = profile, name, trust_input
         self.on_unused_input = on_unused_input
+        self._fgraph: Any = None
+        self._stored: StoredGraph | None = None
+        self._code: Any = None
+        self._function: Any = None
+        self._flags = linking_flags()
+        making = _Making(self, inputs, outputs, fgraph, no_fgraph_prep)
+        lookup = Lookup(wanted, get_mode(mode), name, making)
+        self.cache_info = lookup.info
+        original = unmark(wanted.inputs)
+        bypass = bypass_of(get_mode(mode), fgraph, no_fgraph_prep, profile)
+        if no_fgraph_prep and self._links_as(original, fgraph, get_mode(mode)):
+            making.rewrite()  # which PyTensor has done: this holds the graph, and what goes with it
+            self._adopt_copied(original)
+        elif bypass is not None:
+            lookup.bypass(bypass)
+        else:
+            lookup.find(accept_inplace, self.large_constants)
+            if lookup.graph is not None and lookup.is_rewritten:
+                self._adopt_made(lookup.graph)
+            elif lookup.graph is not None:
+                self._adopt(lookup.graph, wanted)
+
+    @property
+    def fgraph(self) -> Any:
+        """The optimized graph; that of a function from the cache is read when it is first asked for."""
+        with _loading:
+            if self._fgraph is None:
+                self._fgraph = self._read_graph()
+            return self._fgraph
+
+    @fgraph.setter
+    def fgraph(self, fgraph: Any) -> None:
+        self._fgraph = fgraph
 
     def create(self, input_storage: Any = None, storage_map: Any = None) -> Any:
-        """The function, as FunctionMaker makes it; of a stored graph that cannot be linked, PyTensor makes it anew."""
-        lookup, self._lookup = self._lookup, None
-        if lookup is None or lookup.rewritten:
+        """The function, as FunctionMaker makes it."""
+        function, self._function = self._function, None
+        if function is not None and input_storage is None and not storage_map:
+            return function
+        if self._code is None:
             return super().create(input_storage, storage_map)
         try:
-            return super().create(input_storage, storage_map)
+            return self._create_on_code(input_storage, storage_map)
         except Exception as error:
-            lookup.note_failure("linking a stored graph", error)
-        on_unused_input = self.on_unused_input
-        lookup.do_without()
-        self.on_unused_input = on_unused_input
+            note_failure("linking a function to stored code", self.name or "it", error)
+        self._do_without_code()
         return super().create(input_storage, storage_map)
 
-    def _rewritten(self, by_pytensor: Callable[[], None]) -> Any:
-        by_pytensor()
-        return self.fgraph
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "_function"}
+        if self._stored is None:
+            return state
+        attributes = {name: state[name] for name in _CARRIED}
+        return {
+            "carried": CarriedMaker.of(attributes, self.inputs, self.outputs, self._results, self._stored)
+        }
 
-    def _adopt(self, graph: Any, wanted: Specification) -> None:
-        """Hold what FunctionMaker holds once it has rewritten a graph."""
-        graph.name = self.name
-        graph.profile = self.profile
-        self.fgraph = graph
-        self.linker = _accepting(get_mode(self.mode).linker, graph, wanted)
-        self.inputs = self.expanded_inputs = wanted.inputs
-        self.outputs = wanted.outputs
-        self.unpack_single = wanted.unpack_single
-        self.return_none = wanted.return_none
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._function = self._fgraph = None
+        carried: CarriedMaker | None = state.get("carried")
+        if carried is None:
+            self.__dict__.update(state)
+            return
+        self.__dict__.update(carried.attributes)
+        self.cache_info = CacheInfo("carried", "it came in a pickle", carried.key.hex)
+        self.inputs, self.outputs, self._results = carried.inputs, carried.outputs, carried.results
+        self._expect_code(carried.graph())
+
+    def _adopt(self, graph: StoredGraph, wanted: Specification) -> None:
+        """Make functions on the code that is stored for `graph`; PyTensor has not made any."""
+        self.inputs, self.outputs, self._results = wanted.inputs, wanted.outputs, wanted.results
+        self.unpack_single, self.return_none = wanted.unpack_single, wanted.return_none
         self.required = [spec.value is None for spec in wanted.inputs]
+        self._update_mapping = wanted.update_mapping
+        self._expect_code(graph)
+
+    def _expect_code(self, graph: StoredGraph) -> None:
+        self._stored = graph
+        self.expanded_inputs = self.inputs
+        self.linker = copy.copy(get_mode(self.mode).linker)
+        self._code = stored_function(graph.description, self._link_by_pytensor)
+        mark(self.inputs, self)
+
+    def _adopt_made(self, graph: StoredGraph) -> None:
+        """Make further functions on the code of the one that PyTensor made, whose stored form is `graph`."""
+        self._stored, self._code = graph, self._function.vm.jit_fn
+        self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        mark(self.inputs, self)
+
+    def _adopt_copied(self, original: CachedMaker) -> None:
+        """Make functions on the code of `original`, whose graph PyTensor has copied."""
+        graph: Any = original._stored
+        self._stored = StoredGraph(graph.key, graph.content, graph.classes, self.fgraph.inputs, graph.names)
+        self._code = original._code
+        self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        self.cache_info = replace(original.cache_info, reason="a copy of a function")
+        mark(self.inputs, self)
+
+    def _links_as(self, original: Any, fgraph: Any, mode: Any) -> bool:
+        """Whether linking `fgraph` would give the code that `original` has."""
+        return (
+            original is not None
+            and original._code is not None
+            and not self.profile
+            and original._flags == self._flags
+            and get_mode(original.mode) is mode
+            and is_same_graph(original.fgraph, fgraph)
+        )
+
+    def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
+        stored: Any = self._stored
+        if input_storage is None:
+            input_storage = [getattr(spec, "value", None) for spec in self.inputs]
+        cells = [_cell(value) for value in input_storage]
+        thunk, containers, results = link(
+            self._code,
+            lambda: self.fgraph,
+            stored.places,
+            list(zip(stored.inputs, cells, strict=True)),
+            self._results,
+            storage_map,
+            self.linker.allow_gc,
+        )
+        with _loading:
+            is_read = self._fgraph is not None
+            if not is_read:
+                self._fgraph = stored.outline()
+            try:
+                function = self.function_class(
+                    vm=thunk,
+                    input_storage=containers,
+                    output_storage=results,
+                    outputs=self.outputs,
+                    unpack_single=self.unpack_single,
+                    return_none=self.return_none,
+                    maker=self,
+                    trust_input=self.trust_input,
+                    name=self.name,
+                )
+            finally:
+                if not is_read:
+                    self._fgraph = None
+        if not is_read:
+            function._nodes_with_inner_function = InnerFunctionNodes(lambda: self.fgraph)
+        function.profile = self.profile
+        return function
+
+    def _link_by_pytensor(self) -> Any:
+        return link_by_pytensor(self.fgraph, self.linker, self._flags)
+
+    def _read_graph(self) -> Any:
+        stored: Any = self._stored
+        try:
+            graph = stored.load()
+            graph.update_mapping = self._update_mapping
+        except Exception as error:
+            if self.cache_info.outcome == "carried":  # there is nothing to make it of
+                raise
+            note_failure("reading the optimized graph", self.name or "it", error)
+            graph = self._made_anew().fgraph
+        graph.name, graph.profile = self.name, self.profile
+        self._accept(graph)
+        return graph
+
+    def _accept(self, graph: Any) -> None:
+        """Have the linker hold what it would link."""
+        borrows = [spec.borrow for spec in self.outputs]
+        borrows += [False] * (len(graph.outputs) - len(borrows))  # new values of inputs are never borrowed
+        disowned = [output for output, borrow in zip(graph.outputs, borrows, strict=True) if not borrow]
+        self.linker.accept(graph, no_recycling=infer_reuse_pattern(graph, disowned) if disowned else None)
+
+    def _made_anew(self) -> Any:
+        """PyTensor's own maker of the same function, from scratch."""
+        return FunctionMaker(
+            self.inputs,
+            self.outputs,
+            self.mode,
+            self.accept_inplace,
+            self.function_class,
+            self.profile,
+            on_unused_input="ignore",
+            name=self.name,
+            trust_input=self.trust_input,
+        )
+
+    def _do_without_code(self) -> None:
+        """Be as if there had been no cache: what links next is PyTensor's linker."""
+        is_hit = self._fgraph is None and self.cache_info.outcome != "carried"
+        if is_hit:
+            made = self._made_anew()
+            self.fgraph, self.linker = made.fgraph, made.linker
+        self._stored = self._code = None
+        self.cache_info = CacheInfo("bypass", "linking it to stored code failed", self.cache_info.key)
 
 
-def _accepting(linker: Any, graph: Any, wanted: Specification) -> Any:
-    """A copy of `linker` that links `graph`."""
-    # New values of inputs are never borrowed.
-    borrowed = [spec.borrow for spec in wanted.outputs] + [False] * len(wanted.update_mapping)
-    disowned = [output for output, borrow in zip(graph.outputs, borrowed, strict=True) if not borrow]
-    if not disowned:
-        return copy.copy(linker).accept(graph)
-    return copy.copy(linker).accept(graph, no_recycling=infer_reuse_pattern(graph, disowned))
+class _Making:
+    """PyTensor's own way to make what a maker was asked for; see Lookup."""
+
+    def __init__(
+        self, maker: CachedMaker, inputs: Any, outputs: Any, fgraph: Any, no_fgraph_prep: bool
+    ) -> None:
+        self._maker = maker
+        self._given = inputs, outputs, fgraph, no_fgraph_prep
+
+    def rewrite(self) -> Any:
+        """The optimized graph, from scratch; raises what PyTensor raises."""
+        maker = self._maker
+        inputs, outputs, fgraph, no_fgraph_prep = self._given
+        on_unused_input = maker.on_unused_input
+        FunctionMaker.__init__(
+            maker,
+            inputs,
+            outputs,
+            maker.mode,
+            maker.accept_inplace,
+            maker.function_class,
+            maker.profile,
+            "ignore",
+            fgraph,
+            maker.name,
+            no_fgraph_prep,
+            maker.trust_input,
+        )
+        maker.on_unused_input = on_unused_input
+        return maker.fgraph
+
+    def link(self, graph: StoredGraph) -> None:
+        """Make the function on code that is kept as that of `graph`; raises what PyTensor raises."""
+        maker = self._maker
+        plain = maker.linker
+        maker.linker = StoredLinker.like(plain, graph.description, expects_code=False)
+        try:
+            maker._function = FunctionMaker.create(maker)
+        except Exception as error:
+            maker.linker = plain
+            maker._function = FunctionMaker.create(maker)  # if it is not the adapter's fault, it fails again
+            note_failure("linking a function to code that is kept", maker.name or "it", error)
+
+
+def _cell(value: Any) -> Cell:
+    """Where the value of an input is stored: where others store it that share it, else in a place of its own."""
+    if isinstance(value, Variable):
+        value = value.container
+    return value.storage if isinstance(value, Container) else [value]

@@ -1,13 +1,15 @@
 """The stored form of an optimized graph.
 
-    content := format(1 byte) uint(number of frozen graphs) bytes(frozen)* bytes(main)
+    content := format(1 byte) uint(number of outputs) place* uint(number of frozen graphs) bytes(frozen)* bytes(main)
+    place   := uint: 0 for an output that is computed | 1 a constant | 2+i the input i | 2+n+j the output j before it,
+               n the number of inputs
     frozen  := pickle of (section, types of the inputs, place of each node in a baked order)
     main    := pickle of (section, names, features)
 
 `uint` and `bytes` as in fingerprint/hasher.py, sections as in graph_section.py. A frozen graph is one that an Op holds; it
 names the frozen graphs before it, each followed by the variables that it computes, by numbers that come after those of
-externals.py. `names` are pairs of a
-variable and the number of its name, `features` the names of what is attached to the graph, each with what it needs.
+externals.py. `names` are pairs of a variable and the number of its name, `features` the names of what is attached to the
+graph, each with what it needs.
 
 Version history
     1  first
@@ -19,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytensor.compile.aliasing import Supervisor
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Constant
 from pytensor.graph.destroyhandler import DestroyHandler
 from pytensor.graph.features import PreserveVariableAttributes
 from pytensor.graph.fg import FunctionGraph
@@ -32,60 +34,89 @@ from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_froze
 from cachegraph.pytensor.graph_section import TRUSTED, GraphTable, Section
 
 FORMAT = 1
+COMPUTED = 0
+CONSTANT = 1
+FIRST_INPUT = 2
 
 _FEATURES = {cls.__name__: cls for cls in (PreserveVariableAttributes, ShapeFeature, DestroyHandler)}
 
 
-def pack(fgraph: Any, classes: Sequence[type], named: Mapping[str, int]) -> bytes:
+def pack(fgraph: Any, classes: Sequence[type], names: Mapping[int, str]) -> bytes:
     """`fgraph` in its stored form. `classes` are those outside PyTensor and PyMC that it may name.
 
-    Of a variable whose name is in `named` the number there is kept, no other name is. Raises Unstorable for a constant
+    Of a variable with one of `names` the number of the name is kept, of another none. Raises Unstorable for a constant
     that is no plain value, and what pickle raises for an Op that cannot be pickled.
     """
     external = external_objects(classes)
     order = fgraph.toposort()
-    graphs = inner_graphs([node.op for node in order], external)
     frozen = []
-    for graph in graphs:
+    for graph in inner_graphs([node.op for node in order], external):
         frozen.append(pack_frozen(graph, external))
         external += named_by(graph)
     table = GraphTable(fgraph.inputs, order, fgraph.outputs)
-    names = [
-        (number, named[variable.name])
-        for number, variable in enumerate(table.variables)
-        if number >= len(fgraph.inputs) and variable.name in named
-    ]
-    main = pickling.dumps((table.section.dumps(external), names, _features(fgraph)))
-    return b"".join((bytes((FORMAT,)), pack_uint(len(frozen)), *map(_prefixed, (*frozen, main))))
+    kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), names)
+    main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
+    places = output_places(fgraph)
+    head = (bytes((FORMAT,)), pack_uint(len(places)), *map(pack_uint, places), pack_uint(len(frozen)))
+    return b"".join((*head, *map(_prefixed, (*frozen, main))))
+
+
+def read_places(content: bytes) -> list[int]:
+    """Where the results of the graph in `content` are stored; raises InvalidEncoding for what `pack` did not write."""
+    return _read_places(Reader(content, "reading an optimized graph"))
 
 
 def unpack(
-    content: bytes, classes: Sequence[type], inputs: Sequence[Any], names: Sequence[str | None] | None
+    content: bytes, classes: Sequence[type], inputs: Sequence[Any], names: Mapping[int, str]
 ) -> FunctionGraph:
-    """The graph that `content` holds, on `inputs`; `names[n]` is the name of the variable with that number, if given.
+    """The graph that `content` holds, on `inputs`; `names[n]` is the name of the variables whose name has that number.
 
     Raises InvalidEncoding for what `pack` did not write, and as pickling.loads does.
     """
     reader = Reader(content, "reading an optimized graph")
-    if (version := reader.byte()) != FORMAT:
-        raise reader.error(f"format {FORMAT}", f"format {version}")
+    _read_places(reader)
     external = external_objects(classes)
     for _ in range(reader.uint()):
         external += named_by(unpack_frozen(reader.bytes(), external))
-    section, numbers, features = pickling.loads(reader.bytes(), TRUSTED)
+    section, kept, features = pickling.loads(reader.bytes(), TRUSTED)
     reader.end()
     variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
-    if names is not None:
-        for variable, number in numbers:
-            variables[variable].name = names[number]
+    for variable, number in kept:
+        variables[variable].name = names.get(number)
     fgraph = FunctionGraph(inputs, outputs, clone=False)
     for name, detail in features:
         fgraph.attach_feature(_feature(fgraph, name, detail))
     return fgraph
 
 
+def output_places(fgraph: Any) -> list[int]:
+    """Where the results of `fgraph` are stored: see the grammar."""
+    known = {variable: FIRST_INPUT + number for number, variable in enumerate(fgraph.inputs)}
+    places = []
+    for number, variable in enumerate(fgraph.outputs):
+        fresh = CONSTANT if isinstance(variable, Constant) else COMPUTED
+        places.append(known.get(variable, fresh))
+        known.setdefault(variable, FIRST_INPUT + len(fgraph.inputs) + number)
+    return places
+
+
+def _read_places(reader: Reader) -> list[int]:
+    if (version := reader.byte()) != FORMAT:
+        raise reader.error(f"format {FORMAT}", f"format {version}")
+    return [reader.uint() for _ in range(reader.uint())]
+
+
 def _prefixed(content: bytes) -> bytes:
     return pack_uint(len(content)) + content
+
+
+def _kept_names(variables: Sequence[Any], first: int, names: Mapping[int, str]) -> list[tuple[int, int]]:
+    """Pairs (number of a variable, number of its name); `first` is the number of the first of `variables`."""
+    numbers: dict[str, int] = {}
+    for number, name in names.items():
+        numbers.setdefault(name, number)
+    named = ((first + n, variable.name) for n, variable in enumerate(variables))
+    return [(number, numbers[name]) for number, name in named if name in numbers]
 
 
 def _apply(op: Any, inputs: list[Any], types: list[Any], position: int) -> list[Any]:

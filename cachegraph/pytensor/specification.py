@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytensor.compile.maker import FunctionMaker
+from pytensor.graph.basic import Constant
 
 
 @dataclass(frozen=True)
@@ -48,24 +49,18 @@ class Specification:
             return [variable.clone() for variable in variables]
         return variables
 
-    def names(self) -> list[str | None]:
-        """The names of all variables in an order that the structure of the graph alone decides."""
-        return [variable.name for variable in self._variables()]
-
-    def numbered_names(self) -> dict[str, int]:
-        """Each name in the graph -> its first position in `names`."""
-        numbered: dict[str, int] = {}
-        for number, name in enumerate(self.names()):
-            if name is not None:
-                numbered.setdefault(name, number)
-        return numbered
+    def names(self) -> dict[int, str]:
+        """The names of variables, by their positions in an order that the structure of the graph alone decides."""
+        numbered = enumerate(self._variables())
+        return {number: variable.name for number, variable in numbered if variable.name is not None}
 
     def _variables(self) -> Iterator[Any]:
+        """All variables but the constants, of which equal ones may be one object or several."""
         seen: set[Any] = set()
         waiting = [*reversed(self.results), *(spec.variable for spec in reversed(self.inputs))]
         while waiting:
             variable = waiting.pop()
-            if variable in seen:
+            if variable in seen or isinstance(variable, Constant):
                 continue
             seen.add(variable)
             yield variable

@@ -1,0 +1,81 @@
+"""What a pickle of a function's maker carries: what it takes to run it elsewhere, without the graph it was made of."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytensor.graph.utils import Scratchpad
+
+from cachegraph.key import CacheKey
+from cachegraph.pytensor.copies import unmark
+from cachegraph.pytensor.stored_graph import StoredGraph
+
+
+@dataclass(frozen=True)
+class CarriedMaker:
+    """A maker whose function came from the cache, or was kept there.
+
+    Its graph is carried as it is stored (`content`, with `classes` and `names`), under the digests of its key.
+    `attributes` are the maker's own, `inputs` and `outputs` its specifications without what they are computed from,
+    `results` variables like those that the graph computes.
+    """
+
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    results: Sequence[Any]
+    key: CacheKey
+    content: bytes
+    classes: tuple[type, ...]
+    names: Mapping[int, str]
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Mapping[str, Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        results: Sequence[Any],
+        graph: StoredGraph,
+    ) -> CarriedMaker:
+        """What is carried of a maker with these attributes, whose graph is `graph` and computes variables like `results`."""
+        short = CacheKey(graph.key.level, (), graph.key.digest, graph.key.confirmation)
+        return cls(
+            attributes,
+            [_input(spec) for spec in inputs],
+            [_output(spec) for spec in outputs],
+            [_like(variable) for variable in results],
+            short,
+            graph.content,
+            graph.classes,
+            dict(graph.names()),
+        )
+
+    def graph(self) -> StoredGraph:
+        """The graph, on the variables of `inputs`."""
+        variables = [spec.variable for spec in self.inputs]
+        return StoredGraph(self.key, self.content, self.classes, variables, lambda: self.names)
+
+
+def _input(spec: Any) -> Any:
+    """The same input, of a variable without tags, which may hold anything, and updated by nobody knows what."""
+    carried = copy.copy(spec)
+    unmark([carried])
+    carried.variable = spec.variable.clone()
+    carried.variable.tag = Scratchpad()
+    if spec.update is not None:
+        carried.update = _like(spec.update)
+    return carried
+
+
+def _output(spec: Any) -> Any:
+    carried = copy.copy(spec)
+    carried.variable = _like(spec.variable)
+    return carried
+
+
+def _like(variable: Any) -> Any:
+    return variable.type(name=variable.name)
