@@ -39,6 +39,11 @@ NOT_READ = {
 """Those that decide nothing about a graph that is there, and why."""
 
 
+_HOST = ("pytensor",)
+_KNOWN_TO_HOST = ("builtins", "types", "numpy", "scipy", "numba")
+"""Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
+
+
 def encode_registrations(met: Met) -> bytes:
     """The encoding of what modules outside of PyTensor have registered; raises Unfingerprintable for code without one."""
     rows = []
@@ -56,7 +61,7 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
         loaded = sys.modules.get(module)
         for name in names if loaded is not None else ():
             for cls, function in getattr(loaded, name).registry.items():
-                if not (_is_hosts(cls) and _is_hosts(function)):
+                if not (_is_of(_HOST, function) and _is_of(_HOST + _KNOWN_TO_HOST, cls)):
                     yield f"{module}.{name}", cls, function
 
 
@@ -65,13 +70,13 @@ def _assumed() -> Iterator[tuple[str, object, object]]:
     core = sys.modules["pytensor.assumptions.core"]
     for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
         for position, rule in enumerate(rules):
-            if not _is_hosts(rule):
+            if not _is_of(_HOST, rule):
                 yield "assumptions", (key, cls, position, len(rules)), rule
     for key, rule in core.CONSTANT_INFER_REGISTRY.items():
-        if not _is_hosts(rule):
+        if not _is_of(_HOST, rule):
             yield "assumptions of constants", key, rule
     for (key, cls), rule in core.CLIENT_INFER_REGISTRY.items():
-        if not _is_hosts(rule):
+        if not _is_of(_HOST, rule):
             yield "assumptions of clients", (key, cls), rule
 
 
@@ -80,8 +85,6 @@ def _implications() -> dict[str, list[str]]:
     return {stronger.name: [weaker.name for weaker in found] for stronger, found in core.IMPLIES.items()}
 
 
-def _is_hosts(item: object) -> bool:
-    """Whether `item` is PyTensor's own, or Python's, which it registers things for."""
+def _is_of(packages: tuple[str, ...], item: object) -> bool:
     module = getattr(item, "__module__", None)
-    package = module.partition(".")[0] if isinstance(module, str) else ""
-    return package in ("pytensor", "builtins", "numpy", "types")
+    return isinstance(module, str) and module.partition(".")[0] in packages
