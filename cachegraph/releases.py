@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
+import xxhash
+
 
 @lru_cache(maxsize=64)
 def package_version(name: str) -> str:
@@ -25,6 +27,24 @@ def package_version(name: str) -> str:
     from importlib import metadata
 
     return metadata.version(name)
+
+
+def recorded_files(name: str) -> str:
+    """Return the digest (hex) of what its installer recorded of the files of the distribution `name`, if it came from no
+    index, but from a directory, a repository or a file: such a build may change and keep its version. Else empty.
+    """
+    from importlib import metadata
+
+    try:
+        distribution = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return ""
+    record = distribution.read_text("RECORD")
+    if record is None or distribution.read_text("direct_url.json") is None:
+        return ""
+    # Not what the installer writes of itself, nor what Python compiles.
+    own = sorted(line for line in record.splitlines() if "sha256=" in line and ".dist-info/" not in line)
+    return xxhash.xxh3_128_hexdigest("\n".join(own).encode())
 
 
 def _normal(name: str) -> str:

@@ -1,6 +1,6 @@
 """A code object in a form that says what it does, and nothing of where it was written.
 
-    code        := text(magic of the bytecode) shape instructions handlers
+    code        := text(magic of the bytecode) text(name) text(qualified name) shape instructions handlers
     shape       := uint(flags) uint(positional) uint(positional only) uint(keyword only) names names names
     names       := uint(n) text*n                               arguments; cell variables; free variables
     instruction := text(opcode) (argument)
@@ -11,18 +11,20 @@
                  | 'k' value | 'k' 'o' code                     a constant, itself a code object perhaps
     handler     := uint(first) uint(end) uint(target) uint(depth) uint(restores)     the try blocks, in instructions
 
-Line numbers, file names, the function's own name and its docstring, which no instruction loads, are not in it, and
-neither are NOPs, which the compiler leaves behind for lines. Bytecode means something to one release of Python: its
-magic number is a part.
+Line numbers, file names and docstrings are not in it, and neither are the module, the lines and the attributes that a
+class statement notes of itself, nor NOPs, which the compiler leaves behind for lines. Annotations of functions and
+classes within a function are: they are computed. Bytecode means something to one release of Python: its magic number is
+a part.
 """
 
 from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import MAGIC_NUMBER
-from types import CodeType
+from itertools import pairwise
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -38,9 +40,25 @@ _NAME_BITS = {
     "LOAD_SUPER_ATTR": 2,
     **({"LOAD_ATTR": 1} if sys.version_info >= (3, 12) else {}),
 }
+# What a class statement begins and ends with: (how it loads, what it loads where that is a name) -> what it stores.
+_NOTED_BY_CLASSES = frozenset(
+    (
+        ("LOAD_NAME", "__name__", "__module__"),
+        ("LOAD_CONST", None, "__doc__"),
+        ("LOAD_CONST", None, "__firstlineno__"),
+        ("LOAD_CONST", None, "__static_attributes__"),
+    )
+)
+_UNDESCRIBED = frozenset(
+    (
+        "__globals__", "__builtins__", "__code__", "__doc__", "__module__", "__annotations__", "__subclasses__",
+        "f_globals", "f_locals", "f_builtins", "f_back", "tb_frame", "gi_frame", "cr_frame", "ag_frame",
+    )
+)  # fmt: skip
 _GLOBAL_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
 _ATTRIBUTE_LOADS = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
-# Names of functions, classes and files serve readers; so do annotations' and docstrings' flags.
+_ANY_ATTRIBUTE_LOADS = _ATTRIBUTE_LOADS | {"LOAD_SUPER_ATTR"}
+# Whether there is a docstring serves readers.
 _IDENTITY_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200 | 0xFFFF_0000 & ~0x0400_0000
 
 
@@ -64,6 +82,8 @@ def encode_code(encoder: Encoder, code: CodeType) -> None:
     instructions = _instructions(code)
     numbers = _numbers(code, instructions)
     encoder.bytes(MAGIC_NUMBER)
+    encoder.text(code.co_name)
+    encoder.text(code.co_qualname)
     for number in (
         code.co_flags & _IDENTITY_FLAGS,
         code.co_argcount,
@@ -85,6 +105,29 @@ def reads(code: CodeType) -> list[Read]:
     return sorted({read for inner in _with_inner(code) for read in _reads(_instructions(inner))})
 
 
+def look_up(space: Mapping[str, object], read: Read) -> tuple[object, tuple[str, ...]]:
+    """What `read` finds in `space`, which has its name; and which of its attributes it took from modules on the way."""
+    value = space[read.name]
+    taken = 0
+    while isinstance(value, ModuleType) and taken < len(read.attributes):
+        if not hasattr(value, read.attributes[taken]):
+            break
+        value = getattr(value, read.attributes[taken])
+        taken += 1
+    return value, read.attributes[:taken]
+
+
+def undescribed(code: CodeType) -> list[str]:
+    """The attributes that `code`, and the code inside of it, takes and that no definition describes, sorted."""
+    taken = {
+        _name(instruction)
+        for inner in _with_inner(code)
+        for instruction in _instructions(inner)
+        if instruction.opname in _ANY_ATTRIBUTE_LOADS
+    }
+    return sorted(taken & _UNDESCRIBED)
+
+
 def imports(code: CodeType) -> list[Import]:
     """What `code`, and the code inside of it, imports, sorted."""
     return sorted({found for inner in _with_inner(code) for found in _imports(_instructions(inner))})
@@ -100,7 +143,20 @@ def _with_inner(code: CodeType) -> Iterator[CodeType]:
 
 def _instructions(code: CodeType) -> list[dis.Instruction]:
     found = [instruction for instruction in dis.get_instructions(code) if instruction.opname not in _SKIPPED]
-    return [_with_keywords(code, instruction) for instruction in found]
+    noted = {
+        number + k
+        for number, (load, store) in enumerate(pairwise(found))
+        if store.opname == "STORE_NAME" and _is_noted_by_class(load, store)
+        for k in (0, 1)
+    }
+    return [
+        _with_keywords(code, instruction) for number, instruction in enumerate(found) if number not in noted
+    ]
+
+
+def _is_noted_by_class(load: dis.Instruction, store: dis.Instruction) -> bool:
+    name = _name(load) if load.opname == "LOAD_NAME" else None
+    return (load.opname, name, _name(store)) in _NOTED_BY_CLASSES
 
 
 def _with_keywords(code: CodeType, instruction: dis.Instruction) -> dis.Instruction:
@@ -175,8 +231,9 @@ def _name(instruction: dis.Instruction) -> str:
 
 
 def _reads(instructions: list[dis.Instruction]) -> Iterator[Read]:
+    own = {"__annotations__"} if any(item.opname == "SETUP_ANNOTATIONS" for item in instructions) else set()
     for position, instruction in enumerate(instructions):
-        if instruction.opname in _GLOBAL_LOADS:
+        if instruction.opname in _GLOBAL_LOADS and _name(instruction) not in own:
             yield Read(_name(instruction), tuple(_attributes_from(instructions, position + 1)))
 
 

@@ -2,48 +2,69 @@
 
     definition := 'L' bytes(body*)              body := bytes(what is written for one callable, class or instance)
     reference  := '@' uint                      within a definition: the body of that number, in the order of first use
-    named      := 'n' text(module) text(qualname) origin                        a function of a module that is not followed
-    function   := 'f' code value(defaults) value(keyword defaults) value(attributes) cell* read* import*
+    named      := 'n' text(module) text(qualname) origin (origin | '-')         a function of a module that is not followed;
+                                                                                where its code comes from, if it differs
+    function   := 'f' text(name) text(qualname) code value(defaults) value(keyword defaults) value(attributes)
+                  cell* read* import*
     cell       := '+' value | '-'                                               the free variables; '-' if never set
     read       := text(name) uint(n) text*n found                               a global, and attributes taken from it
     found      := '+' value | '-' | 'M' module                                  '-' if there is none of that name
-    import     := text(module) module
+    import     := text(module) uint(n) (text(name) value)*n (module)            names of a followed module; or the module,
+                                                                                and the names that somebody replaced in it
     module     := text(name) origin
-    partial    := 'p' value(function) value(arguments) value(keywords)
-    method     := 'm' value(self) value(function) | 'b' value(self) text(name)  of a class in Python; of a native one
-    wrapper    := 'w' text(kind) value(what it wraps) value(its options)
+    method     := 'b' value(self) text(name)                                    of a native class
+    wrapped    := wrapper                                                       wrappers.py
 
 A definition holds all that its root reaches, each once, so cycles end and sharing does not matter to what is outside of
 it. Where a module comes from decides how deep this goes: what belongs to Python, to an installed release or to a
 package that another part of the key describes is a name and a version; all else is followed.
 
-What cannot be followed is refused: code that reads `globals`, `eval` or the like, a followed module used as a whole.
+What cannot be followed is refused: code that reaches `globals`, `eval` or the like, or takes attributes such as
+`__globals__` and `__doc__` that no definition holds; a followed module used as a whole.
 """
 
 from __future__ import annotations
 
-import builtins
-import functools
-import operator
 import sys
 from importlib.util import resolve_name
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint import numba_types
-from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, reads
-from cachegraph.fingerprint.names import is_importable
-from cachegraph.fingerprint.native import NATIVE_TYPES, is_native_type, is_of_extension, write_native
-from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.fingerprint import numba_types, wrappers
+from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, look_up, reads, undescribed
+from cachegraph.fingerprint.names import is_known_by_name
+from cachegraph.fingerprint.native import (
+    NATIVE_TYPES,
+    is_native_type,
+    is_of_extension,
+    native_name,
+    write_native_name,
+    write_native_object,
+)
+from cachegraph.fingerprint.origin import origin_of, write_code_origin, write_origin
+from cachegraph.fingerprint.wrappers import dispatched, write_dispatched, write_inside, write_method
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from cachegraph.fingerprint.hasher import Encoder
 
-_UNBOUNDED = ("eval", "exec", "globals", "locals", "vars", "__import__", "compile")
-_NOT_IDENTITY = ("__wrapped__", "__doc__", "__module__", "__name__", "__qualname__")
+# What a wrapper takes over from what it wraps, of which names are written already.
+_NOT_IDENTITY = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
+# What reaches code and names that no instruction says: module -> names; of modules with None, the module as a whole too.
+_UNBOUNDED = frozenset(
+    (
+        *(
+            ("builtins", name)
+            for name in (None, "eval", "exec", "globals", "locals", "vars", "__import__", "compile")
+        ),
+        *(("importlib", name) for name in (None, "import_module", "__import__", "reload")),
+        *(("sys", name) for name in (None, "_getframe", "_current_frames")),
+        *(("inspect", name) for name in (None, "currentframe", "stack", "getsource")),
+        *(("gc", name) for name in (None, "get_objects", "get_referrers")),
+    )
+)
 
 
 def encode_function(encoder: Encoder, value: FunctionType) -> None:
@@ -52,19 +73,18 @@ def encode_function(encoder: Encoder, value: FunctionType) -> None:
 
 
 def _write_function(encoder: Encoder, value: FunctionType) -> None:
-    module = value.__module__
-    if (
-        isinstance(module, str)
-        and is_importable(value)
-        and origin_of(module, encoder.described) != "followed"
-    ):
-        encoder.tag(b"n")
-        encoder.text(module)
-        encoder.text(value.__qualname__)
-        write_origin(encoder, module, encoder.described)
+    if is_known_by_name(value, encoder.described):
+        _write_known_by_name(encoder, value)
+        return
+    implementations = dispatched(value)
+    if implementations is not None:
+        write_dispatched(encoder, implementations)
         return
     encoder.tag(b"f")
+    encoder.text(value.__name__)
+    encoder.text(value.__qualname__)
     try:
+        _refuse_undescribed(value)
         encode_code(encoder, value.__code__)
         _write_bound(encoder, value)
         _write_reads(encoder, value)
@@ -73,15 +93,39 @@ def _write_function(encoder: Encoder, value: FunctionType) -> None:
         raise
 
 
+def _write_known_by_name(encoder: Encoder, value: FunctionType) -> None:
+    module = value.__module__
+    _refuse_unbounded(module, value.__qualname__)
+    encoder.tag(b"n")
+    encoder.text(module)
+    encoder.text(value.__qualname__)
+    write_origin(encoder, module, encoder.described)
+    write_code_origin(encoder, module, value.__globals__.get("__name__"), encoder.described)
+
+
+def _refuse_unbounded(module: str, name: str | None) -> None:
+    if (module, name) in _UNBOUNDED:
+        raise Unfingerprintable(
+            f"code that reaches {f'module {module}' if name is None else repr(name)}",
+            "what it reaches cannot be told; name what it needs instead",
+        )
+
+
+def _refuse_undescribed(value: FunctionType) -> None:
+    for name in undescribed(value.__code__):
+        raise Unfingerprintable(
+            f"code that reads an attribute {name!r}", "no key holds what that is; pass what it needs instead"
+        )
+
+
 def _write_bound(encoder: Encoder, value: FunctionType) -> None:
     """What was bound when the function was made: defaults, attributes, free variables."""
-    attributes = {name: item for name, item in vars(value).items() if name not in _NOT_IDENTITY}
     for label, item in (
         ("defaults", value.__defaults__),
         ("keyword defaults", value.__kwdefaults__),
-        ("attributes", attributes),
+        ("attributes", {name: item for name, item in vars(value).items() if name not in _NOT_IDENTITY}),
     ):
-        _write_inside(encoder, item, label)
+        write_inside(encoder, item, label)
     for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
         _write_cell(encoder, name, cell)
 
@@ -93,15 +137,7 @@ def _write_cell(encoder: Encoder, name: str, cell: CellType) -> None:
         encoder.tag(b"-")
         return
     encoder.tag(b"+")
-    _write_inside(encoder, content, f"cell {name!r}")
-
-
-def _write_inside(encoder: Encoder, value: object, label: str) -> None:
-    try:
-        encoder.value(value)
-    except Unfingerprintable as error:
-        error.inside(label)
-        raise
+    write_inside(encoder, content, f"cell {name!r}")
 
 
 def _write_reads(encoder: Encoder, value: FunctionType) -> None:
@@ -117,32 +153,23 @@ def _write_reads(encoder: Encoder, value: FunctionType) -> None:
 
 def _write_read(encoder: Encoder, function: FunctionType, read: Read) -> None:
     encoder.text(read.name)
-    if read.name not in function.__globals__:
-        _write_builtin(encoder, read)
+    own = read.name in function.__globals__
+    space = function.__globals__ if own else _builtins_of(function)
+    if read.name not in space:
+        encoder.uint(0)
+        encoder.tag(b"-")
         return
-    value = function.__globals__[read.name]
-    taken = 0
-    while isinstance(value, ModuleType) and taken < len(read.attributes):
-        if not hasattr(value, read.attributes[taken]):
-            break
-        value = getattr(value, read.attributes[taken])
-        taken += 1
-    encoder.uint(taken)
-    for name in read.attributes[:taken]:
+    value, taken = look_up(space, read)
+    encoder.uint(len(taken))
+    for name in taken:
         encoder.text(name)
     encoder.tag(b"+")
-    _write_inside(encoder, value, ".".join((f"global {read.name!r}", *read.attributes[:taken])))
+    write_inside(encoder, value, ".".join((f"{'global' if own else 'builtin'} {read.name!r}", *taken)))
 
 
-def _write_builtin(encoder: Encoder, read: Read) -> None:
-    if read.name in _UNBOUNDED:
-        raise Unfingerprintable(
-            f"code that reads {read.name!r}", "what it reaches cannot be told; name what it needs instead"
-        )
-    encoder.uint(0)
-    encoder.tag(b"+" if hasattr(builtins, read.name) else b"-")
-    if hasattr(builtins, read.name):
-        _write_inside(encoder, getattr(builtins, read.name), f"builtin {read.name!r}")
+def _builtins_of(function: FunctionType) -> dict[str, object]:
+    found: dict[str, object] = function.__builtins__  # type: ignore[attr-defined]
+    return found
 
 
 def _write_import(encoder: Encoder, function: FunctionType, item: Import) -> None:
@@ -150,15 +177,27 @@ def _write_import(encoder: Encoder, function: FunctionType, item: Import) -> Non
     module = resolve_name("." * item.level + item.module, package) if item.level else item.module
     encoder.text(module)
     found = sys.modules.get(module)
-    taken = [name for name in item.names if found is not None and hasattr(found, name)]
-    if origin_of(module, encoder.described) != "followed" or len(taken) != len(item.names) or not taken:
-        encoder.uint(0)
+    taken = {name: getattr(found, name) for name in item.names if found is not None and hasattr(found, name)}
+    if origin_of(module, encoder.described) != "followed":
+        _refuse_each_unbounded(module, item.names)
+        taken = {name: value for name, value in taken.items() if _is_replaced(value, encoder.described)}
+        _write_module(encoder, module, bool(item.names))
+    elif not taken or len(taken) != len(item.names):
         _write_module(encoder, module)
-        return
     encoder.uint(len(taken))
-    for name in taken:
+    for name, value in taken.items():
         encoder.text(name)
-        _write_inside(encoder, getattr(found, name), f"{module}.{name}")
+        write_inside(encoder, value, f"{module}.{name}")
+
+
+def _refuse_each_unbounded(module: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        _refuse_unbounded(module, name)
+
+
+def _is_replaced(value: object, described: Collection[str]) -> bool:
+    """Whether what a module that is not followed has under a name is a function that is."""
+    return isinstance(value, FunctionType) and not is_known_by_name(value, described)
 
 
 def encode_module(encoder: Encoder, value: ModuleType) -> None:
@@ -166,7 +205,9 @@ def encode_module(encoder: Encoder, value: ModuleType) -> None:
     _write_module(encoder, value.__name__)
 
 
-def _write_module(encoder: Encoder, module: str) -> None:
+def _write_module(encoder: Encoder, module: str, in_part: bool = False) -> None:
+    if not in_part:
+        _refuse_unbounded(module, None)
     if origin_of(module, encoder.described) == "followed":
         raise Unfingerprintable(
             f"module {module}, used as a whole",
@@ -185,10 +226,8 @@ def encode_method(encoder: Encoder, value: MethodType) -> None:
 def _write_method(encoder: Encoder, value: MethodType) -> None:
     if is_of_extension(value.__self__):
         _write_bound_by_name(encoder, value)
-        return
-    encoder.tag(b"m")
-    _write_inside(encoder, value.__self__, ".__self__")
-    encoder.value(value.__func__)
+    else:
+        write_method(encoder, value)
 
 
 def _write_bound_by_name(encoder: Encoder, value: Any) -> None:
@@ -196,9 +235,9 @@ def _write_bound_by_name(encoder: Encoder, value: Any) -> None:
     owner = value.__self__
     encoder.tag(b"b")
     if is_of_extension(owner):
-        encoder.definition(owner, write_native)
+        encoder.definition(owner, write_native_object)
     else:
-        _write_inside(encoder, owner, ".__self__")
+        write_inside(encoder, owner, ".__self__")
     encoder.text(value.__name__)
 
 
@@ -210,58 +249,14 @@ def encode_native(encoder: Encoder, value: Any) -> None:
 def _write_native(encoder: Encoder, value: Any) -> None:
     home = getattr(value, "__self__", None)
     try:
-        write_native(encoder, value)
+        module, place = native_name(value)
     except Unfingerprintable:
         if home is None or isinstance(home, ModuleType) or not hasattr(type(home), value.__name__):
             raise
         _write_bound_by_name(encoder, value)
-
-
-def encode_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
-    """Write a partial by its parts; raises Unfingerprintable if it has attributes of its own."""
-    if vars(value):
-        raise Unfingerprintable("functools.partial with attributes", "set none on it")
-    encoder.definition(value, _write_partial)
-
-
-def _write_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
-    encoder.tag(b"p")
-    for label in ("func", "args", "keywords"):
-        _write_inside(encoder, getattr(value, label), f".{label}")
-
-
-def _wrapper(kind: str, inner: str, *options: str) -> Callable[[Encoder, Any], None]:
-    """The encoder of objects that wrap a callable, their attribute `inner`, with plain `options`."""
-
-    def write(encoder: Encoder, value: Any) -> None:
-        encoder.tag(b"w")
-        encoder.text(kind)
-        _write_inside(encoder, getattr(value, inner), f".{inner}")
-        encoder.value({name: getattr(value, name) for name in options})
-
-    return _defined_by(write)
-
-
-def _defined_by(write: Callable[[Encoder, Any], None]) -> Callable[[Encoder, Any], None]:
-    return lambda encoder, value: encoder.definition(value, write)
-
-
-def _write_property(encoder: Encoder, value: property) -> None:
-    encoder.tag(b"w")
-    encoder.text("property")
-    encoder.value((value.fget, value.fset, value.fdel))
-
-
-def _write_lru_cache(encoder: Encoder, value: Any) -> None:
-    encoder.tag(b"w")
-    encoder.text("lru_cache")  # what it remembers is no identity: it is what the function would give
-    _write_inside(encoder, value.__wrapped__, ".__wrapped__")
-
-
-def _write_getter(encoder: Encoder, value: Any) -> None:
-    encoder.tag(b"w")
-    encoder.text(type(value).__qualname__)
-    encoder.value(tuple(value.__reduce__()[1:]))
+        return
+    _refuse_unbounded(module, place)
+    write_native_name(encoder, value, module, place)
 
 
 ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
@@ -269,24 +264,14 @@ ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     ModuleType: encode_module,
     MethodType: encode_method,
     **dict.fromkeys(NATIVE_TYPES, encode_native),
-    functools.partial: encode_partial,
-    functools.cached_property: _wrapper("cached_property", "func", "attrname"),
-    type(functools.lru_cache(len)): _defined_by(_write_lru_cache),
-    staticmethod: _wrapper("staticmethod", "__func__"),
-    classmethod: _wrapper("classmethod", "__func__"),
-    property: _defined_by(_write_property),
-    operator.itemgetter: _defined_by(_write_getter),
-    operator.attrgetter: _defined_by(_write_getter),
-    operator.methodcaller: _defined_by(_write_getter),
 }
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
     """Return the encoder for instances of `cls` if they are callables or modules; None if not."""
-    if cls in ENCODERS:
-        return ENCODERS[cls]
-    if cls.__module__.startswith("numba."):
-        return numba_types.encoder_for(cls)
-    if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":
-        return _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", "cache")
+    found = ENCODERS.get(cls) or wrappers.encoder_for(cls)
+    if found is None and cls.__module__.startswith("numba."):
+        found = numba_types.encoder_for(cls)
+    if found is not None:
+        return found
     return encode_native if is_native_type(cls) else None

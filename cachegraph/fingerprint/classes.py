@@ -3,20 +3,26 @@
     class    := 'C' text(module) text(qualname)                                                by its name
               | 'C' text(module) text(qualname) origin                                         within a definition
               | a definition (callables.py) of
-                'c' text(name) value(metaclass) value(bases) uint(n) (text(name) value)*n      by its code
-    instance := a definition of 'I' value(class) value(state)                                  state: attributes by name
+                'c' text(name) text(qualified name) value(metaclass) value(bases) uint(n) (text(name) attribute)*n
+                                                                                               by its code
+    attribute := value | '-' | '#' uint                   '-' a slot of the class itself; a field of a named tuple, by its place
+    instance := a definition of 'I' value(class) value(state)       state: what its slots, each of its class, and its dict hold
 
-A class that is followed (origin.py) is what its attributes are; so is one without an importable name. All others are
+Attributes are sorted by name; "members" of an enum, "fields" of a dataclass and "registered" of an abstract base class
+stand for what their decorators and metaclasses keep. A class that is followed (origin.py) is what its attributes are; so is one without an importable name. All others are
 their names. An instance of a followed class is described so where code reaches it; elsewhere it is a plain value, or has
 no encoding.
 """
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections import namedtuple
+from collections.abc import Iterator
+from dataclasses import MISSING, Field
 from enum import Enum
 from struct import calcsize
-from types import FunctionType, MemberDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
@@ -29,20 +35,27 @@ if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
-# What Python or a standard decorator keeps in a class about the class: names, places and texts for readers, or what
-# follows from the rest.
+# What Python or a standard decorator keeps in a class about the class: places and texts for readers, or what follows
+# from the rest.
 _NOT_IDENTITY = frozenset(
     (
-        "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__firstlineno__", "__static_attributes__",
-        "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__annotations_dict__",
-        "_abc_impl", "__abstractmethods__", "__dataclass_fields__", "__dataclass_params__", "__match_args__",
-        "__orig_bases__", "__parameters__", "__type_params__", "__classdictcell__",
+        "__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__",
+        "__annotate__", "__annotate_func__", "__annotations_cache__", "__annotations_dict__", "_abc_impl",
+        "__abstractmethods__", "__dataclass_fields__", "__dataclass_params__", "__orig_bases__", "__parameters__",
+        "__type_params__", "__classdictcell__",
     )
 )  # fmt: skip
+_OF_ENUMS = frozenset(
+    (
+        "__new__", "_new_member_", "_generate_next_value_", "_member_names_", "_member_map_", "_value2member_map_",
+        "_unhashable_values_", "_unhashable_values_map_", "_hashable_values_", "_member_type_", "_value_repr_",
+        "_use_args_", "_flag_mask_", "_singles_mask_", "_all_bits_", "_inverted_",
+    )
+)  # fmt: skip
+_OF_MEMBERS = ("_name_", "_value_", "_sort_order_", "__objclass__", "_inverted_")
+_OF_FIELDS = ("name", "default", "default_factory", "init", "repr", "hash", "compare", "kw_only", "metadata")
 _POINTER = calcsize("P")
-_FUNCTIONS = (FunctionType, property, staticmethod, classmethod)
-_MADE_BY_THE_CLASS = (MemberDescriptorType, type(vars(namedtuple("_", "field"))["field"]))
-_OF_ENUMS = ("__new__", "__new_member__", "_new_member_", "_generate_next_value_")
+_FieldOfTuple = type(vars(namedtuple("_", "field"))["field"])
 
 
 def encode_class(encoder: Encoder, value: type) -> None:
@@ -64,6 +77,7 @@ def write_class(encoder: Encoder, value: type) -> None:
         raise Unfingerprintable(f"class {value.__qualname__}", "it is a native class that no name imports")
     encoder.tag(b"c")
     encoder.text(value.__name__)
+    encoder.text(value.__qualname__)
     attributes = _attributes(value)
     try:
         encoder.value(type(value))
@@ -71,27 +85,54 @@ def write_class(encoder: Encoder, value: type) -> None:
         encoder.uint(len(attributes))
         for name in sorted(attributes):
             encoder.text(name)
-            _write_attribute(encoder, name, attributes[name])
+            _write_attribute(encoder, value, name, attributes[name])
     except Unfingerprintable as error:
         error.inside(f"class {value.__qualname__}")
         raise
 
 
 def _attributes(cls: type) -> dict[str, object]:
-    """What makes `cls` what it is: of an enum its members' values and its functions, not what the metaclass keeps."""
-    found = {name: item for name, item in vars(cls).items() if name not in _NOT_IDENTITY}
-    if not issubclass(cls, Enum):
-        return found
-    own = {
-        name: item for name, item in found.items() if isinstance(item, _FUNCTIONS) and name not in _OF_ENUMS
+    """What makes `cls` what it is: its own attributes, but not what Python, a decorator or a metaclass notes in it."""
+    found = {
+        name: item
+        for name, item in vars(cls).items()
+        if name not in _NOT_IDENTITY and not _is_of_every_class(name, item)
     }
-    return {**own, **{name: member._value_ for name, member in cls.__members__.items()}}
+    if issubclass(cls, Enum):
+        found = {name: item for name, item in found.items() if name not in (*_OF_ENUMS, *cls.__members__)}
+        found["members"] = [(name, _state(member)) for name, member in cls.__members__.items()]
+    if "__dataclass_fields__" in vars(cls):
+        found["fields"] = [_described_field(field) for field in vars(cls)["__dataclass_fields__"].values()]
+    if isinstance(cls, ABCMeta):
+        found["registered"] = _registered(cls)
+    return found
 
 
-def _write_attribute(encoder: Encoder, name: str, value: object) -> None:
+def _is_of_every_class(name: str, item: object) -> bool:
+    return name in ("__dict__", "__weakref__") and isinstance(item, GetSetDescriptorType)
+
+
+def _described_field(field: Field[Any]) -> dict[str, object]:
+    """What a dataclass keeps of a field, but for its annotation."""
+    parts = {name: getattr(field, name) for name in _OF_FIELDS}
+    parts["metadata"] = dict(field.metadata)
+    return {name: item for name, item in parts.items() if item is not MISSING}
+
+
+def _registered(cls: ABCMeta) -> frozenset[type]:
+    """The virtual subclasses of an abstract base class."""
+    from _abc import _get_dump  # type: ignore[import-not-found]
+
+    return frozenset(found for reference in _get_dump(cls)[0] if (found := reference()) is not None)
+
+
+def _write_attribute(encoder: Encoder, cls: type, name: str, value: Any) -> None:
     try:
-        if isinstance(value, _MADE_BY_THE_CLASS):
-            encoder.tag(b"-")  # __slots__ and _fields, which say as much, are written
+        if isinstance(value, MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
+            encoder.tag(b"-")  # __slots__, which says as much, is written
+        elif isinstance(value, _FieldOfTuple):
+            encoder.tag(b"#")
+            encoder.uint(value.__reduce__()[1][0])
         else:
             encoder.value(value)
     except Unfingerprintable as error:
@@ -104,7 +145,12 @@ def has_own_code(cls: type, described: Collection[str]) -> bool:
     keeps nothing where only native code sees it."""
     if issubclass(cls, type) or not _is_followed(cls, described):
         return False
-    return issubclass(cls, Enum) or all(map(_keeps_only_attributes, cls.__mro__[:-1]))
+    return issubclass(cls, Enum) or keeps_only_attributes(cls)
+
+
+def keeps_only_attributes(cls: type) -> bool:
+    """Whether all that instances of `cls` hold is what their slots and their dict do."""
+    return cls is not object and all(map(_adds_only_attributes, cls.__mro__[:-1]))
 
 
 def _is_followed(cls: type, described: Collection[str]) -> bool:
@@ -112,16 +158,21 @@ def _is_followed(cls: type, described: Collection[str]) -> bool:
     return bool(cls.__flags__ & _HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"
 
 
-def _keeps_only_attributes(cls: type) -> bool:
-    """Whether instances of `cls` have no more memory than its slots, its dict and its weak references need."""
+def _adds_only_attributes(cls: type) -> bool:
+    """Whether instances of `cls` have no more memory, beside that of its base, than its slots, its dict and its weak references need."""
     if not cls.__flags__ & _HEAP_TYPE:
         return False
-    pointers = len(_slots(cls)) + sum(
+    pointers = sum(1 for _ in _slots(cls)) + sum(
         name in vars(cls) and offset > 0
         for name, offset in (("__dict__", cls.__dictoffset__), ("__weakref__", cls.__weakrefoffset__))
     )
     base = cls.__base__ or object
     return cls.__basicsize__ - base.__basicsize__ == pointers * _POINTER
+
+
+def has_state(value: object) -> bool:
+    """Whether an instance of a class that keeps only attributes has any."""
+    return bool(getattr(value, "__dict__", None)) or next(_filled_slots(value), None) is not None
 
 
 def encode_instance(encoder: Encoder, value: Any) -> None:
@@ -142,13 +193,24 @@ def _write_instance(encoder: Encoder, value: Any) -> None:
 
 def _state(value: Any) -> dict[str, object]:
     if isinstance(value, Enum):
-        return {"name": value._name_, "value": value._value_}
-    slots = [name for base in type(value).__mro__ for name in _slots(base)]
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return {**found, **getattr(value, "__dict__", {})}
+        others = {name: item for name, item in vars(value).items() if name not in _OF_MEMBERS}
+        return {"name": value._name_, "value": value._value_, "others": others}
+    return {"slots": list(_filled_slots(value)), "attributes": getattr(value, "__dict__", {})}
 
 
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = vars(cls).get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+def _filled_slots(value: Any) -> Iterator[tuple[int, str, object]]:
+    """What the slots hold that hold something: of the class, and of those it is derived from, by their position."""
+    for position, base in enumerate(type(value).__mro__):
+        for slot in _slots(base):
+            try:
+                content = slot.__get__(value)
+            except AttributeError:  # that one holds nothing
+                continue
+            yield position, slot.__name__, content
+
+
+def _slots(cls: type) -> Iterator[MemberDescriptorType]:
+    """The slots that a class statement made; a native class has members that may hide more than they show."""
+    for name, item in sorted(vars(cls).items()):
+        if isinstance(item, MemberDescriptorType) and item.__name__ == name and "__slots__" in vars(cls):
+            yield item

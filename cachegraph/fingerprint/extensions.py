@@ -1,30 +1,11 @@
-"""What code outside of numba has registered with it: overloads, templates and implementations of its own.
-
-numba finds these by what a function calls, not by what the function reads, so following the code of the function does not
-reach them: they are described by themselves, all that there are.
-
-    extensions := uint(n) (text(package) text(version))*n  uint(m) bytes(definition)*m        each sorted
-
-Releases are named; that of an installed extension of numba's (its entry points) also before numba has loaded it. All
-else is followed. numba is not imported: without it nothing has been registered.
-"""
+"""The description of what code outside of numba has registered with it, for who lays out a key (registrations.py)."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
-from types import FunctionType
-from typing import Any
+from collections.abc import Collection
 
-from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode
-from cachegraph.fingerprint.origin import origin_of, release_of
-
-_ENTRY_POINTS = "numba_extensions"
-_WRITTEN = ("_overload_func", "_definition_func", "generic")
-"""Where the templates that numba makes of a function keep it."""
+from cachegraph.fingerprint.hasher import Encoder
+from cachegraph.fingerprint.registrations import write_extensions
 
 
 def encode_extensions(described: Collection[str] = ()) -> bytes:
@@ -32,98 +13,6 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
 
     `described` names the packages whose source another part of the key describes.
     """
-    releases = set(_installed())
-    followed: dict[int, Any] = {}
-    for function in _registered():
-        module = _module_of(function)
-        origin = origin_of(module, described)
-        if origin == "followed":
-            followed[id(function)] = function
-        elif origin == "release":
-            package = module.partition(".")[0]
-            releases.add((package, release_of(package)))
-    encoder = Encoder()
-    encoder.uint(len(releases))
-    for package, version in sorted(releases):
-        encoder.text(package)
-        encoder.text(version)
-    encoder.uint(len(followed))
-    for definition in sorted(_definition(function, described) for function in followed.values()):
-        encoder.bytes(definition)
+    encoder = Encoder(described)
+    write_extensions(encoder)
     return encoder.encoding
-
-
-def _definition(function: Any, described: Collection[str]) -> bytes:
-    try:
-        return encode(function, described)
-    except Unfingerprintable as error:
-        error.inside("what is registered with numba")
-        raise
-
-
-@lru_cache(maxsize=1)
-def _installed() -> tuple[tuple[str, str], ...]:
-    """(name, version) of the distributions that numba will load, whether it has or not."""
-    if not any(_ENTRY_POINTS.encode() in content for content in _declarations()):
-        return ()
-    from importlib.metadata import entry_points  # 10 to 40 ms, for what few have installed
-
-    found = {
-        (point.dist.name, point.dist.version) for point in entry_points(group=_ENTRY_POINTS) if point.dist
-    }
-    return tuple(sorted(found))
-
-
-def _declarations() -> Iterator[bytes]:
-    """What the installed distributions declare as entry points."""
-    for directory in dict.fromkeys(sys.path):
-        try:
-            names = os.listdir(directory or ".")
-        except OSError:  # an archive, or nothing at all
-            continue
-        for name in names:
-            if name.endswith((".dist-info", ".egg-info")):
-                yield _content(os.path.join(directory, name, "entry_points.txt"))
-
-
-def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:  # most declare none
-        return b""
-
-
-def _registered() -> tuple[Any, ...]:
-    """The functions and template classes that numba has from others."""
-    templates, implementations = map(sys.modules.get, ("numba.core.typing.templates", "numba.core.imputils"))
-    if templates is None or implementations is None:
-        return ()
-    typing, lowering = templates.builtin_registry, implementations.builtin_registry
-    typed = (typing.functions, typing.attributes, typing.globals)
-    lowered = (lowering.functions, lowering.getattrs, lowering.setattrs, lowering.casts, lowering.constants)
-    global _scanned
-    sizes = tuple(map(len, (*typed, *lowered)))  # nothing is ever taken out
-    if _scanned is None or _scanned[0] != sizes:
-        _scanned = sizes, tuple(_of_others(typed, lowered))
-    return _scanned[1]
-
-
-_scanned: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
-
-
-def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[Any]:
-    functions, attributes, named = typed
-    known = [*functions, *attributes]
-    known += [template for _, of in named for template in getattr(of, "templates", ())]
-    for item in (*known, *(row[0] for kind in lowered for row in kind)):
-        function = next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
-        if _module_of(function).partition(".")[0] != "numba":
-            yield function
-
-
-def _module_of(function: Any) -> str:
-    """The module that the code is in: a function that was made elsewhere may say another one, or none."""
-    if isinstance(function, FunctionType):
-        return str(function.__globals__.get("__name__"))
-    return str(function.__module__)

@@ -8,8 +8,8 @@ differ. It is injective because every piece is either of fixed size or preceded 
               | 0xF7+k (1 byte), n in k bytes little-endian  otherwise, k the fewest that hold it (1 to 8)
     bytes    := uint(length) the bytes
     text     := bytes(UTF-8, lone surrogates encoded as if they were characters)
-    value    := one tag byte, then what the tag's encoder writes: see values.py, arrays.py, registry.py, callables.py and
-                classes.py
+    value    := one tag byte, then what the tag's encoder writes: see values.py, arrays.py, registry.py, callables.py,
+                wrappers.py, classes.py and reached.py
 
 Version history
     1  first
@@ -83,7 +83,7 @@ class Encoder:
     value. An Encoder that has raised holds half an encoding: throw it away.
     """
 
-    __slots__ = ("_buffer", "_definition", "_open", "described")
+    __slots__ = ("_buffer", "_definition", "_open", "described", "follows")
 
     def __init__(self, described: Collection[str] = ()) -> None:
         """`described` names the packages whose source another part of the key describes: their code is not followed."""
@@ -91,6 +91,8 @@ class Encoder:
         self._open: list[object] = []
         self._definition: _Definition | None = None
         self.described = described
+        # Whether what is written now was reached by code, and so is to be described by its own.
+        self.follows = False
 
     @property
     def encoding(self) -> builtins.bytes:
@@ -127,7 +129,7 @@ class Encoder:
         """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
         cls = type(value)
         try:
-            if self._definition is not None and not is_registered(cls):
+            if self.follows:
                 self._value_reached_by_code(cls, value)
             else:
                 (ENCODERS.get(cls) or find_encoder(cls))(self, value)
@@ -137,17 +139,10 @@ class Encoder:
             ) from None
 
     def _value_reached_by_code(self, cls: type, value: Any) -> None:
-        from cachegraph.fingerprint import callables, classes
+        from cachegraph.fingerprint import reached
 
-        if callables.encoder_for(cls) is None and classes.has_own_code(cls, self.described):
-            classes.encode_instance(self, value)
-        else:
-            (ENCODERS.get(cls) or find_encoder(cls))(self, value)
-
-    @property
-    def follows(self) -> bool:
-        """Whether what is written now was reached by code, and so is to be described by its own."""
-        return self._definition is not None
+        write = reached.encoder_for(cls, self.described, is_registered(cls))
+        (write or ENCODERS.get(cls) or find_encoder(cls))(self, value)
 
     def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
         """Write `value`, whose body `write` writes, and what that refers to by definitions, cycles included.
@@ -160,6 +155,7 @@ class Encoder:
             return
         self._definition = _Definition()
         self._definition.number(value, write)
+        outside, self.follows = self.follows, True
         self.tag(b"L")
         start = self.mark()
         try:
@@ -167,8 +163,15 @@ class Encoder:
                 mark = self.mark()
                 write_body(self, item)
                 self.bytes(self.cut(mark))
+        except (Unfingerprintable, RecursionError):
+            raise
+        except Exception as error:  # of what users' classes and modules do when they are looked at
+            raise Unfingerprintable(
+                _name(type(value)), f"looking at what it reaches raised {error!r}; see to it that it does not"
+            ) from error
         finally:
             self._definition = None
+            self.follows = outside
         self.bytes(self.cut(start))
 
     @contextmanager

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
+from types import FunctionType
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.origin import origin_of
 
 SCRIPTS = ("__main__", "__mp_main__")
 """Modules that are another thing in every process."""
@@ -29,6 +32,15 @@ def is_importable(value: object) -> bool:
         return False
     found = imported(module, getattr(value, "__qualname__", None))
     return found is value or (found is not None and getattr(found, "__func__", None) is value)
+
+
+def is_known_by_name(value: FunctionType, described: Collection[str]) -> bool:
+    """Whether a function is what its name says: that imports it, and neither the module nor the one that holds its code
+    is followed. What somebody puts in the place of a function, and gives its name to, is not."""
+    module, home = value.__module__, value.__globals__.get("__name__")
+    if not isinstance(module, str) or not is_importable(value) or origin_of(module, described) == "followed":
+        return False
+    return not isinstance(home, str) or home == module or origin_of(home, described) != "followed"
 
 
 def importable_name(cls: type) -> tuple[str, str]:

@@ -1,11 +1,13 @@
 """Native functions: those of C, C++, Cython or Fortran, known by a name that imports them and by the file behind it.
 
-    native := 'x' text(module) text(place) origin (extension)     the file, unless the module is Python's own
+    native := 'x' text(module) text(place) uint(n) text*n origin (extension)     the file, unless the module is Python's own
     place  := name ("." name)* ("[" types "]")                     the types: of one specialization of a fused function
 
 The name is the function's own where that imports the identical object. Where a binding generator gives it none, or a
 wrong one (static methods of pybind11 and SWIG, ufuncs, f2py), it is looked for in the module it claims, then in the
-extension modules that are loaded, in the order of their names, then in all.
+extension modules that are loaded, in the order of their names, then in all. That a module in Python that is followed
+holds it says little of what it is: then the names that a function gives itself follow, and a native object, or a ufunc,
+is refused. A ufunc that holds a Python function is refused anywhere.
 """
 
 from __future__ import annotations
@@ -58,17 +60,41 @@ def is_native_type(cls: type) -> bool:
     return cls in NATIVE_TYPES or cls.__name__ in _OF_BINDINGS
 
 
-def write_native(encoder: Encoder, value: Any) -> None:
-    """Write the native function, or the importable native object, `value`; raises Unfingerprintable if no name imports it."""
+def write_native_object(encoder: Encoder, value: Any) -> None:
+    """Write the native object `value` of an extension module or a release; raises Unfingerprintable if no name imports it."""
     module, place = native_name(value)
+    _refuse_made_in_python(module, place)
+    write_native_name(encoder, value, module, place)
+
+
+def write_native_name(encoder: Encoder, value: Any, module: str, place: str) -> None:
+    """Write the name of a native function or object, and the file behind it."""
+    if _is_ufunc(value):
+        _refuse_made_in_python(module, place)
     encoder.tag(b"x")
     encoder.text(module)
     encoder.text(place)
+    own = _own_names(value) if _is_followed_python(module) else []
+    encoder.uint(len(own))
+    for name in own:
+        encoder.text(name)
     origin = origin_of(module, encoder.described)
     if origin != "followed":
         write_origin(encoder, module, encoder.described)
     if origin == "followed" or (origin == "release" and _is_extension(module)):
         write_extension(encoder, module)
+
+
+def _is_ufunc(value: object) -> bool:
+    return (type(value).__module__, type(value).__qualname__) == ("numpy", "ufunc")
+
+
+def _refuse_made_in_python(module: str, place: str) -> None:
+    if _is_followed_python(module):
+        raise Unfingerprintable(
+            f"the native object {place} of {module}",
+            "what it holds cannot be seen; make it in an extension module, or in a function that is called",
+        )
 
 
 def native_name(value: Any) -> tuple[str, str]:
@@ -77,9 +103,17 @@ def native_name(value: Any) -> tuple[str, str]:
     Raises Unfingerprintable if there is none: what a C++ lambda made, say, or what sits in a module that cannot be
     imported.
     """
-    found = next(native_names(value), None)
-    if found is not None:
-        return found
+    if _is_ufunc(value) and value.__name__.endswith(" (vectorized)"):
+        raise Unfingerprintable(
+            f"ufunc {value.__name__}", "numpy.frompyfunc hides what it calls; use numpy.vectorize"
+        )
+    of_python = []
+    for name in native_names(value):
+        if not _is_followed_python(name[0]):
+            return name
+        of_python.append(name)
+    if of_python and isinstance(getattr(value, "__self__", None), ModuleType | None):
+        return of_python[0]
     raise Unfingerprintable(
         f"{type(value).__name__} {getattr(value, '__name__', '')} of {getattr(value, '__module__', None)}",
         "no name imports it; call it through a Python function, or make it an attribute of its module",
@@ -91,6 +125,8 @@ def native_names(value: Any) -> Iterator[tuple[str, str]]:
     for module, place in _claimed(value):
         if find_native(module, place) is value:
             yield module, place
+    if hasattr(value, "__objclass__"):  # then no module holds it under another name
+        return
     for home in _likely_homes(value):
         found = _place_in(sys.modules[home], value)
         if found is not None:
@@ -135,6 +171,11 @@ def _likely_homes(value: Any) -> Iterable[str]:
     first = [name for name in claimed if isinstance(name, str)]
     ordered = dict.fromkeys([*first, *filter(_is_extension, loaded), *loaded])
     return [name for name in ordered if name not in SCRIPTS and isinstance(sys.modules.get(name), ModuleType)]
+
+
+def _is_followed_python(module: str) -> bool:
+    has_file = getattr(sys.modules.get(module), "__file__", None) is not None
+    return has_file and not _is_extension(module) and origin_of(module, ()) == "followed"
 
 
 def _place_in(module: ModuleType, value: Any) -> str | None:

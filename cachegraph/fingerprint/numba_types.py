@@ -6,17 +6,24 @@
                 | 'L' text(class) value(the value)                   a literal, or an argument that was left out
                 | 'T' text(kind) value(class, of named tuples) uint(n) typed*n       tuples, lists, dicts, optional values
     dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables) value(signatures)
+                  value(pipeline) value(names of local variables) ('+' extensions | '-')
 
 What numba shows of a type does not tell it from others (two classes of one name), so only known types have an encoding.
-The signatures are those that a dispatcher was declared for, if it takes no others.
+The signatures are those that a dispatcher was declared for, if it takes no others. Local variables are named where types
+of some are given. Where it calls a function in Python, all that was registered with numba follows (registrations.py):
+that is what it calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.bytecode import look_up, reads
+from cachegraph.fingerprint.names import is_known_by_name
+from cachegraph.fingerprint.registrations import write_extensions
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
@@ -105,14 +112,31 @@ def _write_dispatcher(encoder: Encoder, value: Any) -> None:
     encoder.text("numba")
     signatures = [] if value._can_compile else value.nopython_signatures
     declared = [(signature.args, signature.return_type) for signature in signatures]
+    function = value.py_func
     for label, item in (
-        ("py_func", value.py_func),
+        ("py_func", function),
         ("targetoptions", value.targetoptions),
         ("locals", value.locals),
         ("signatures", declared),
+        ("pipeline_class", value._compiler.pipeline_class),
+        ("names of locals", function.__code__.co_varnames if value.locals else None),
     ):
         try:
             encoder.value(item)
         except Unfingerprintable as error:
             error.inside(f".{label}")
             raise
+    if _calls_python(encoder, function):
+        encoder.tag(b"+")
+        write_extensions(encoder)
+    else:
+        encoder.tag(b"-")
+
+
+def _calls_python(encoder: Encoder, function: FunctionType) -> bool:
+    """Whether code that numba compiles calls a function in Python: what runs is what somebody registered for that."""
+    space = function.__globals__
+    called = (look_up(space, read)[0] for read in reads(function.__code__) if read.name in space)
+    return any(
+        isinstance(item, FunctionType) and not is_known_by_name(item, encoder.described) for item in called
+    )

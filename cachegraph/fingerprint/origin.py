@@ -1,11 +1,13 @@
 """Where the code of a module comes from, and so what describes it.
 
     origin := 'p' text(version)                Python's own, and which release of it
-            | 'r' text(name) text(version)     an installed distribution: the name of its package, and which release it is
+            | 'r' text(name) text(version)     an installed distribution: the name of its package, and which release it is;
+                                               with what its installer recorded of its files, if it came from no index
             | 'd' text(name)                   a package whose whole source is another part of the key, as the caller says
             | 'x' uint(n) (text(name) bytes(digest))*n     extension files, and what is in them
 
-Code from anywhere else, a script or a checkout, is *followed*: function by function, and what each of them reads.
+Code from anywhere else, a script or a checkout, is *followed*: function by function, and what each of them reads. So is
+a file that has the name of one of Python's modules, or is a part of a namespace that releases share.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from typing import TYPE_CHECKING, Literal
 
 import xxhash
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.releases import package_version
+from cachegraph.releases import package_version, recorded_files
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
@@ -33,17 +35,17 @@ _PYTHON = frozenset(sys.stdlib_module_names) | frozenset(sys.builtin_module_name
 
 def origin_of(module: str, described: Collection[str]) -> Origin:
     """Where the code of the module of that name comes from; "followed" where nothing else is known of it."""
-    package = module.partition(".")[0]
+    package = _package(module)
     if package in described:
         return "described"
-    if package in _PYTHON:
+    if package in _PYTHON and _is_of_python(_file(package)):
         return "python"
-    return "release" if release_of(package) else "followed"
+    return "release" if release_of(package) and _is_installed(module) else "followed"
 
 
 def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> None:
     """Write what describes a module that is not followed."""
-    package = module.partition(".")[0]
+    package = _package(module)
     kind = origin_of(module, described)
     if kind == "python":
         encoder.tag(b"p")
@@ -53,6 +55,22 @@ def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> N
     encoder.text(package)
     if kind == "release":
         encoder.text(release_of(package))
+
+
+def write_code_origin(encoder: Encoder, module: str, home: object, described: Collection[str]) -> None:
+    """Write where the code of a function of `module` comes from, if it is the module `home` of another package."""
+    if (
+        not isinstance(home, str)
+        or origin_of(home, described) == "followed"
+        or _package(home) == _package(module)
+    ):
+        encoder.tag(b"-")
+    else:
+        write_origin(encoder, home, described)
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def write_extension(encoder: Encoder, module: str) -> None:
@@ -73,44 +91,79 @@ def write_extension(encoder: Encoder, module: str) -> None:
         encoder.bytes(_content_digest(path))
 
 
-@lru_cache(maxsize=256)
+def _is_installed(module: str) -> bool:
+    """Whether the module itself, if it is loaded from a file, lies where releases do: a package may extend beyond."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return not isinstance(file, str) or _is_in_site(file)
+
+
 def release_of(package: str) -> str:
     """The version of the installed distribution that `package` is of; empty if it was not installed as files."""
     file = _file(package)
-    if file is None or not _is_in_site(file):
-        return ""
+    return _release_at(package, file) if file is not None and _is_in_site(file) else ""
+
+
+@lru_cache(maxsize=256)
+def _release_at(package: str, file: str) -> str:
     try:
-        return package_version(package)
+        names = [package]
+        version = package_version(package)
     except ImportError:
-        return _version_by_content(package)
+        from importlib import metadata
 
-
-def _version_by_content(package: str) -> str:
-    """The version of the distribution whose import package has another name."""
-    from importlib import metadata
-
-    names = sorted(set(metadata.packages_distributions().get(package, ())))
-    return " and ".join(f"{name} {metadata.version(name)}" for name in names)
+        names = sorted(set(metadata.packages_distributions().get(package, ())))
+        version = " and ".join(f"{name} {metadata.version(name)}" for name in names)
+    return version + "".join(f" {recorded}" for name in names if (recorded := recorded_files(name)))
 
 
 @lru_cache(maxsize=1)
 def _site_directories() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    found = {paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()}
-    return tuple(sorted(os.path.realpath(path) + os.sep for path in found))
+    return _real((paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()))
 
 
+@lru_cache(maxsize=1)
+def _directories_of_python() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return _real((paths["stdlib"], paths["platstdlib"]))
+
+
+def _real(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({os.path.realpath(path) + os.sep for path in paths}))
+
+
+@lru_cache(maxsize=1024)
 def _is_in_site(file: str) -> bool:
     return os.path.realpath(file).startswith(_site_directories())
 
 
+@lru_cache(maxsize=1024)
+def _is_of_python(file: str | None) -> bool:
+    """Whether a module with the name of one of Python's is that: a script may hide it. Those without a file are."""
+    if file is None:
+        return True
+    return os.path.realpath(file).startswith(_directories_of_python()) and not _is_in_site(file)
+
+
 def _file(module: str) -> str | None:
-    """The file that the loaded module came from; for a package without one, its first directory."""
+    """The file that a module came from, or would if it were loaded; for a package without one, its first directory."""
     found = sys.modules.get(module)
+    if found is None and "." not in module:  # to look for a submodule would load its package
+        spec = _spec(module)
+        return spec.origin if spec is not None and spec.has_location else None
     file = getattr(found, "__file__", None)
     if isinstance(file, str):
         return file
     return next((path for path in getattr(found, "__path__", ()) if isinstance(path, str)), None)
+
+
+def _spec(package: str) -> ModuleSpec | None:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(package)
+    except (ImportError, ValueError):
+        return None
 
 
 def _extension_files(module: str) -> list[tuple[str, str]]:
@@ -126,10 +179,10 @@ def _extension_files(module: str) -> list[tuple[str, str]]:
     beside = f"{module.rpartition('.')[0]}._{module.rpartition('.')[2]}".lstrip(".")  # as SWIG names it
     if (_file(beside) or "").endswith(tuple(EXTENSION_SUFFIXES)):
         return _extension_files(beside)
-    package = sys.modules.get(module.partition(".")[0])
+    package = sys.modules.get(_package(module))
     if not hasattr(package, "__path__"):
         return []
-    return _extensions_below(os.path.dirname(_file(module.partition(".")[0]) or file))
+    return _extensions_below(os.path.dirname(_file(_package(module)) or file))
 
 
 def _extensions_below(root: str) -> list[tuple[str, str]]:

@@ -136,7 +136,7 @@ def _encode_dict(encoder: Encoder, value: dict[object, object]) -> None:
         encoder.uint(len(keys))
         for encoded, item in sorted(zip(keys, value.items(), strict=True), key=itemgetter(0)):
             encoder.tag(encoded)
-            _encode_item(encoder, *item)
+            encode_item(encoder, *item)
     else:  # NaNs of the same bits, say
         items = zip(keys, value.items(), strict=True)
         _write_sorted(encoder, [_encoded_item(encoder, encoded, *item) for encoded, item in items])
@@ -144,8 +144,16 @@ def _encode_dict(encoder: Encoder, value: dict[object, object]) -> None:
 
 
 def _encoded_key(encoder: Encoder, key: object) -> bytes:
+    mark = encoder.mark()
+    with encoder.apart():
+        encode_key(encoder, key)
+    return encoder.cut(mark)
+
+
+def encode_key(encoder: Encoder, key: object) -> None:
+    """Write `key` of a dict."""
     try:
-        return _encoded_apart(encoder, key)
+        encoder.value(key)
     except Unfingerprintable as error:
         error.inside("a key of the dict")
         raise
@@ -154,11 +162,12 @@ def _encoded_key(encoder: Encoder, key: object) -> bytes:
 def _encoded_item(encoder: Encoder, encoded_key: bytes, key: object, item: object) -> bytes:
     mark = encoder.mark()
     with encoder.apart():
-        _encode_item(encoder, key, item)
+        encode_item(encoder, key, item)
     return encoded_key + encoder.cut(mark)
 
 
-def _encode_item(encoder: Encoder, key: object, item: object) -> None:
+def encode_item(encoder: Encoder, key: object, item: object) -> None:
+    """Write `item`, which a dict has under `key`."""
     try:
         encoder.value(item)
     except Unfingerprintable as error:

@@ -231,11 +231,12 @@ def test_what_a_cache_of_results_holds_is_not_identity(tmp_path: Path) -> None:
     assert fingerprint(module.wrapped) == before
 
 
-def test_a_callable_in_a_set_or_under_a_key_does_not_depend_on_order(tmp_path: Path) -> None:
+def test_callables_in_a_set_do_not_depend_on_order_but_those_in_a_dict_do(tmp_path: Path) -> None:
     module = _load(tmp_path, SOURCE)
-    one = functools.partial(len, {"p": module.plain, "q": module.even}, {module.plain, module.even})
-    other = functools.partial(len, {"q": module.even, "p": module.plain}, {module.even, module.plain})
-    assert encode(one) == encode(other)
+    one = functools.partial(len, {module.plain, module.even}, {"p": module.plain, "q": module.even})
+    other = functools.partial(len, {module.even, module.plain}, {"p": module.plain, "q": module.even})
+    third = functools.partial(len, {module.even, module.plain}, {"q": module.even, "p": module.plain})
+    assert encode(one) == encode(other) != encode(third)
 
 
 # Another --------------------------------------------------------------------------------------------------------------
@@ -329,7 +330,15 @@ def test_what_holds_a_file_is_refused_with_the_way_to_it(tmp_path: Path) -> None
 
 def test_a_native_function_that_no_name_imports_is_refused() -> None:
     with pytest.raises(Unfingerprintable, match="no name imports it"):
-        fingerprint(np.frompyfunc(lambda x: x, 1, 1))
+        fingerprint(np.random.default_rng(1).normal)
+
+
+def test_a_ufunc_made_of_a_python_function_is_refused_wherever_it_is_put(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(np, "sin", np.frompyfunc(lambda x: x, 1, 1))
+    with pytest.raises(Unfingerprintable, match=r"numpy\.frompyfunc hides what it calls"):
+        fingerprint(np.sin)
 
 
 def test_the_keywords_of_a_call_are_a_part_of_it() -> None:

@@ -1,0 +1,124 @@
+"""Encoders of what Python and numpy wrap around callables.
+
+    partial  := 'p' value(function) value(arguments) value(keywords)
+    method   := 'm' value(self) value(function)                                 of a class in Python
+    wrapper  := 'w' text(kind) value*                                           what it wraps, and its options
+
+The kinds: property, staticmethod, classmethod, cached_property, lru_cache, singledispatch, itemgetter, attrgetter,
+methodcaller and vectorize (numpy's).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from types import FunctionType, MappingProxyType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from cachegraph.errors import Unfingerprintable
+
+if TYPE_CHECKING:
+    from cachegraph.fingerprint.hasher import Encoder
+
+_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
+
+
+def write_inside(encoder: Encoder, value: object, label: str) -> None:
+    """Write `value`, which an error finds at `label`."""
+    try:
+        encoder.value(value)
+    except Unfingerprintable as error:
+        error.inside(label)
+        raise
+
+
+def dispatched(value: FunctionType) -> dict[type, Any] | None:
+    """The implementations of a function made by functools.singledispatch, by class; None for any other."""
+    registry = getattr(value, "registry", None)
+    return dict(registry) if value.__code__ is _DISPATCH and isinstance(registry, MappingProxyType) else None
+
+
+def write_dispatched(encoder: Encoder, implementations: dict[type, Any]) -> None:
+    """Write a function made by functools.singledispatch."""
+    encoder.tag(b"w")
+    encoder.text("singledispatch")
+    write_inside(encoder, implementations, ".registry")
+
+
+def write_method(encoder: Encoder, value: MethodType) -> None:
+    """Write a bound method of a class in Python: what it is bound to, and the function."""
+    encoder.tag(b"m")
+    write_inside(encoder, value.__self__, ".__self__")
+    encoder.value(value.__func__)
+
+
+def encode_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
+    """Write a partial by its parts; raises Unfingerprintable if it has attributes of its own."""
+    if vars(value):
+        raise Unfingerprintable("functools.partial with attributes", "set none on it")
+    encoder.definition(value, _write_partial)
+
+
+def _write_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
+    encoder.tag(b"p")
+    for label in ("func", "args", "keywords"):
+        write_inside(encoder, getattr(value, label), f".{label}")
+
+
+def _wrapper(kind: str, inner: str, *options: str) -> Callable[[Encoder, Any], None]:
+    """The encoder of objects that wrap a callable, their attribute `inner`, with plain `options`."""
+
+    def write(encoder: Encoder, value: Any) -> None:
+        encoder.tag(b"w")
+        encoder.text(kind)
+        write_inside(encoder, getattr(value, inner), f".{inner}")
+        encoder.value({name: getattr(value, name) for name in options})
+
+    return _defined_by(write)
+
+
+def _defined_by(write: Callable[[Encoder, Any], None]) -> Callable[[Encoder, Any], None]:
+    return lambda encoder, value: encoder.definition(value, write)
+
+
+def _write_property(encoder: Encoder, value: property) -> None:
+    encoder.tag(b"w")
+    encoder.text("property")
+    encoder.value((value.fget, value.fset, value.fdel))
+
+
+def _write_lru_cache(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text("lru_cache")  # what it remembers is no identity: it is what the function would give
+    write_inside(encoder, value.__wrapped__, ".__wrapped__")
+    encoder.value(value.cache_parameters())
+
+
+def _write_getter(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text(type(value).__qualname__)
+    encoder.value(tuple(value.__reduce__()))
+
+
+ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
+    functools.partial: encode_partial,
+    functools.cached_property: _wrapper("cached_property", "func", "attrname"),
+    type(functools.lru_cache(len)): _defined_by(_write_lru_cache),
+    staticmethod: _wrapper("staticmethod", "__func__"),
+    classmethod: _wrapper("classmethod", "__func__"),
+    property: _defined_by(_write_property),
+    operator.itemgetter: _defined_by(_write_getter),
+    operator.attrgetter: _defined_by(_write_getter),
+    operator.methodcaller: _defined_by(_write_getter),
+}
+_VECTORIZE = _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", "cache")
+
+
+def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
+    """Return the encoder for instances of `cls` if they wrap a callable; None if not."""
+    if cls in ENCODERS:
+        return ENCODERS[cls]
+    if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":
+        return _VECTORIZE
+    return None
