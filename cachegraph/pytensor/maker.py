@@ -20,7 +20,7 @@ from cachegraph.pytensor.carried import CarriedMaker
 from cachegraph.pytensor.code import stored_function
 from cachegraph.pytensor.copies import is_same_graph, mark, unmark
 from cachegraph.pytensor.failures import note_failure
-from cachegraph.pytensor.linker import StoredLinker
+from cachegraph.pytensor.linker import StoredLinker, expects_code
 from cachegraph.pytensor.linking import Cell, InnerFunctionNodes, link
 from cachegraph.pytensor.lookup import Lookup
 from cachegraph.pytensor.relinking import link_by_pytensor, linking_flags
@@ -104,7 +104,7 @@ class CachedMaker(FunctionMaker):
         function, self._function = self._function, None
         if function is not None and input_storage is None and not storage_map:
             return function
-        if self._code is None:
+        if self._stored is None:
             return super().create(input_storage, storage_map)
         try:
             return self._create_on_code(input_storage, storage_map)
@@ -145,7 +145,8 @@ class CachedMaker(FunctionMaker):
         self._stored = graph
         self.expanded_inputs = self.inputs
         self.linker = copy.copy(get_mode(self.mode).linker)
-        self._code = stored_function(graph.description, self._link_by_pytensor)
+        if expects_code(graph.description):
+            self._code = stored_function(graph.description, self._link_by_pytensor)
         mark(self.inputs, self)
 
     def _adopt_made(self, graph: StoredGraph) -> None:
@@ -176,6 +177,9 @@ class CachedMaker(FunctionMaker):
 
     def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
         stored: Any = self._stored
+        if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
+            linker = StoredLinker.like(self.linker, stored.description)
+            self._code = link_by_pytensor(self.fgraph, linker, self._flags)
         if input_storage is None:
             input_storage = [getattr(spec, "value", None) for spec in self.inputs]
         cells = [_cell(value) for value in input_storage]
@@ -295,7 +299,7 @@ class _Making:
         """Make the function on code that is kept as that of `graph`; raises what PyTensor raises."""
         maker = self._maker
         plain = maker.linker
-        maker.linker = StoredLinker.like(plain, graph.description, expects_code=False)
+        maker.linker = StoredLinker.like(plain, graph.description)
         try:
             maker._function = FunctionMaker.create(maker)
         except Exception as error:

@@ -9,6 +9,7 @@ from pytensor.configdefaults import config
 from pytensor.link.utils import map_storage
 
 from cachegraph.pytensor.flags import IN_KEY
+from cachegraph.pytensor.op_code import kept_op_code
 
 _OF_REWRITING = frozenset(name for name in IN_KEY if name in {"cxx", "mode"} or name.startswith("optimizer"))
 
@@ -23,7 +24,7 @@ def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
     changed = {name: value for name, value in flags.items() if getattr(config, name) != value}
     nodes = linker.schedule(graph)
     inputs, outputs, storage_map = map_storage(graph, nodes)
-    with config.change_flags(traceback__limit=config.traceback__compile_limit, **changed):
+    with kept_op_code(), config.change_flags(traceback__limit=config.traceback__compile_limit, **changed):
         converted = linker.fgraph_convert(
             graph, order=nodes, input_storage=inputs, output_storage=outputs, storage_map=storage_map
         )
