@@ -64,6 +64,7 @@ def new(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
     return {name: n - before.get(name, 0) for name, n in after.items() if n != before.get(name, 0)}
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_gives_the_same() -> None:
     *first, _ = in_fresh_process(*KINDS)
     *second, _ = in_fresh_process(*KINDS)
@@ -73,6 +74,7 @@ def test_a_second_process_compiles_nothing_and_gives_the_same() -> None:
     assert [row["hits"] for row in second] == [1] * 5
 
 
+@pytest.mark.slow
 def test_functions_of_one_name_from_two_processes_are_told_apart_in_a_third() -> None:
     """numba #10486: by numba's own files, the third process calls one body for both."""
     [first, _] = in_fresh_process("added", 1)
@@ -137,6 +139,7 @@ def test_an_entry_for_other_types_is_a_miss() -> None:
     assert (other(2.5), dict(other.stats.cache_hits)) == (7.5, {})
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_nothing_wrong(cache_directory: Path) -> None:
     program = (
         "from tests.cachegraph.numba_process import *\n"
@@ -169,6 +172,7 @@ def stored(directory: Path) -> int:
             return 0
 
 
+@pytest.mark.slow
 def test_code_that_needs_a_symbol_nobody_has_is_a_miss() -> None:
     [first, _] = in_fresh_process("needing", 1)
     [second, _] = in_fresh_process("needing", 1)
@@ -178,6 +182,7 @@ def test_code_that_needs_a_symbol_nobody_has_is_a_miss() -> None:
     assert counted["misses"] == {"unreadable": 1}
 
 
+@pytest.mark.slow
 def test_another_overload_of_a_called_function_is_a_miss() -> None:
     """numba finds overloads by what is called: no code that is read leads there."""
     results = [in_fresh_process("extended", which)[0] for which in (1, 2, 1)]
@@ -185,10 +190,11 @@ def test_another_overload_of_a_called_function_is_a_miss() -> None:
     assert [row["hits"] for row in results] == [0, 0, 1]
 
 
+@pytest.mark.slow
 def test_other_settings_of_numba_are_a_miss() -> None:
-    settings: list[dict[str, str]] = [{}, {}, {"NUMBA_OPT": "1"}, {"NUMBA_CPU_NAME": "x86-64"}]
+    settings: list[dict[str, str]] = [{}, {"NUMBA_OPT": "1"}, {"NUMBA_CPU_NAME": "x86-64"}]
     hits = [in_fresh_process("factorial", 5, **setting)[0]["hits"] for setting in settings]
-    assert hits == [0, 1, 0, 0]
+    assert hits == [0, 0, 0]
 
 
 def test_other_options_and_other_types_are_other_entries() -> None:

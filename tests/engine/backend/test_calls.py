@@ -1,0 +1,180 @@
+"""Functions on arrays that numba compiles for users' Ops: called in programs, shown copies, and Python where numba cannot."""
+
+from __future__ import annotations
+
+import logging
+
+import numba
+import numpy as np
+import pytest
+
+import cachegraph
+import engine
+import engine.tensor as pt
+from engine.graph import Apply, Op
+from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import floating
+from engine.tensor.elemwise import Elemwise
+
+X = np.array([3.0, 1.0, 2.0])
+
+
+class Given(Op):
+    """What the function that it is made with computes."""
+
+    __props__ = ("function", "types")
+
+    def __init__(self, function, *types):
+        self.function, self.types = function, types
+
+    def make_node(self, *inputs):
+        inputs = [pt.as_tensor_variable(x) for x in inputs]
+        return Apply(self, inputs, [type.make_variable() for type in self.types])
+
+    def numba_function(self, node):
+        return self.function
+
+
+class Fallback(Given):
+    """Python computes it, too."""
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0] + 100
+
+
+VECTOR, SCALAR = pt.vector().type, pt.scalar().type
+
+
+def called(op, *values):
+    inputs = [pt.as_tensor_variable(value).type.make_variable() for value in values]
+    inputs = [pt.TensorType(v.type.dtype, (None,) * v.type.ndim).make_variable() for v in inputs]
+    applied = op(*inputs)
+    return engine.function(inputs, applied)(*values)
+
+
+@numba.njit
+def backwards(x):
+    return x[::-1] * 1.0
+
+
+def test_several_results_of_several_ranks_and_functions_that_call_others():
+    def reversed_and_summed(x, y):
+        return backwards(x), x.sum() + y, x > 1
+
+    op = Given(reversed_and_summed, VECTOR, SCALAR, pt.vector(dtype="bool").type)
+    first, second, third = called(op, X, np.float64(0.5))
+    np.testing.assert_array_equal(first, [2, 1, 3])
+    assert second == 6.5
+    np.testing.assert_array_equal(third, [True, False, True])
+
+
+def test_what_is_around_is_computed_in_kernels():
+    x = pt.vector("x")
+    f = engine.function([x], pt.exp(Given(backwards, VECTOR)(x * 2)) + 1)
+    np.testing.assert_allclose(f(X), np.exp([4.0, 2.0, 6.0]) + 1)
+
+
+def test_a_function_may_overwrite_and_return_what_it_is_shown():
+    def overwrites(x):
+        x[0] = -1
+        return x
+
+    value = X.copy()
+    x = pt.vector("x")
+    f = engine.function([x], [Given(overwrites, VECTOR)(x), x + 0])
+    overwritten, kept = f(value)
+    np.testing.assert_array_equal(overwritten, [-1, 1, 2])
+    np.testing.assert_array_equal(kept, X)
+    np.testing.assert_array_equal(value, X)
+
+
+def test_strided_inputs_and_inner_loops():
+    matrix = pt.matrix("matrix")
+    f = engine.function([matrix], Given(lambda x: x.ravel() * 2, VECTOR)(matrix.T))
+    np.testing.assert_array_equal(f(np.arange(6.0).reshape(2, 3)), np.arange(6.0).reshape(2, 3).T.ravel() * 2)
+    states, _ = engine.scan(lambda row: Given(backwards, VECTOR)(row), sequences=[matrix])
+    np.testing.assert_array_equal(
+        engine.function([matrix], states)(np.arange(6.0).reshape(2, 3)), [[2, 1, 0], [5, 4, 3]]
+    )
+
+
+def test_what_the_function_raises_comes_through_and_names_the_op():
+    def raises(x):
+        if x[0] > 0:
+            raise ValueError("positive")
+        return x
+
+    with pytest.raises(ValueError, match="positive") as raised:
+        called(Given(raises, VECTOR), X)
+    assert any("Given" in note for note in raised.value.__notes__)
+
+
+def test_where_numba_compiles_nothing_python_computes(caplog):
+    with caplog.at_level(logging.WARNING, "engine"):
+        found = called(Fallback(lambda x: np.load(x), VECTOR), X)
+    np.testing.assert_array_equal(found, X + 100)
+    assert "numba does not compile the function of Fallback" in caplog.text
+    np.testing.assert_array_equal(called(Fallback(None, VECTOR), X), X + 100)
+
+
+def test_another_number_of_results_or_another_type_is_refused():
+    with pytest.raises(TypeError, match="gave 1 results, 2 are due"):
+        called(Given(lambda x: x, VECTOR, VECTOR), X)
+    with pytest.raises(TypeError, match="output 0"):
+        called(Given(lambda x: x + 1j, VECTOR), X)
+    with pytest.raises(TypeError, match="return a Python function"):
+        called(Given(3, VECTOR), X)
+
+
+def test_a_function_that_cannot_be_described_is_compiled_and_not_kept():
+    symbol = numba.types.ExternalFunction("labs", numba.types.int64(numba.types.int64))
+    before = cachegraph.counters().bypasses.get("unfingerprintable", 0)
+    assert called(Given(lambda x: float(symbol(int(x[0]))), SCALAR), -X) == 3.0
+    assert cachegraph.counters().bypasses["unfingerprintable"] > before
+
+
+class Softening(ScalarOp):
+    """A function of its own for numba, and a derivative of the engine's operations."""
+
+    __props__ = ()
+    name = "softening"
+    rule = staticmethod(floating)
+
+    def _impl(self, x):
+        return x / (1 + np.abs(x))
+
+    def partial(self, index, inputs, output, cotangent, apply):
+        from engine.scalar import abs as absolute
+        from engine.scalar import add, sqr, true_div
+
+        return apply(true_div, cotangent, apply(sqr, apply(add, apply(absolute, inputs[0]), 1.0)))
+
+    def numba_function(self, node):
+        return lambda x: x / (1 + abs(x))
+
+
+def test_an_elementwise_op_fuses_broadcasts_and_has_its_gradient():
+    x, y = pt.matrix("x"), pt.vector("y")
+    soft = Elemwise(Softening())
+    cost = pt.sum(soft(x * 2 + y) * x)
+    f = engine.function([x, y], [cost, *engine.grad(cost, [x, y])])
+    one = engine.function([x, y], soft(x * 2 + y) * x)
+    assert sum(one.cache_info.found["kernel"]) == 2  # the machine, and all of this
+    random = np.random.default_rng(1)
+    a, b = random.normal(size=(4, 3)), random.normal(size=3)
+    inner = a * 2 + b
+    value, slope = inner / (1 + abs(inner)), 1 / (1 + abs(inner)) ** 2
+    for found, due in zip(
+        f(a, b), ((value * a).sum(), value + 2 * slope * a, (slope * a).sum(0)), strict=True
+    ):
+        np.testing.assert_allclose(found, due, rtol=1e-12)
+    engine.verify_grad(lambda x, y: pt.sum(soft(x * 2 + y) * x), [a, b], rng=random)
+
+
+def test_an_elementwise_op_within_a_loop():
+    x = pt.vector("x")
+    states, _ = engine.scan(
+        lambda a, total: Elemwise(Softening())(a) + total, sequences=[x], outputs_info=[pt.constant(0.0)]
+    )
+    f = engine.function([x], states)
+    np.testing.assert_allclose(f(X), np.cumsum(X / (1 + X)))
