@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.backend.program import CallbackUse, ProgramFormatError
+from engine.backend.program import CallbackUse, Invocation, ProgramFormatError
 from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -53,6 +53,16 @@ def build_callback(use: CallbackUse, functions: Sequence[Function], ops: Mapping
             f"a callback of kind {use.kind!r}, version {use.version}, which this release has not"
         )
     return build(json.loads(use.options), functions, ops)
+
+
+def check_site(use: CallbackUse, site: Invocation) -> None:
+    """Refuse (ProgramFormatError) a place where a user's Op is shown, or is to give, other arrays than its record says."""
+    if use.kind != "perform":
+        return
+    options = json.loads(use.options)
+    said = [[(dtype, len(shape)) for dtype, shape in options[name]] for name in ("inputs", "outputs")]
+    if said != [[(row.dtype, len(row.dims)) for row in rows] for rows in (site.inputs, site.outputs)]:
+        raise ProgramFormatError("an Op that is shown, or is to give, other arrays than its record says")
 
 
 def _optimize(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:

@@ -14,7 +14,7 @@ import numpy as np
 from cachegraph.key import CacheKey
 from cachegraph.large_arrays import blob_name
 from engine.backend import instructions
-from engine.backend.callbacks import build_callback
+from engine.backend.callbacks import build_callback, check_site
 from engine.backend.invocation import BoundInvocation
 from engine.backend.machine import Machine, dtype_word, items_address
 from engine.backend.program import BoundArray, Program, Yield
@@ -89,6 +89,8 @@ class Execution:
             build_callback(use, [callee.execution.compute for callee in row], ops or {})
             for use, row in zip(program.callbacks, callees, strict=True)
         ]
+        for site in program.invocations:
+            check_site(program.callbacks[site.callback], site)
         self._invocations = [
             BoundInvocation(site, callbacks[site.callback], name) for site in program.invocations
         ]

@@ -14,6 +14,7 @@ import engine.tensor as pt
 from engine.errors import DisconnectedInputError
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
+from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import number
@@ -186,6 +187,8 @@ def _accumulate(
     for node in reversed(nodes):
         given = [cotangents.get(output) for output in node.outputs]
         wanted = [variable in needed and variable not in known for variable in node.inputs]
+        if is_users(node.op):
+            wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
         if not any(wanted) or all(cotangent is None for cotangent in given):
             continue
         found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
@@ -193,6 +196,15 @@ def _accumulate(
             if is_wanted and gradient is not None:
                 before = cotangents.get(variable)
                 cotangents[variable] = gradient if before is None else pt.add(before, gradient)
+
+
+def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:
+    """For each input, whether an output that has a cotangent depends on it, as the Op says."""
+    given = [cotangent is not None for cotangent in cotangents]
+    return [
+        any(depends and has for depends, has in zip(row, given, strict=True))
+        for row in node.op.connection_pattern(node)
+    ]
 
 
 def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable]:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+import engine
+import engine.tensor as pt
+from cachegraph import cache as cache_module
+from cachegraph import pickling
+from cachegraph.cache import Artifact, default_cache
+from cachegraph.counters import Tally
+from cachegraph.key import CacheKey
+from cachegraph.store.entry import Hit
+from engine.backend.program import CallbackUse, Program, pack_program, unpack_program
+from engine.compiler import _describe_rewrites
+from engine.graph import Apply, FrozenFunctionGraph, Op
+from engine.keys import function_key, op_key
+from engine.mode import get_mode
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,6 +109,12 @@ def times(factor):
 
 
 closed = times(2)
+
+
+@engine.wrap_py(itypes=[pt.dvector, pt.dvector], otypes=pt.dvector)
+def product(x, y):
+    return x * y
+
 """,
     "scalars": """
 from engine.scalar import ScalarOp
@@ -162,15 +186,19 @@ def write(directory: Path, edits: dict[str, tuple[str, str]], before: str = "") 
 
 def run(directory: Path) -> dict[str, Any]:
     """What the program says, run in a process of its own."""
+    found: dict[str, Any] = json.loads(run_program(directory, "program.py"))
+    return found
+
+
+def run_program(directory: Path, *command: str) -> bytes:
     done = subprocess.run(
-        [sys.executable, str(directory / "program.py")],
+        [sys.executable, *command],
         env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=directory,
         stdout=subprocess.PIPE,
         check=True,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return done.stdout
 
 
 def due(name: str, factor: float) -> list[float]:
@@ -179,6 +207,7 @@ def due(name: str, factor: float) -> list[float]:
     return powers.get(name, x * factor).tolist()
 
 
+@pytest.mark.slow
 def test_an_edited_op_is_a_miss_with_the_new_result_and_one_that_is_the_same_is_a_hit(tmp_path: Path) -> None:
     write(tmp_path / "first", {})
     for name, (outcome, _, value, _, _) in run(tmp_path / "first")["functions"].items():
@@ -197,3 +226,320 @@ def test_an_edited_op_is_a_miss_with_the_new_result_and_one_that_is_the_same_is_
     for name, (outcome, _, value, _, _) in run(tmp_path / "first")["functions"].items():
         assert outcome == ("miss" if name in EDITED else "hit"), name
         assert value == pytest.approx(due(name, 3 if name in EDITED else 2)), name
+
+
+# Functions that are sent to other processes
+
+SEND = """
+import pickle, sys
+import cloudpickle
+import numpy as np
+import engine, engine.tensor as pt
+import body, closures, helper, scalars
+from steady import Elementwise
+
+x = pt.vector("x")
+
+
+class Main(Elementwise):
+    def value(self, x):
+        return helper.twice(x) + factor
+
+
+factor = 1.0
+outputs = {
+    "body": body.Body()(x),
+    "closures": closures.product(x, [2.0, 2.0]),
+    "scalars": scalars.number(x),
+    "main": Main()(x),
+    "main closure": closures.times(4)(x),
+}
+sent = {}
+for name, output in outputs.items():
+    f = engine.function([x], output + 1)
+    sent[name] = (cloudpickle if name.startswith("main") else pickle).dumps(f)
+with open(sys.argv[1], "wb") as file:
+    pickle.dump(sent, file)
+"""
+
+RECEIVE = """
+import json, pickle, sys
+
+with open(sys.argv[1], "rb") as file:
+    sent = pickle.load(file)
+found = {}
+for name, content in sent.items():
+    f = pickle.loads(content)
+    try:
+        value = f([1.0, 2.0]).tolist()
+        f.maker.fgraph.toposort()
+        found[name] = [f.cache_info.outcome, value, f.cache_info.compilations]
+    except Exception as error:
+        found[name] = [type(error).__name__, str(error), 0]
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_a_function_that_is_sent_runs_with_its_ops_elsewhere_unless_their_code_is_another_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {})
+    (tmp_path / "send.py").write_text(SEND)
+    (tmp_path / "receive.py").write_text(RECEIVE)
+    sent = str(tmp_path / "sent")
+    run_program(tmp_path, "send.py", sent)
+
+    due = {"body": [3.0, 5.0], "closures": [3.0, 5.0], "scalars": [3.0, 5.0]}
+    due |= {"main": [4.0, 6.0], "main closure": [5.0, 9.0]}
+    found = json.loads(run_program(tmp_path, "receive.py", sent))
+    assert found == {name: ["hit", value, 0] for name, value in due.items()}
+
+    monkeypatch.setenv("CACHEGRAPH_DIR", str(tmp_path / "another cache"))
+    found = json.loads(run_program(tmp_path, "receive.py", sent))
+    assert found == {name: ["carried", value, 0] for name, value in due.items()}
+
+    write(tmp_path, {name: EDITS[name] for name in ("body", "helper", "scalars")})
+    found = json.loads(run_program(tmp_path, "receive.py", sent))
+    assert found["closures"] == ["carried", due["closures"], 0]
+    assert found["main closure"] == ["carried", due["main closure"], 0]
+    for name in ("body", "scalars", "main"):
+        assert found[name][0] == "FunctionLoadError", name
+        assert "another here" in found[name][1]
+
+
+# Graphs within graphs
+
+
+class Doubled(Op):
+    """Twice what it is given."""
+
+    __props__ = ()
+    itypes = (pt.dvector,)
+    otypes = (pt.dvector,)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = inputs[0] * 2
+
+
+def layered(factor: float) -> tuple[list[Any], Any]:
+    x, inner = pt.vector("x"), pt.vector("inner")
+    layer = engine.OpFromGraph([inner], [pt.exp(Doubled()(inner) * 1 * 2 - inner)])
+    return [x], pt.log(layer(x)) * factor
+
+
+def test_the_optimized_form_of_a_graph_with_a_users_op_is_found_for_another_function() -> None:
+    for factor, found in ((5.0, [0, 1]), (7.0, [1, 0])):
+        inputs, output = layered(factor)
+        f = engine.function(inputs, output)
+        assert (f.cache_info.outcome, f.cache_info.found["op"]) == ("miss", found)
+        np.testing.assert_allclose(f([1.0, 2.0]), np.array([3.0, 6.0]) * factor)
+        assert [node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, Doubled)] in (
+            [],
+            [Doubled()],
+        )
+
+
+def test_what_is_stored_holds_no_users_class_and_its_graph_can_be_looked_at() -> None:
+    inputs, output = layered(3.0)
+    shown = engine.dprint(engine.function(inputs, output), file="str")
+    gc.collect()
+    f = engine.function(inputs, output)
+    assert f.cache_info.outcome == "hit"
+    assert engine.dprint(f, file="str") == shown
+    assert f.cache_info.rewrites == 0
+    key = key_of(inputs, [output])
+    entry = default_cache().lookup(key)
+    assert isinstance(entry, Hit)
+    blobs = [default_cache().read_blob(digest) or b"" for digest in entry.blobs.values()]
+    assert len(blobs) == 1
+    assert not any(b"test_users_ops" in content for content in (entry.payload, *blobs))
+
+
+def key_of(inputs: list[Any], outputs: list[Any]) -> CacheKey:
+    rewrites = _describe_rewrites(get_mode(None).optimizer)
+    graph = FrozenFunctionGraph.from_io(inputs, outputs)
+    return function_key(graph, (len(outputs), ()), rewrites, ("numba",))
+
+
+# The mode verify
+
+
+def test_a_hit_with_a_users_op_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = Tally()
+    monkeypatch.setattr(cache_module, "PROCESS", tally)
+    inputs, output = layered(2.0)
+    engine.function(inputs, output)
+    monkeypatch.setenv("CACHEGRAPH_MODE", "verify")
+    f = engine.function(inputs, output)
+    assert (f.cache_info.outcome, f.cache_info.reason) == ("hit", "")
+    assert "mismatch" not in tally.snapshot().misses
+    np.testing.assert_allclose(f([1.0]), [6.0])
+
+
+def test_a_program_that_calls_another_op_back_is_found_by_the_mode_verify(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = pt.vector("x")
+    outputs = [Doubled()(x), Tripled()(x)]
+    engine.function([x], outputs)
+    first, second = (use.options for use in stored_program(key_of([x], outputs)).callbacks)
+
+    def swap(use: CallbackUse) -> CallbackUse:
+        return use._replace(options=second if use.options == first else first)
+
+    tamper(key_of([x], outputs), swap)
+    monkeypatch.setenv("CACHEGRAPH_MODE", "verify")
+    f = engine.function([x], outputs)
+    assert f.cache_info.reason == "mismatch"
+    assert [value.tolist() for value in f([1.0])] == [[2.0], [3.0]]
+
+
+class Tripled(Doubled):
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = inputs[0] * 3
+
+
+# What is damaged or foreign is a miss
+
+
+def stored_program(key: CacheKey) -> Program:
+    entry = default_cache().lookup(key)
+    assert isinstance(entry, Hit)
+    return unpack_program(entry.payload)
+
+
+def tamper(key: CacheKey, change: Callable[[CallbackUse], CallbackUse]) -> None:
+    program = stored_program(key)
+    changed = replace(program, callbacks=tuple(map(change, program.callbacks)))
+    assert default_cache().store(key, Artifact(pack_program(changed), {}, {"build": 1.0}))
+
+
+def with_option(name: str, value: Any) -> Callable[[CallbackUse], CallbackUse]:
+    def change(use: CallbackUse) -> CallbackUse:
+        return use._replace(options=json.dumps(json.loads(use.options) | {name: value}))
+
+    return change
+
+
+CHANGES: list[Callable[[CallbackUse], CallbackUse]] = [
+    lambda use: use._replace(version=2),
+    lambda use: use._replace(kind="perform later"),
+    lambda use: use._replace(options="{}"),
+    lambda use: use._replace(options="nothing that is JSON"),
+    lambda use: use._replace(options="[]"),
+    with_option("op", "0" * 64),
+    with_option("op", 0),
+    with_option("op", None),
+    with_option("op", []),
+    with_option("op", "at hand 0"),
+    with_option("inputs", [["float99", [None]]]),
+    with_option("inputs", [["float64", [-1]]]),
+    with_option("outputs", [["float64"]]),
+    with_option("outputs", 5),
+    with_option("outputs", []),
+    with_option("outputs", [["float64", [None]], ["float64", [None]]]),
+    with_option("inputs", []),
+]
+
+
+def test_a_record_that_cannot_be_a_callback_is_a_miss_with_a_reason() -> None:
+    x = pt.vector("x")
+    output = Doubled()(x) + 1
+    assert engine.function([x], output).cache_info.outcome == "miss"
+    for number, change in enumerate(CHANGES):
+        assert engine.function([x], output).cache_info.outcome == "hit", number
+        tamper(key_of([x], [output]), change)
+        f = engine.function([x], output)
+        assert (f.cache_info.outcome, f.cache_info.reason) == ("miss", "unreadable"), number
+        np.testing.assert_array_equal(f([1.0]), [3.0])
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "at hand 0"])
+def test_a_stored_graph_that_names_an_op_that_is_not_at_hand_is_not_used(name: str) -> None:
+    inputs, output = layered(3.0)
+    inner = output.owner.inputs[0].owner.inputs[0].owner.op.fgraph
+    engine.function(inputs, output)
+    key = op_key(inner, _describe_rewrites(get_mode(None).optimizer), ("numba",))
+    assert isinstance(default_cache().lookup(key), Hit)
+
+    content = pickling.dumps(inner, name_of=lambda item: name if item == Doubled() else None)
+    assert default_cache().store(key, Artifact(content, {}, {"build": 1.0}))
+    again = engine.function(inputs, output * 2)
+    assert again.cache_info.found["op"] == [0, 1]
+    np.testing.assert_allclose(again([1.0]), [18.0])
+
+
+# What cannot be described
+
+
+class Unspecified(Doubled):
+    __props__ = None
+
+
+class Holding(Doubled):
+    __props__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class Unknown(Tripled):
+    pass
+
+
+class Introducing(Doubled):
+    """Its shape is computed by an Op that the graph has not."""
+
+    def infer_shape(self, fgraph: Any, node: Apply, input_shapes: Any) -> Any:
+        return [(pt.cast(Unknown()(pt.cast(pt.stack([input_shapes[0][0]]), "float64"))[0] / 3, "int64"),)]
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        (Unspecified(), "__props__"),
+        (Holding(sys.stdout), r"props['held']"),
+        (Introducing(), "came into the graph"),
+    ],
+    ids=["without properties", "holding a file", "introducing"],
+)
+def test_what_no_key_describes_bypasses_the_cache_with_the_reason_and_runs(op: Op, reason: str) -> None:
+    x, inner = pt.vector("x"), pt.vector("inner")
+    layer = engine.OpFromGraph([inner], [op(inner) - 1])
+    rows = engine.scan(lambda state: op(state), outputs_info=[x], n_steps=2, return_updates=False)
+    inferred = op(pt.exp(x)).shape[0]
+    for _ in range(2):
+        f = engine.function([x], [op(x), Tripled()(x), layer(x), rows[-1], inferred])
+        assert f.cache_info.outcome == "bypass"
+        assert reason in f.cache_info.reason
+        assert f.cache_info.key is None
+        found = [value.tolist() for value in f([1.0, 2.0])]
+        assert found == [[2.0, 4.0], [3.0, 6.0], [1.0, 3.0], [4.0, 8.0], 2]
+        assert sum(isinstance(node.op, type(op)) for node in f.maker.fgraph.apply_nodes) >= 1
+
+
+def test_a_function_that_bypassed_the_cache_takes_its_ops_with_it() -> None:
+    x = pt.vector("x")
+    f = engine.function([x], Unspecified()(x) + 1)
+    g = pickle.loads(pickle.dumps(f))
+    np.testing.assert_array_equal(g([1.0]), [3.0])
+    assert (g.cache_info.outcome, g.cache_info.compilations) == ("carried", 0)
+
+
+def test_two_ops_of_one_description_are_one_in_what_is_stored() -> None:
+    def adding(number: float) -> Any:
+        return engine.wrap_py(pt.dvector, pt.dvector)(lambda value: value + number)
+
+    x = pt.vector("x")
+    first = adding(1.0)
+    for ops, outcome in (
+        ((first, first), "miss"),
+        ((adding(1.0), adding(1.0)), "hit"),
+        ((first, adding(2.0)), "miss"),
+    ):
+        f = engine.function([x], ops[0](x) - ops[1](pt.exp(x)))
+        assert f.cache_info.outcome == outcome
+        extra = 0.0 if outcome == "hit" or ops[0] is ops[1] else -1.0
+        np.testing.assert_allclose(f([1.0]), 1.0 - np.e + extra)
+        engine.dprint(f, file="str")
