@@ -81,6 +81,8 @@ def generator_of(name: str, result: str) -> Generate:
 
 def _compile(embedded: Embedded) -> Any:
     dispatcher = dispatcher_like(embedded.function)
+    if not hasattr(dispatcher, "targetoptions"):
+        raise RuntimeError("NUMBA_DISABLE_JIT is set")
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
     flags: Any = compiler.Flags()
