@@ -5,6 +5,7 @@
                 | 'A' typed(dtype) uint(ndim) text(layout) value((mutable, aligned))
                 | 'L' text(class) value(the value)                   a literal, or an argument that was left out
                 | 'T' text(kind) value(class, of named tuples) uint(n) typed*n       tuples, lists, dicts, optional values
+                | 'O' value                                          a type of others, whose class has a registered encoder
     dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables) value(signatures)
                   value(pipeline) value(names of local variables) ('+' extensions | '-')
 
@@ -43,8 +44,11 @@ _LITERALS: dict[str, str] = {
 _PARTS: dict[str, tuple[str, Callable[[Any], Sequence[Any]]]] = {
     "UniTuple": ("tuple", lambda of: of.types),
     "Tuple": ("tuple", lambda of: of.types),
+    "StarArgUniTuple": ("rest", lambda of: of.types),
+    "StarArgTuple": ("rest", lambda of: of.types),
     "NamedTuple": ("named", lambda of: of.types),
     "NamedUniTuple": ("named", lambda of: of.types),
+    "List": ("reflected list", lambda of: (of.dtype,)),
     "ListType": ("list", lambda of: (of.item_type,)),
     "DictType": ("dict", lambda of: (of.key_type, of.value_type)),
     "Optional": ("optional", lambda of: (of.type,)),
@@ -90,7 +94,11 @@ def _write(encoder: Encoder, of: Any) -> None:
 
 
 def _write_compound(encoder: Encoder, of: Any, name: str) -> None:
-    if name not in _PARTS or getattr(of, "initial_value", None) is not None:
+    if not type(of).__module__.startswith(_MODULES):
+        encoder.tag(b"O")
+        encoder.value(of)
+        return
+    if name not in _PARTS or getattr(of, "initial_value", None) is not None or _is_own_list(of, name):
         found = f"the numba type {of} ({type(of).__module__}.{type(of).__qualname__})"
         raise Unfingerprintable(found, "use numbers, arrays, text, tuples, typed lists or typed dicts")
     kind, parts_of = _PARTS[name]
@@ -101,6 +109,11 @@ def _write_compound(encoder: Encoder, of: Any, name: str) -> None:
     encoder.uint(len(parts))
     for part in parts:
         _write(encoder, part)
+
+
+def _is_own_list(of: Any, name: str) -> bool:
+    """Whether it is a list that was made in compiled code: only those of Python's are arguments of a call from Python."""
+    return name == "List" and not of.reflected
 
 
 def _encode_dispatcher(encoder: Encoder, value: Any) -> None:

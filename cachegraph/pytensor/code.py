@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from numba.core.registry import CPUDispatcher
 
 from cachegraph.cache import Artifact, Found
 from cachegraph.errors import CythonFunctionError
+from cachegraph.fingerprint import Encoder, register_encoder
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
@@ -52,6 +54,20 @@ def pytensor_address(variable: str) -> CythonFunction | None:
     return _LIBRARIES.get(module, module), name
 
 
+@cache
+def load_pytensor_types() -> None:
+    """Let numba know the types that PyTensor adds to its own: sparse matrices."""
+    import pytensor.link.numba.dispatch  # noqa: F401
+    from pytensor.link.numba.dispatch.sparse.variable import CSCMatrixType, CSRMatrixType
+
+    for cls in (CSCMatrixType, CSRMatrixType):
+        register_encoder(cls, _encode_sparse)
+
+
+def _encode_sparse(encoder: Encoder, matrix: Any) -> None:
+    encoder.value((matrix.data, matrix.indices, matrix.indptr))
+
+
 class _Unkept(Exception):
     """What was compiled cannot be packed; the cause says why."""
 
@@ -62,7 +78,9 @@ class StoredFunction(CPUDispatcher):
 
     def __init__(self, description: bytes, link: Callable[[], Any], name: str = NAME) -> None:
         super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
-        self._entries = OverloadEntries(description, described=HOSTS, address_of=pytensor_address)
+        self._entries = OverloadEntries(
+            description, trusted=HOSTS, described=HOSTS, address_of=pytensor_address
+        )
         self._link: Callable[[], Any] | None = link
         self._linked: Any = None
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
@@ -119,8 +137,7 @@ class StoredFunction(CPUDispatcher):
         """numba's type of an argument; PyTensor adds its own types (sparse matrices) with what it compiles by."""
         found = super().typeof_pyval(val)
         if found == types.pyobject:
-            import pytensor.link.numba.dispatch  # noqa: F401
-
+            load_pytensor_types()
             found = super().typeof_pyval(val)
         return found
 

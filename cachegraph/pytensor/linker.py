@@ -79,4 +79,4 @@ def _note(description: bytes, is_keyed: bool) -> None:
 
 
 def _key(description: bytes) -> CacheKey:
-    return CacheKey.build("numba", {"scheme": encode(("pytensor linking", 1)), "function": description})
+    return CacheKey.build("numba", {"scheme": encode(("pytensor linking", 1)), "linked": description})
