@@ -3,11 +3,14 @@
 python tests/extensions/process.py pickle DIRECTORY MODULE...       (path of import, pickle in hexadecimal)
 python tests/extensions/process.py load DIRECTORY FILE              what `pickle` printed; whether each is as it should be
 python tests/extensions/process.py fingerprint DIRECTORY MODULE...  fingerprint in hexadecimal
+
+DIRECTORY may be several, as on a path.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -62,5 +65,5 @@ def _cases(modules: tuple[str, ...]) -> list[Case]:
 
 if __name__ == "__main__":
     what, directory, *arguments = sys.argv[1:]
-    sys.path.insert(0, directory)
+    sys.path[:0] = directory.split(os.pathsep)
     print(json.dumps({"pickle": pickled, "load": loaded, "fingerprint": fingerprinted}[what](*arguments)))
