@@ -9,7 +9,7 @@ The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint
     variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
     type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
     op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
-              | text("") text(name of the class) HASH_VERSION(1 byte) definition [extensions]       of a user
+              | text("") text(name of the class) HASH_VERSION(1 byte) definition bytes(extensions)  of a user
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
 
@@ -25,9 +25,10 @@ A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
-Where numba compiles the Op, what others have registered with numba follows (cachegraph/fingerprint/extensions.py).
-The names are those of its properties, then, sorted, of all other attributes that do not begin with an underscore. So an
-Op is what its class does, what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
+What follows is empty, or, where numba compiles the Op, what others have registered with numba
+(cachegraph/fingerprint/extensions.py). The names are those of its properties, then, sorted, of all other attributes; of an Op from which nothing is stored (it has
+neither `infer_shape` nor `numba_function`) only those that do not begin with an underscore. So an Op is what its class does,
+what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
 
 Version history
     1  first
@@ -48,6 +49,7 @@ from engine.graph.op import Op
 from engine.graph.types import Type
 from engine.graph.users import is_of_engine, is_users, needs_python, users_ops
 from engine.graph.variables import Constant, Variable
+from engine.tensor.elemwise import Elemwise
 
 _DESCRIBED = ("engine", "cachegraph")
 """The packages whose source is a part of every key."""
@@ -56,7 +58,7 @@ _AT_HAND = "at hand "
 
 
 class UsersOps:
-    """The users' Ops of a graph, and the Ops made of them, by the names that what is stored of it has for them.
+    """The users' Ops of a graph, and those made of them, by the names that what is stored of it has for them.
 
     A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every process. An Op that
     cannot be described has one only where `is_open`: then nothing is stored, and it is named by its place here.
@@ -86,12 +88,14 @@ class UsersOps:
         return self._know(op, f"{_AT_HAND}{len(self._names)}")
 
     def include(self, others: UsersOps) -> None:
-        """Know those of `others`, too, by the names that they have there; raises UndescribedOpError if that is not open."""
+        """Know those of `others`, too, by the names that they have there.
+
+        Raises UndescribedOpError for a user's that is not known yet, if this is not open.
+        """
         for name, op in others.by_name.items():
-            if name not in self.by_name:
-                if not self.is_open:
-                    raise UndescribedOpError(op)
-                self._know(op, name)
+            if name not in self.by_name and is_users(op) and not self.is_open:
+                raise UndescribedOpError(op)
+            self._know(op, name)
 
     def know(self, op: Op, encoding: bytes) -> None:
         """Know `op`, which `encoding` describes, by its name."""
@@ -227,8 +231,8 @@ def _encode_own_op(op: Op, users: UsersOps) -> bytes:
         encoder.text(name)
         _write_property(encoder, name, value, users)
     encoding = _encode_class(op) + encoder.encoding
-    if needs_python(op):
-        users.know(op, encoding)
+    if isinstance(op, Elemwise) and needs_python(op):
+        users.know(op, encoding)  # a program may call it back as a whole
     return encoding
 
 
@@ -272,7 +276,7 @@ def _encode_users_op(op: Op, users: UsersOps) -> bytes:
 
 def _encode_surroundings(op: Op) -> bytes:
     """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
-    return encode_extensions(_DESCRIBED) if hasattr(op, "numba_function") else b""
+    return _prefixed(encode_extensions(_DESCRIBED) if hasattr(op, "numba_function") else b"")
 
 
 class _CodeEncoder(Encoder):
@@ -297,10 +301,19 @@ class _CodeEncoder(Encoder):
             super().value(value)
 
 
+def _hidden(op: Op) -> str:
+    """What the names of those attributes begin with that are not identity: what an Op remembers.
+
+    What follows from an Op and is stored, lengths and compiled code, may read all but what the engine remembers with it.
+    """
+    is_run_only = not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
+    return "_" if is_run_only else "_exact_"
+
+
 def _write_op(encoder: Encoder, op: Op) -> None:
     held = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
     named = op.__props__ or ()
-    others = {k: v for k, v in vars(op).items() if not k.startswith("_") and k not in named}
+    others = {k: v for k, v in vars(op).items() if k not in named and not k.startswith(_hidden(op))}
     held = {**held, **{name: others[name] for name in sorted(others)}}
     encoder.tag(b"O")
     encoder.value(type(op))

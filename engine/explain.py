@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, first_difference
-from cachegraph.fingerprint.hasher import Reader
+from cachegraph.fingerprint.hasher import Reader, digest
 
 _MOST_ELEMENTS = 4
 
@@ -181,9 +181,10 @@ def _read_op(reader: Reader) -> _Op:
     module, name = reader.text(), reader.text()
     if not module:  # a user's: all of it is one definition
         check_version(reader)
-        code = decode_value(reader)
+        code, registered = decode_value(reader), reader.bytes()
         reader.end()
-        return _Op(name, {"code": code})
+        around = {"registered with numba": Decoded(digest(registered).hex()[:12])} if registered else {}
+        return _Op(name, {"code": code, **around})
     if module.startswith("engine.scalar."):
         name = name.lower()  # as printed graphs have it: Elemwise{exp}
     check_version(reader)

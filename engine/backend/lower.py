@@ -50,7 +50,7 @@ def rule_for(node: Apply, rule_of: Callable[[Apply], OpRule | None]) -> OpRule:
     found = rule_of(node)
     if found is None:
         advice = (
-            "implement perform() for it"
+            "implement perform() for it, on tensors"
             if is_users(node.op)
             else "compile with mode='NUMPY' to run it in Python"
         )

@@ -22,6 +22,7 @@ from cachegraph.settings import Settings
 from engine import OpFromGraph as pt_from_graph
 from engine.backend.keys import kernel_key
 from engine.explain import graph_difference
+from engine.graph import Op
 from engine.graph.fgraph import FunctionGraph
 from engine.keys import encode_graph, function_key, op_key
 
@@ -224,6 +225,30 @@ def test_a_node_more_and_data_are_told() -> None:
         graph_difference(*data)
         == "node 0: Elemwise{add}, input 1: data float64 (40,), stored data float64 (50,)"
     )
+
+
+class Users(Op):
+    itypes = otypes = (pt.dvector,)
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    __props__ = ("number",)
+
+
+class Compiled(Users):
+    def numba_function(self, node: Any) -> Any:
+        return None
+
+
+@pytest.mark.parametrize("op", [Users, Compiled])
+def test_a_users_op_is_told_by_the_digest_of_what_describes_it(op: Any) -> None:
+    x = pt.vector("x")
+    one, other = (encode_graph(FunctionGraph([x], [op(number)(x)]).freeze()) for number in (1.0, 2.0))
+    found = graph_difference(one, other)
+    assert re.match(rf"node 0: {op.__name__}\{{.*, code: code .* bytes \w+, stored code .* bytes \w+", found)
+    added = encode_graph(FunctionGraph([x], [pt.exp(x)]).freeze())
+    assert "Elemwise{exp}" in graph_difference(one, added)
 
 
 def test_large_constants_of_inner_graphs_are_told_by_their_digests_and_differ_to_the_last_bit() -> None:

@@ -261,6 +261,8 @@ def test_what_a_users_op_holds_besides_its_properties_is_identity_unless_it_is_p
 
     assert of(scale=2) != of(scale=3)
     assert of(_last=2) == of(_last=3)
+    for method in ("infer_shape", "numba_function"):  # what follows from these is stored
+        assert of(_last=2, **{method: None}) != of(_last=3, **{method: None})
     with pytest.raises(Unfingerprintable, match="attribute 'log'"):
         of(log=sys.stdout)
 

@@ -29,6 +29,10 @@ from engine.compiler import _describe_rewrites
 from engine.graph import Apply, FrozenFunctionGraph, Op
 from engine.keys import function_key, op_key
 from engine.mode import get_mode
+from engine.scalar import ScalarOp
+from engine.scalar.promotion import floating
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.optimize import minimize
 
 ROOT = Path(__file__).parents[2]
 
@@ -322,6 +326,13 @@ class Doubled(Op):
         output_storage[0][0] = inputs[0] * 2
 
 
+class Negated(ScalarOp):
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return -a
+
+
 def layered(factor: float) -> tuple[list[Any], Any]:
     x, inner = pt.vector("x"), pt.vector("inner")
     layer = engine.OpFromGraph([inner], [pt.exp(Doubled()(inner) * 1 * 2 - inner)])
@@ -360,6 +371,23 @@ def key_of(inputs: list[Any], outputs: list[Any]) -> CacheKey:
     rewrites = _describe_rewrites(get_mode(None).optimizer)
     graph = FrozenFunctionGraph.from_io(inputs, outputs)
     return function_key(graph, (len(outputs), ()), rewrites, ("numba",))
+
+
+@pytest.mark.parametrize("op", [Doubled(), Elemwise(Negated())], ids=["on arrays", "on numbers"])
+def test_the_function_that_a_solver_calls_has_the_ops_of_the_graph_around_it(op: Op) -> None:
+    x, inner = pt.vector("x"), pt.vector("inner")
+    layer = engine.OpFromGraph([inner], [pt.exp(op(inner) * 1 * 2) * 1])
+    loop = engine.scan(lambda s: op(s) * 1, outputs_info=[x], n_steps=2, return_updates=False)[-1]
+    cost = pt.sum((layer(x) - loop) ** 2 + op(x) ** 2)
+    solution, _ = minimize(cost, x, jac=False, method="Nelder-Mead")
+    found = []
+    for outcome in ("miss", "hit"):
+        f = engine.function([x], [solution, cost])
+        assert f.cache_info.outcome == outcome
+        found.append(f(np.array([0.3])))
+    (found_first, cost_first), (found_again, cost_again) = found
+    assert (found_first.tolist(), cost_first) == (found_again.tolist(), cost_again)
+    assert cost_first > engine.function([x], cost, mode="NUMPY")(found_first)
 
 
 # The mode verify
