@@ -2,7 +2,7 @@
 
     query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
     database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
-    entry    := bytes(text(name) value((tags, places, cleanup)) (bytes(object of a rewriter) | uint(number of a database)))
+    entry    := bytes(uint(n) text(name or tag)*n value(places) (value(rewriter) | uint(number of a database)))
 
 Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
 selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
@@ -12,6 +12,7 @@ two of them. They count where a graph has an Op or a Type of the package, which 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -104,9 +105,11 @@ def _entry(
     database: Any, name: str, tags: dict[str, list[str]], databases: dict[int, Any], item: Any, met: Met
 ) -> bytes:
     encoder = ObjectEncoder(met)
-    encoder.text(name)
-    places = [getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS]
-    encoder.value((sorted(tags.get(name, ())), places))
+    labels = (name, *sorted(tags.get(name, ())))
+    encoder.uint(len(labels))
+    for label in labels:
+        encoder.text(label)
+    encoder.value(tuple(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
         encoder.uint(list(databases).index(id(item)))
     else:
@@ -143,8 +146,8 @@ def _only(database: Any, name: str) -> Any:
 
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
     """Whether the entry of `rewriter` is in the key: not if it is of a late package that the graph has nothing of."""
-    packages = {package for package in LATE for module in _homes(rewriter) if is_within(module, package)}
-    return packages <= late
+    outside = [package for package in LATE if package in sys.modules and package not in late]
+    return not outside or not any(is_within(module, package) for module in _homes(rewriter) for package in outside)
 
 
 def _homes(rewriter: Any) -> Iterator[str]:

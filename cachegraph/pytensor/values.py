@@ -379,10 +379,11 @@ def _code_row(met: Met, cls: type) -> bytes:
 @lru_cache(maxsize=4096)
 def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
     """The tag and the writer of instances of `cls`, if they are PyTensor's; None for all other values."""
+    bases = cls.__mro__  # and not issubclass, for which abstract classes ask all of their subclasses
     for base, kind in _KINDS:
-        if issubclass(cls, base):
+        if base in bases:
             return kind
-    plain = issubclass(cls, type | Enum | tuple) or "__dataclass_params__" in vars(cls)
+    plain = not {type, Enum, tuple}.isdisjoint(bases) or "__dataclass_params__" in vars(cls)
     if plain or not _is_of_host(cls) or not cls.__flags__ & _HEAP_TYPE:
         return None
     return b"J", _encode_object
@@ -419,13 +420,20 @@ def _encode_partial(value: Any, met: Met) -> bytes:
 
 
 def _encode_rewriter(value: Any, met: Met) -> bytes:
-    """A rewriter made of a function: by the function alone where a module of a release holds it under its name."""
+    """A rewriter made of a function: by its name alone where a module of a release holds it under that of the function."""
     function = value.fn
     released = type(function) is FunctionType and _is_released(function, met.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
-        met.modules.add(function.__module__)
-        return met.class_row(type(value)) + b"-" + _encode_released_function(function, met)
-    return _encode_object(value, met)
+        name = f"{function.__module__}:{function.__name__}"
+        return b"-" + _prefixed(name.encode()) + _release_row_of_module(function.__module__, met.described)
+    return b"+" + _encode_object(value, met)
+
+
+@lru_cache(maxsize=1024)
+def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
+    encoder = Encoder(described)
+    write_origin(encoder, module, described)
+    return encoder.encoding
 
 
 def _encode_released_function(value: Any, met: Met) -> bytes:
