@@ -2,7 +2,7 @@
 
     query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
     database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
-    entry    := bytes(uint(n) text(name or tag)*n value(places) (value(rewriter) | uint(number of a database)))
+    entry    := bytes(uint(n) text(name or tag)*n value(places) (bytes(value(rewriter)) | uint(number of a database)))
 
 Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
 selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pytensor.graph.rewriting.basic import Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
@@ -28,6 +29,9 @@ LATE = ("pytensor.sparse", "pytensor.typed_list")
 """Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
 
 _MAPPINGS = ("__position__", "__final__", "__cleanup__")
+_REWRITERS: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
+"""The encodings of rewriters in which no code was met, which may change."""
+
 _known: list[tuple[list[object], frozenset[str], bytes]] = []
 
 
@@ -113,8 +117,18 @@ def _entry(
     if isinstance(item, RewriteDatabase):
         encoder.uint(list(databases).index(id(item)))
     else:
-        encoder.value(item)
+        encoder.bytes(_rewriter(item, met))
     return encoder.encoding
+
+
+def _rewriter(item: Any, met: Met) -> bytes:
+    found = _REWRITERS.get(item)
+    if found is None:
+        code = met.code
+        found = encode_value(item, met)
+        if met.code == code:
+            _REWRITERS[item] = found
+    return found
 
 
 def _parameters(database: Any, met: Met) -> bytes:
@@ -147,7 +161,9 @@ def _only(database: Any, name: str) -> Any:
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
     """Whether the entry of `rewriter` is in the key: not if it is of a late package that the graph has nothing of."""
     outside = [package for package in LATE if package in sys.modules and package not in late]
-    return not outside or not any(is_within(module, package) for module in _homes(rewriter) for package in outside)
+    return not outside or not any(
+        is_within(module, package) for module in _homes(rewriter) for package in outside
+    )
 
 
 def _homes(rewriter: Any) -> Iterator[str]:

@@ -1,0 +1,225 @@
+"""What an Op computes is in the key: its class by release or by code, all of its attributes, the graphs within it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.scalar as ps
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.ops import wrap_py
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.scalar.basic import Composite
+from pytensor.tensor.elemwise import Elemwise
+
+from cachegraph.errors import Unfingerprintable
+from tests.cachegraph.pytensor.describing import described, key_of
+
+SCALED = """
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+FACTOR = {factor}
+
+def helper(x):
+    return x * FACTOR
+
+class Scaled(Op):
+    __props__ = ("power",)
+
+    def __init__(self, power):
+        self.power = power
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, storage):
+        storage[0][0] = helper(inputs[0]) {operator} self.power
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Make a module of its own of a source, as a user's script or package is."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def make(name: str, source: str) -> ModuleType:
+        (tmp_path / f"{name}.py").write_text(source)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return __import__(name)
+
+    return make
+
+
+def test_a_users_op_is_its_code_wherever_it_is_written(module: Any) -> None:
+    x = pt.vector("x")
+    keys = {}
+    for name, factor, operator in (
+        ("first", 2, "+"),
+        ("copied", 2, "+"),
+        ("another_body", 2, "-"),
+        ("another_helper", 3, "+"),
+    ):
+        made = module(f"scaled_{name}", SCALED.format(factor=factor, operator=operator))
+        keys[name] = key_of([x], made.Scaled(1)(x))
+        assert key_of([x], made.Scaled(2)(x)) != keys[name]
+        assert described([x], made.Scaled(1)(x)).classes == (made.Scaled,)
+    assert keys["first"] == keys["copied"]
+    assert len(set(keys.values())) == 3
+
+
+def test_comments_and_places_are_not_in_the_key(module: Any) -> None:
+    x = pt.vector("x")
+    source = SCALED.format(factor=2, operator="+")
+    plain = module("plain_op", source)
+    moved = module("moved_op", "# a comment\n\n" + source.replace("class", "# another\nclass"))
+    assert key_of([x], plain.Scaled(1)(x)) == key_of([x], moved.Scaled(1)(x))
+
+
+def test_a_users_op_within_other_ops_is_its_code(module: Any) -> None:
+    x = pt.vector("x")
+    keys = []
+    for number, operator in enumerate("+-+"):
+        made = module(f"within_{number}", SCALED.format(factor=2, operator=operator))
+        op = OpFromGraph([x], [made.Scaled(1)(x)])
+        keys.append(key_of([x], op(x)))
+        assert described([x], op(x)).classes == (made.Scaled,)
+    assert keys[0] == keys[2] != keys[1]
+
+
+class Holder(Op):
+    """An Op that holds anything, outside of __props__."""
+
+    __props__ = ()
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, storage: Any) -> None:
+        storage[0][0] = inputs[0] + self.held
+
+
+def test_attributes_outside_of_props_are_in_the_key() -> None:
+    x = pt.vector("x")
+    assert Holder(1) == Holder(2)
+    assert key_of([x], Holder(1)(x)) != key_of([x], Holder(2)(x))
+    assert key_of([x], Holder(0.0)(x)) != key_of([x], Holder(-0.0)(x))
+    assert key_of([x], Holder(1)(x)) != key_of([x], Holder(True)(x))
+
+
+def test_an_op_that_holds_what_has_no_encoding_is_refused_with_the_path_to_it() -> None:
+    x = pt.vector("x")
+    with pytest.raises(Unfingerprintable, match=r"op Holder -> \.held -> \['lock'\].*lock"):
+        described([x], Holder({"lock": threading.Lock()})(x))
+
+
+def test_a_wrapped_function_is_its_code_and_what_it_captured() -> None:
+    x = pt.dvector("x")
+
+    def wrapped(factor: float, doubled: bool) -> Any:
+        if doubled:
+            return wrap_py(itypes=[pt.dvector], otypes=[pt.dvector])(lambda v: v * factor * 2)
+        return wrap_py(itypes=[pt.dvector], otypes=[pt.dvector])(lambda v: v * factor)
+
+    keys = [key_of([x], wrapped(*how)(x)) for how in ((1.0, False), (1.0, False), (2.0, False), (1.0, True))]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_an_elemwise_of_another_numpy_function_is_another_op_though_pytensor_says_equal() -> None:
+    x = pt.vector("x")
+    first = Elemwise(ps.exp, nfunc_spec=("exp", 1, 1))
+    second = Elemwise(ps.exp, nfunc_spec=("exp2", 1, 1))
+    assert first == second
+    assert key_of([x], first(x)) != key_of([x], second(x))
+
+
+def test_how_gradients_are_taken_is_not_in_the_key() -> None:
+    x = pt.vector("x")
+    plain = OpFromGraph([x], [pt.exp(x)])
+    overridden = OpFromGraph(
+        [x], [pt.exp(x)], pullback=lambda inputs, outputs, cotangents: [cotangents[0] * 2]
+    )
+    assert key_of([x], plain(x)) == key_of([x], overridden(x))
+    assert key_of([x], plain(x)) != key_of([x], OpFromGraph([x], [pt.exp(x)], inline=True)(x))
+
+
+def test_the_graph_within_an_op_is_in_the_key() -> None:
+    x = pt.vector("x")
+    z = ps.float64("z")
+    keys = {
+        key_of([x], OpFromGraph([x], [pt.exp(x) * 2])(x)),
+        key_of([x], OpFromGraph([x], [pt.exp(x) * 3])(x)),
+        key_of([x], OpFromGraph([x], [OpFromGraph([x], [pt.exp(x) * 2])(x)])(x)),
+        key_of([x], OpFromGraph([x], [OpFromGraph([x], [pt.exp(x) * 3])(x)])(x)),
+        key_of([x], Elemwise(Composite([z], [ps.exp(z) * 2]))(x)),
+        key_of([x], Elemwise(Composite([z], [ps.exp(z) * 3]))(x)),
+    }
+    assert len(keys) == 6
+
+
+def test_how_an_array_lies_in_memory_is_in_the_key() -> None:
+    x = pt.matrix("x")
+    array = np.arange(6.0).reshape(2, 3) + 1
+    plain = key_of([x], x + pt.constant(array))
+    assert key_of([x], x + pt.constant(array.copy())) == plain
+    assert key_of([x], x + pt.constant(np.asfortranarray(array))) != plain
+    assert key_of([x], x + pt.constant(np.repeat(array, 2, axis=1)[:, ::2])) != plain
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (1, 2),
+        (np.int8(1), np.int16(1)),
+        (1.0, 1),
+        (float("nan"), 0.0),
+        ([1, 2], [2, 1]),
+        (np.bool_(True), np.int8(1)),
+    ],
+    ids=str,
+)
+def test_constants_are_their_type_and_bits(pair: Any) -> None:
+    x = pt.vector("x")
+    first, second = (key_of([x], x + pt.constant(value)) for value in pair)
+    assert first != second
+
+
+def test_a_graph_of_thousands_of_nodes_in_a_row_is_described_without_recursion() -> None:
+    x = y = pt.scalar("x")
+    for _ in range(6000):
+        y = pt.sin(y)
+    before = sys.getrecursionlimit()
+    assert described([x], y).nodes == 6000
+    assert sys.getrecursionlimit() == before
+
+
+def test_loops_are_described_by_what_they_do() -> None:
+    x = pt.vector("x")
+
+    def loop(factor: float, **options: Any) -> Any:
+        return pytensor.scan(
+            lambda item, before: before * factor + item,
+            sequences=[x],
+            outputs_info=[pt.ones(())],
+            return_updates=False,
+            **options,
+        )
+
+    keys = [
+        key_of([x], result)
+        for result in (loop(0.5), loop(0.5), loop(0.5, name="named"), loop(2.0), loop(0.5, go_backwards=True))
+    ]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys)) == 3

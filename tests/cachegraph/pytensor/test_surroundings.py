@@ -1,0 +1,161 @@
+"""What decides how a graph is compiled is in its key: mode, rewrites, what others registered, flags, code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.configdefaults import config
+from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.tensor.elemwise import Elemwise
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.flags import IN_KEY
+from cachegraph.pytensor.key import inner_key
+from tests.cachegraph.pytensor.describing import described, key_of
+
+ROOT = Path(__file__).parents[3]
+x = pt.vector("x")
+OTHERS = {
+    "floatX": "float32", "cast_policy": "numpy+floatX", "cycle_detection": "fast", "on_opt_error": "raise",
+    "on_shape_error": "raise", "optdb__max_use_ratio": 5.0, "optdb__position_cutoff": 49.0,
+    "tensor__insert_inplace_optimizer_validate_nb": 3, "tensor__cmp_sloppy": 1, "scan__allow_gc": True,
+    "scan__allow_output_prealloc": False, "cxx": "", "lib__amdlibm": True, "numba__fastmath": False,
+    "mode": "NUMBA", "linker": "numba", "optimizer": "fast_compile", "optimizer_excluding": "fusion",
+    "optimizer_including": "fusion", "optimizer_requiring": "fusion",
+}  # fmt: skip
+
+
+def registered(factor: str, hash_seed: str = "0") -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cachegraph.pytensor.registering_process", factor],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_whatever_is_registered_is_noticed_and_its_code_is_in_the_key() -> None:
+    keys = registered("2")
+    assert keys["numba's dispatch loaded"] == keys["an assumption"]
+    assert keys["a package loaded"] == keys["code for an Op of PyTensor's own"]
+    assert len(set(keys.values())) == len(keys) - 2
+    assert registered("2", "17") == keys
+    edited = registered("3")
+    assert [name for name in keys if keys[name] == edited[name]] == ["nothing"]
+
+
+def test_a_mode_is_what_it_asks_for_and_not_an_object() -> None:
+    query = {"include": ["fast_run", "numba"], "exclude": ["inplace"]}
+    first, second = (Mode(NumbaLinker(), RewriteDatabaseQuery(**query)) for _ in range(2))
+    assert key_of([x], x + 1, mode=first) == key_of([x], x + 1, mode=second)
+
+
+def test_each_part_of_a_query_is_in_the_key() -> None:
+    def asking(**how: Any) -> str:
+        return key_of(
+            [x], x + 1, mode=Mode(NumbaLinker(), RewriteDatabaseQuery(**{"include": ["fast_run"], **how}))
+        )
+
+    @node_rewriter([Elemwise])
+    def local_extra(fgraph: Any, node: Any) -> Any:
+        return None
+
+    keys = {
+        asking(),
+        asking(include=["fast_run", "fast_compile"]),
+        asking(exclude=["fusion"]),
+        asking(require=["inplace"]),
+        asking(position_cutoff=2.0),
+        asking(subquery={"canonicalize": RewriteDatabaseQuery(include=["merge"])}),
+        asking(extra_rewrites=[(local_extra, 1.5)]),
+        asking(extra_rewrites=[(local_extra, 2.5)]),
+        key_of([x], x + 1, mode=get_mode("NUMBA").including("shape_unsafe")),
+    }
+    assert len(keys) == 9
+
+
+def test_another_kind_of_mode_or_linker_is_refused() -> None:
+    class OwnMode(Mode):
+        pass
+
+    class OwnLinker(NumbaLinker):
+        pass
+
+    scheduled = NumbaLinker()
+    scheduled._scheduler = list
+    for mode in (OwnMode("numba"), Mode(OwnLinker(), "fast_run"), Mode(scheduled, "fast_run")):
+        with pytest.raises(Unfingerprintable, match="only"):
+            described([x], x + 1, mode=mode)
+
+
+def test_the_values_to_try_are_those_of_all_flags() -> None:
+    assert OTHERS.keys() == IN_KEY.keys()
+
+
+@pytest.mark.parametrize("flag", sorted(OTHERS))
+def test_a_flag_that_decides_is_in_the_key(flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = key_of([x], x + 1)
+    # As the environment would: some flags must not be changed later.
+    monkeypatch.setattr(config._config_var_dict[flag], "val", OTHERS[flag])
+    assert key_of([x], x + 1) != plain
+
+
+def test_a_flag_that_decides_nothing_is_not_in_the_key() -> None:
+    plain = key_of([x], x + 1)
+    with config.change_flags(
+        compiler_verbose=True, exception_verbosity="high", on_unused_input="ignore", allow_gc=False
+    ):
+        assert key_of([x], x + 1) == plain
+
+
+def test_nothing_is_described_where_numba_must_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(numba.core.config, "DISABLE_JIT", 1)
+    with pytest.raises(Unfingerprintable, match="NUMBA_DISABLE_JIT"):
+        described([x], x + 1)
+
+
+def test_compiling_changes_no_key() -> None:
+    from tests.cachegraph.pytensor.models import MODELS
+
+    for name, make in MODELS.items():
+        inputs, outputs = make()
+        before = key_of(inputs, outputs)
+        pytensor.function(inputs, outputs, mode="NUMBA", on_unused_input="ignore")
+        assert key_of(inputs, outputs) == before, name
+        assert key_of(*make()) == before, name
+
+
+def test_an_inner_graph_is_its_op_and_the_types_that_it_is_given() -> None:
+    from pytensor.compile.builders import OpFromGraph
+
+    mode = get_mode("NUMBA")
+    op = OpFromGraph([x], [pt.exp(x) * 2])
+    another = OpFromGraph([x], [pt.exp(x) * 3])
+    plain = inner_key(op, op(x).owner, mode)
+    assert plain.level == "op"
+    assert inner_key(OpFromGraph([x], [pt.exp(x) * 2]), op(pt.vector("y")).owner, mode) == plain
+    assert inner_key(another, another(x).owner, mode) != plain
+    assert inner_key(op, op(pt.vector("y", shape=(3,))).owner, mode) != plain
+    assert inner_key(op, op(x).owner, mode.excluding("inplace")) != plain
+
+
+def test_values_are_no_part_of_the_key_of_a_function_of_shared_variables() -> None:
+    first, second = (pytensor.shared(np.full(n, 1.0)) for n in (3, 4))
+    assert key_of([], first * 2) == key_of([], second * 2)
