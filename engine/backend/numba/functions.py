@@ -58,7 +58,8 @@ def dispatcher_like(function: Any) -> Any:
     if plain is function:
         return numba.njit(error_model="numpy")(plain)
     options = {name: value for name, value in function.targetoptions.items() if name != "nopython"}
-    return numba.njit(locals=function.locals, **options)(plain)
+    pipeline = function._compiler.pipeline_class
+    return numba.njit(locals=function.locals, pipeline_class=pipeline, **options)(plain)
 
 
 def generator_of(name: str, result: str) -> Generate:
@@ -97,6 +98,7 @@ def _compile(embedded: Embedded) -> Any:
         None,
         flags,
         dispatcher.locals,
+        pipeline_class=dispatcher._compiler.pipeline_class,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 import cachegraph
 import engine
 import engine.tensor as pt
+from engine.encoding import UsersOps
 from engine.graph import Apply, Op
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import floating
@@ -178,3 +179,22 @@ def test_an_elementwise_op_within_a_loop():
     )
     f = engine.function([x], states)
     np.testing.assert_allclose(f(X), np.cumsum(X / (1 + X)))
+
+
+class Hidden(Given):
+    """What its function captures is in no property."""
+
+    __props__ = ()
+
+    def __init__(self, number):
+        super().__init__(None, VECTOR)
+        self._number = number
+
+    def numba_function(self, node):
+        number = self._number
+        return lambda x: x * number
+
+
+def test_what_a_function_may_capture_is_in_the_key():
+    one, again, other = (UsersOps().encoding(Hidden(number)) for number in (2.0, 2.0, 3.0))
+    assert one == again != other
