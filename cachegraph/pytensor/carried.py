@@ -11,6 +11,7 @@ from pytensor.graph.utils import Scratchpad
 
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.copies import unmark
+from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.stored_graph import StoredGraph
 
 
@@ -18,7 +19,7 @@ from cachegraph.pytensor.stored_graph import StoredGraph
 class CarriedMaker:
     """A maker whose function came from the cache, or was kept there.
 
-    Its graph is carried as it is stored (`content`, with `classes` and `names`), under the digests of its key.
+    Its graph is carried as it is stored (`content`, with its `context`), under the digests of its key.
     `attributes` are the maker's own, `inputs` and `outputs` its specifications without what they are computed from,
     `results` variables like those that the graph computes.
     """
@@ -29,8 +30,7 @@ class CarriedMaker:
     results: Sequence[Any]
     key: CacheKey
     content: bytes
-    classes: tuple[type, ...]
-    names: Mapping[int, str]
+    context: Context
 
     @classmethod
     def of(
@@ -50,14 +50,13 @@ class CarriedMaker:
             [_like(variable) for variable in results],
             short,
             graph.content,
-            graph.classes,
-            dict(graph.names()),
+            graph.context(),
         )
 
     def graph(self) -> StoredGraph:
         """The graph, on the variables of `inputs`."""
         variables = [spec.variable for spec in self.inputs]
-        return StoredGraph(self.key, self.content, self.classes, variables, lambda: self.names)
+        return StoredGraph(self.key, self.content, variables, lambda: self.context)
 
 
 def _input(spec: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a stored graph names beside the classes of PyTensor and PyMC: a few functions, and the classes of its user's Ops.
+"""What a stored graph names beside the classes of PyTensor and PyMC: a few functions, its user's Ops and their classes.
 
 A pickle of a graph refers to them by number, so that what an entry can reach is decided here, and by the graph in hand,
 not by the entry.
@@ -7,8 +7,15 @@ not by the entry.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from pytensor.compile.ops import FromFunctionOp
+from pytensor.graph.op import HasInnerGraph, Op
+
+TRUSTED = ("pytensor", "pymc")
+"""The packages whose classes a stored graph may name."""
 
 _FUNCTIONS = (
     ("pytensor.scalar.basic", "upcast_out"),
@@ -49,9 +56,47 @@ class LostGradient:
 LOST = LostGradient()
 
 
-def external_objects(classes: Sequence[type]) -> list[object]:
-    """LOST, the functions, then `classes`; in the place of a function that this PyTensor lacks there is a tuple of its names."""
-    return [LOST, *(_function(module, name) for module, name in _FUNCTIONS), *classes]
+@dataclass(frozen=True)
+class Context:
+    """What a stored graph takes from the graph in hand.
+
+    `names` are those of variables, by number. `classes` and `ops` are those outside PyTensor and PyMC that it may hold, in an
+    order that the structure of the graph in hand decides.
+    """
+
+    names: Mapping[int, str] = field(default_factory=dict)
+    classes: tuple[type, ...] = ()
+    ops: tuple[Any, ...] = ()
+
+    def external(self) -> list[object]:
+        """The objects that the pickles of a graph name by number; in the place of a function that this PyTensor lacks
+        there is a tuple of its names."""
+        functions = (_function(module, name) for module, name in _FUNCTIONS)
+        return [LOST, *functions, *self.classes, *self.ops]
+
+
+def users_ops(ops: Iterable[Any]) -> tuple[Any, ...]:
+    """Those of `ops`, and of the graphs within them, that PyTensor and PyMC do not define; of equal ones the first."""
+    return tuple(dict.fromkeys(op for op in _with_inner(ops) if is_users(op)))
+
+
+def is_users(op: Any) -> bool:
+    """Whether `op` is of a class, or around a function, that is neither PyTensor's nor PyMC's."""
+    return type(op).__module__.partition(".")[0] not in TRUSTED or isinstance(op, FromFunctionOp)
+
+
+def _with_inner(ops: Iterable[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    waiting = list(reversed(list(ops)))
+    while waiting:
+        op = waiting.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        yield op
+        held = [getattr(op, name, None) for name in ("core_op", "scalar_op")]
+        inner = [node.op for node in op.fgraph.toposort()] if isinstance(op, HasInnerGraph) else []
+        waiting += reversed([*(item for item in held if isinstance(item, Op)), *inner])
 
 
 def _function(module: str, name: str) -> Any:

@@ -10,7 +10,8 @@ from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import same_constant
-from cachegraph.pytensor.graph_section import TRUSTED, GraphTable, Section
+from cachegraph.pytensor.externals import TRUSTED
+from cachegraph.pytensor.graph_section import GraphTable, Section
 from cachegraph.pytensor.op_pickling import held_graphs
 
 

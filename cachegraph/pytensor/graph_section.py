@@ -22,10 +22,10 @@ from pytensor.graph.basic import Constant
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import pack_constant, unpack_constant
+from cachegraph.pytensor.externals import TRUSTED
 from cachegraph.pytensor.op_pickling import dumps
 
-TRUSTED = ("pytensor", "pymc")
-"""The packages whose classes a stored graph may name; others are external objects."""
+_TRUSTED = (*TRUSTED, "cachegraph.pytensor.op_pickling")
 
 StoredConstant = tuple[int, Any, Any]
 
@@ -46,7 +46,7 @@ class Section:
     @classmethod
     def loads(cls, content: bytes, external: Sequence[object]) -> Section:
         """The section that `content` holds; raises as pickling.loads does."""
-        return cls(*pickling.loads(content, TRUSTED, external))
+        return cls(*pickling.loads(content, _TRUSTED, external))
 
     def rebuild(
         self,

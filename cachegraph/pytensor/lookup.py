@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from cachegraph.cache_info import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.bypassing import Bypass
 from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.failures import count_bypass, note_failure
 from cachegraph.pytensor.key import Description, describe
 from cachegraph.pytensor.optimized import pack
@@ -120,26 +122,25 @@ class Lookup:
 
     def _build(self) -> Artifact:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
-        names = self.wanted.names()
+        context = self.wanted.context(self._described.classes)
         begin = perf_counter()
         graph = self._by_pytensor(self._making.rewrite)
         self.is_rewritten = True
         self.info.rewrites = 1
         rewritten = perf_counter()
-        stored = self._made = self._packed(graph, names)
+        stored = self._made = self._packed(graph, context)
         packed = perf_counter()
         self._by_pytensor(lambda: self._making.link(stored))
         seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
         summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
-    def _packed(self, graph: Any, names: Mapping[int, str]) -> StoredGraph:
+    def _packed(self, graph: Any, context: Context) -> StoredGraph:
         """The stored form of `graph`, which has been read back."""
-        described = self._described
         try:
-            content = pack(graph, described.classes, names)
+            content = pack(graph, context)
             inputs = [variable.clone() for variable in graph.inputs]
-            stored = StoredGraph(described.key, content, described.classes, inputs, lambda: names)
+            stored = StoredGraph(self._described.key, content, inputs, lambda: context)
             stored.load()
         except Exception as error:
             raise _unstorable(error) from error
@@ -149,7 +150,8 @@ class Lookup:
         if self._made is not None:
             return self._made
         described, wanted = self._described, self.wanted
-        graph = StoredGraph(described.key, payload, described.classes, wanted.graph_inputs(), wanted.names)
+        context = partial(wanted.context, described.classes)
+        graph = StoredGraph(described.key, payload, wanted.graph_inputs(), context)
         if len(graph.places) != len(wanted.results):
             raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
         return graph

@@ -158,7 +158,7 @@ class CachedMaker(FunctionMaker):
     def _adopt_copied(self, original: CachedMaker) -> None:
         """Make functions on the code of `original`, whose graph PyTensor has copied."""
         graph: Any = original._stored
-        self._stored = StoredGraph(graph.key, graph.content, graph.classes, self.fgraph.inputs, graph.names)
+        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context)
         self._code = original._code
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
         self.cache_info = replace(original.cache_info, reason="a copy of a function")

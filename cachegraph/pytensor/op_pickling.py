@@ -16,8 +16,11 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.inner_function import HasInnerFunction
 from pytensor.graph.basic import FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
 
-from cachegraph.pytensor.externals import LOST
+from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.externals import LOST, is_users
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},
@@ -49,16 +52,35 @@ def held_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
     return finder.graphs
 
 
+@rebuilds_pickled
+def rebuild(cls: Any, state: Any) -> Any:
+    """An instance of a class of the user's, as pickle would make it of its state."""
+    made = cls.__new__(cls)
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    elif state is not None:
+        made.__dict__.update(state)
+    return made
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
         super().__init__(file, protocol=5)
         self._numbers = {id(item): number for number, item in enumerate(external)}
+        # An Op that equals one of its user's is that one.
+        users = ((item, number) for number, item in enumerate(external) if isinstance(item, Op))
+        self._ops: dict[Any, int] = {op: number for op, number in users if is_users(op)}
 
-    def persistent_id(self, obj: object) -> int | None:
-        return self._numbers.get(id(obj))
+    def persistent_id(self, obj: Any) -> int | None:
+        number = self._numbers.get(id(obj))
+        if number is None and self._ops and isinstance(obj, Op) and is_users(obj):
+            return self._ops.get(obj)
+        return number
 
     def reducer_override(self, obj: Any) -> Any:
         cls: Any = type(obj)
+        if id(cls) in self._numbers:
+            return rebuild, (cls, _state_of(obj))
         if isinstance(obj, HasInnerFunction) and all(
             getattr(cls, n) is getattr(object, n) for n in _REDUCERS
         ):
@@ -81,6 +103,18 @@ class _Finder(_Pickler):
         if isinstance(getattr(obj, "owner", None), FrozenApply):
             return 0
         return super().persistent_id(obj)
+
+
+def _state_of(obj: Any) -> Any:
+    cls: Any = type(obj)
+    if any(getattr(cls, name) is not getattr(object, name) for name in _REDUCERS[:2]):
+        raise Unstorable(
+            f"an instance of {cls.__module__}.{cls.__qualname__}, which pickles in a way of its own"
+        )
+    state = obj.__getstate__()
+    if not isinstance(state, dict | None) and not hasattr(obj, "__setstate__"):
+        raise Unstorable(f"an instance of {cls.__module__}.{cls.__qualname__}, which has slots")
+    return _without_caches(obj, dict(state)) if isinstance(obj, HasInnerFunction) else state
 
 
 def _without_caches(op: Any, state: dict[str, Any]) -> dict[str, Any]:

@@ -29,9 +29,9 @@ from pytensor.tensor.rewriting.shape import ShapeFeature
 
 from cachegraph import pickling
 from cachegraph.fingerprint.hasher import Reader, pack_uint
-from cachegraph.pytensor.externals import external_objects
+from cachegraph.pytensor.externals import TRUSTED, Context
 from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
-from cachegraph.pytensor.graph_section import TRUSTED, GraphTable, Section
+from cachegraph.pytensor.graph_section import GraphTable, Section
 
 FORMAT = 1
 COMPUTED = 0
@@ -41,20 +41,20 @@ FIRST_INPUT = 2
 _FEATURES = {cls.__name__: cls for cls in (PreserveVariableAttributes, ShapeFeature, DestroyHandler)}
 
 
-def pack(fgraph: Any, classes: Sequence[type], names: Mapping[int, str]) -> bytes:
-    """`fgraph` in its stored form. `classes` are those outside PyTensor and PyMC that it may name.
+def pack(fgraph: Any, context: Context) -> bytes:
+    """`fgraph` in its stored form, which names what is in `context`.
 
-    Of a variable with one of `names` the number of the name is kept, of another none. Raises Unstorable for a constant
-    that is no plain value, and what pickle raises for an Op that cannot be pickled.
+    Of a variable that has a name which is not there, the name is not kept. Raises Unstorable for a constant that is no plain
+    value, and what pickle raises for an Op that cannot be pickled.
     """
-    external = external_objects(classes)
+    external = context.external()
     order = fgraph.toposort()
     frozen = []
     for graph in inner_graphs([node.op for node in order], external):
         frozen.append(pack_frozen(graph, external))
         external += named_by(graph)
     table = GraphTable(fgraph.inputs, order, fgraph.outputs)
-    kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), names)
+    kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), context.names)
     main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
     places = output_places(fgraph)
     head = (bytes((FORMAT,)), pack_uint(len(places)), *map(pack_uint, places), pack_uint(len(frozen)))
@@ -66,23 +66,21 @@ def read_places(content: bytes) -> list[int]:
     return _read_places(Reader(content, "reading an optimized graph"))
 
 
-def unpack(
-    content: bytes, classes: Sequence[type], inputs: Sequence[Any], names: Mapping[int, str]
-) -> FunctionGraph:
-    """The graph that `content` holds, on `inputs`; `names[n]` is the name of the variables whose name has that number.
+def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionGraph:
+    """The graph that `content` holds, on `inputs`; what it names is in `context`.
 
     Raises InvalidEncoding for what `pack` did not write, and as pickling.loads does.
     """
     reader = Reader(content, "reading an optimized graph")
     _read_places(reader)
-    external = external_objects(classes)
+    external = context.external()
     for _ in range(reader.uint()):
         external += named_by(unpack_frozen(reader.bytes(), external))
     section, kept, features = pickling.loads(reader.bytes(), TRUSTED)
     reader.end()
     variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
     for variable, number in kept:
-        variables[variable].name = names.get(number)
+        variables[variable].name = context.names.get(number)
     fgraph = FunctionGraph(inputs, outputs, clone=False)
     for name, detail in features:
         fgraph.attach_feature(_feature(fgraph, name, detail))

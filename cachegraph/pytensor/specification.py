@@ -9,6 +9,8 @@ from typing import Any
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.basic import Constant
 
+from cachegraph.pytensor.externals import Context, users_ops
+
 
 @dataclass(frozen=True)
 class Specification:
@@ -49,10 +51,11 @@ class Specification:
             return [variable.clone() for variable in variables]
         return variables
 
-    def names(self) -> dict[int, str]:
-        """The names of variables, by their positions in an order that the structure of the graph alone decides."""
-        numbered = enumerate(self._variables())
-        return {number: variable.name for number, variable in numbered if variable.name is not None}
+    def context(self, classes: tuple[type, ...]) -> Context:
+        """What a stored form of the graph takes from it; the structure of the graph alone decides the order."""
+        variables = list(self._variables())
+        names = {number: v.name for number, v in enumerate(variables) if v.name is not None}
+        return Context(names, classes, users_ops(v.owner.op for v in variables if v.owner is not None))
 
     def _variables(self) -> Iterator[Any]:
         """All variables but the constants, of which equal ones may be one object or several."""

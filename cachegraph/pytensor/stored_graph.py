@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
 from cachegraph.fingerprint.hasher import encode, strong_digest
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.optimized import COMPUTED, FIRST_INPUT, read_places, unpack
 
 
 class StoredGraph:
     """`content` as optimized.py writes it, found under `key`, on the variables `inputs`.
 
-    `places` says where its results are stored. `names` gives the names of variables, by number, when they are wanted.
+    `places` says where its results are stored. `context` gives what it names when it is read.
     """
 
     def __init__(
         self,
         key: CacheKey,
         content: bytes,
-        classes: Sequence[type],
         inputs: Sequence[Any],
-        names: Callable[[], Mapping[int, str]],
+        context: Callable[[], Context],
     ) -> None:
         self.key = key
         self.content = content
-        self.classes = tuple(classes)
         self.inputs = list(inputs)
         self.places = read_places(content)
-        self.names = names
+        self.context = context
 
     @cached_property
     def description(self) -> bytes:
@@ -43,7 +42,7 @@ class StoredGraph:
 
     def load(self) -> Any:
         """The graph; raises InvalidEncoding, and what loading pickles raises."""
-        return unpack(self.content, self.classes, self.inputs, self.names())
+        return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:
         """What a new Function asks of its graph: the inputs, and which of the results are computed by a node."""
