@@ -142,7 +142,7 @@ class CachedMaker(FunctionMaker):
         self._expect_code(graph)
 
     def _expect_code(self, graph: StoredGraph) -> None:
-        self._stored = graph
+        self._stored, self._code = graph, None
         self.expanded_inputs = self.inputs
         self.linker = copy.copy(get_mode(self.mode).linker)
         if expects_code(graph.description):
@@ -256,10 +256,11 @@ class CachedMaker(FunctionMaker):
 
     def _do_without_code(self) -> None:
         """Be as if there had been no cache: what links next is PyTensor's linker."""
-        is_hit = self._fgraph is None and self.cache_info.outcome != "carried"
-        if is_hit:
+        if self.cache_info.outcome == "hit" and self._fgraph is None:
             made = self._made_anew()
             self.fgraph, self.linker = made.fgraph, made.linker
+        else:  # what came in a pickle has nothing else to be made of
+            self._accept(self.fgraph)
         self._stored = self._code = None
         self.cache_info = CacheInfo("bypass", "linking it to stored code failed", self.cache_info.key)
 
