@@ -31,7 +31,8 @@ class Refused(Exception):
 
 
 class Pickler(pickle.Pickler):
-    """Names objects of `external` by number, those at hand by the name that `name_of` gives, and functions by import path, which it collects in `paths`.
+    """Names objects of `external` by number, those at hand by the name that `name_of` gives, and functions by import path,
+    which it collects in `paths`. What large arrays hold it puts among `blobs`, if there are such.
 
     A function that an object's own `__reduce__` returns, to be called when the object is loaded, is named as pickle
     does: it is no value, and whether it may be called is for the reader to say.
@@ -51,7 +52,6 @@ class Pickler(pickle.Pickler):
         self._numbers = {id(item): number for number, item in enumerate(external)}
         # By id, and kept: an id must not be used twice.
         self._rebuilders: dict[int, object] = {}
-        self._reduced: list[object] = []
 
     def persistent_id(self, obj: Any) -> object:
         """What stands for an external object, a function or what a large array holds; None for anything else."""
@@ -78,7 +78,10 @@ class Pickler(pickle.Pickler):
 
     def _blob(self, buffer: pickle.PickleBuffer) -> tuple[str, str, bool] | None:
         """What stands for the content of a large array, which becomes a blob; None if it is to be in the pickle."""
-        content = buffer.raw()
+        try:
+            content = buffer.raw()
+        except BufferError:  # not contiguous: pickle says so
+            return None
         if self._blobs is None or content.nbytes <= LARGE:
             return None
         return "blob", add_blob(self._blobs, content.tobytes()), content.readonly
@@ -111,7 +114,6 @@ class Pickler(pickle.Pickler):
         """Remember the functions that a reduction has called."""
         for function in (reduced[0], *reduced[5:6]):
             self._rebuilders[id(function)] = function
-        self._reduced.append(reduced)
 
     def _reduction(self, obj: Any) -> Any:
         if self._blobs is not None and f"{type(obj).__module__}.{type(obj).__qualname__}" == "numpy.ndarray":
