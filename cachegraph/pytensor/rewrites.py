@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,8 +23,8 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import pack_uint, strong_digest
-from cachegraph.pytensor.values import Met, ObjectEncoder, encode_value
+from cachegraph.fingerprint.hasher import encode, pack_uint, strong_digest
+from cachegraph.pytensor.values import Met, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
 """Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
@@ -32,6 +33,7 @@ _MAPPINGS = ("__position__", "__final__", "__cleanup__")
 _REWRITERS: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
 """The encodings of rewriters in which no code was met, which may change."""
 
+_PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes]] = []
 
 
@@ -108,17 +110,18 @@ def _database(database: Any, databases: dict[int, Any], late: frozenset[str], me
 def _entry(
     database: Any, name: str, tags: dict[str, list[str]], databases: dict[int, Any], item: Any, met: Met
 ) -> bytes:
-    encoder = ObjectEncoder(met)
-    labels = (name, *sorted(tags.get(name, ())))
-    encoder.uint(len(labels))
-    for label in labels:
-        encoder.text(label)
-    encoder.value(tuple(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
+    labels = [_prefixed(label.encode()) for label in (name, *sorted(tags.get(name, ())))]
+    places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
-        encoder.uint(list(databases).index(id(item)))
+        content = pack_uint(list(databases).index(id(item)))
     else:
-        encoder.bytes(_rewriter(item, met))
-    return encoder.encoding
+        content = _prefixed(_rewriter(item, met))
+    return b"".join((pack_uint(len(labels)), *labels, places, content))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _encoded(*places: object) -> bytes:
+    return encode(places)
 
 
 def _rewriter(item: Any, met: Met) -> bytes:
@@ -189,6 +192,10 @@ def _parts(item: Any) -> Iterator[Any]:
         yield from (item.op_match, *item.inputs)
     elif isinstance(item, OpPattern):
         yield item.op_type
+
+
+def _prefixed(content: bytes) -> bytes:
+    return pack_uint(len(content)) + content
 
 
 def is_within(module: str, package: str) -> bool:

@@ -452,12 +452,12 @@ def _encode_released_function(value: Any, met: Met) -> bytes:
 
 
 def _is_released(function: Any, described: tuple[str, ...]) -> bool:
-    module = function.__module__
-    return (
-        isinstance(module, str)
-        and module.partition(".")[0] in HOSTS
-        and origin_of(module, described) != "followed"
-    )
+    return isinstance(function.__module__, str) and _is_release(function.__module__, described)
+
+
+@lru_cache(maxsize=1024)
+def _is_release(module: str, described: tuple[str, ...]) -> bool:
+    return module.partition(".")[0] in HOSTS and origin_of(module, described) != "followed"
 
 
 _FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
