@@ -114,7 +114,8 @@ class StoredFunction(CPUDispatcher):
         with global_compiler_lock:
             _, arguments = self._compiler.fold_argument_types(args, kws)
             self.compile(tuple(arguments))
-            self._complete(tuple(arguments))
+            for known in list(self.overloads):  # numba takes any that the arguments can be converted to
+                self._complete(known)
         return super().get_call_template(args, kws)
 
     def get_compile_result(self, sig: Any) -> Any:
@@ -164,12 +165,20 @@ class StoredFunction(CPUDispatcher):
             return self._packed(key, compiled[0], perf_counter() - begin)
 
         def load(payload: bytes) -> Any:
-            return compiled[0] if compiled else self._loaded(key, payload, arguments)
+            # What was just compiled is linked from its stored form, too: numba's own code of it is not the same to the last
+            # bit, for it calls what the process has compiled before.
+            found = self._loaded(key, payload, arguments)
+            return found if isinstance(found, LinkedOverload) or not compiled else compiled[0]
 
         try:
             found = self._entries.cache.get_or_build(key, build, load)
         except _Unkept as error:
             log().warning("storing the code of %s failed", self.__name__, exc_info=error.__cause__)
+            return compiled[0]
+        except Exception:
+            if not compiled:
+                raise
+            log().warning("what was stored of %s cannot be linked", self.__name__, exc_info=True)
             return compiled[0]
         return self._usable(arguments, key, found)
 
@@ -213,6 +222,9 @@ class StoredFunction(CPUDispatcher):
         if not isinstance(self.overloads.get(arguments), LinkedOverload):
             return
         key, found = self._stored.pop(arguments)
+        if self._linked is not None and arguments in self._linked.overloads:
+            self.overloads[arguments] = self._linked.overloads[arguments]
+            return
         hit = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, arguments))
         rebuilt = None
         if isinstance(hit, Found) and isinstance(hit.value, Stored):

@@ -55,6 +55,14 @@ def asserted() -> Any:
     return [x, y], [checked + y], {}, [[one, one], [-one, one], [one, two]]
 
 
+def listed() -> Any:
+    import pytensor.tensor as pt
+    import pytensor.typed_list as typed
+
+    items = typed.TypedListType(pt.dvector)("items")
+    return [items], [items[0] + items[1]], {}, [[[np.ones(2), np.arange(2.0)]]]
+
+
 def performed() -> Any:
     """Runs in Python: numba has no code of its own for it, and cannot cache what calls back."""
     import pytensor.tensor as pt
@@ -95,12 +103,26 @@ def report(name: str) -> dict[str, Any]:
     function, calls = function_of(name)
     with event.install_recorder("numba:compile") as recorder:
         results = [called(function, arguments) for arguments in calls]
+        through_numba = inlined(function.vm.jit_fn) if name == "doubled" else None
     compiled = [happened.data["dispatcher"].py_func.__name__ for _, happened in recorder.buffer]
+    code = function.vm.jit_fn
     return {
         "results": results,
         "compiled": compiled.count("numba_funcified_fgraph"),
-        "held": [type(item).__name__ for item in function.vm.jit_fn.overloads.values()],
+        "held": [type(item).__name__ for item in code.overloads.values()] if name != "performed" else [],
+        "inlined": through_numba,
     }
+
+
+def inlined(code: Any) -> Any:
+    """What a function that numba compiles gets by calling `code`."""
+    import numba
+
+    @numba.njit
+    def calling(x: Any) -> Any:
+        return code(x)[0].sum()
+
+    return float(calling(np.arange(3.0)))
 
 
 def counted() -> dict[str, Any]:
