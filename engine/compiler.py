@@ -13,7 +13,6 @@ from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
 from cachegraph.large_arrays import ReadBlob
 from engine.backend.compile import compile_program, load_program
-from engine.backend.errors import FunctionRefused
 from engine.backend.execution import Callee, Convert, Execution
 from engine.backend.linking import KernelTally
 from engine.callees import Callees
@@ -28,7 +27,7 @@ from engine.carried import (
 )
 from engine.compiled import CacheInfo, Compiled, Interpreted
 from engine.encoding import UsersOps
-from engine.errors import UndescribedOpError
+from engine.errors import FunctionRefused, UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.users import users_ops
@@ -169,7 +168,7 @@ class _Work:
             try:
                 return self._build()
             except FunctionRefused as reason:
-                _log().warning("%s", reason)
+                (_log().info if reason.is_expected else _log().warning)("%s", reason)
                 refuse(reason.op)
 
     def _build(self) -> Artifact:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class EngineError(Exception):
     """Base class of the errors that the engine raises."""
@@ -47,6 +49,19 @@ class NullGradientError(EngineError, ValueError):
     def __init__(self, message: str, op: object) -> None:
         super().__init__(message)
         self.op = op
+
+
+class FunctionRefused(EngineError):
+    """What an Op has for numba cannot be a part of kernels. `op` has it, `found` says why not; `is_expected` if the Op need not
+    be changed for that."""
+
+    def __init__(self, op: Any, found: str, is_expected: bool = False) -> None:
+        super().__init__(
+            f"Compiling the function that {op} has for numba into a kernel: {found}; it is run by Python instead"
+        )
+        self.op = op
+        self.found = found
+        self.is_expected = is_expected
 
 
 class GradientError(EngineError):

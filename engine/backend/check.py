@@ -21,6 +21,7 @@ from engine.backend.loops import (
     Carried,
     Compute,
     Constant,
+    Evaluate,
     Fail,
     If,
     Integer,
@@ -92,7 +93,7 @@ class _Checker:
                 case _:
                     self.scalar(node)
 
-    def scalar(self, node: Constant | Compute | Load | Store) -> None:
+    def scalar(self, node: Constant | Compute | Evaluate | Load | Store) -> None:
         match node:
             case Constant(target, dtype, value):
                 size = ITEM_SIZES.get(dtype)
@@ -101,6 +102,13 @@ class _Checker:
             case Compute(target, op, arguments, dtype):
                 check_operation(op, tuple(self.value(name) for name in arguments), dtype)
                 self.define(target, dtype)
+            case Evaluate(target, function, arrays):
+                given = tuple((self.place(Place(array.pointer)), len(array.lengths)) for array in arrays)
+                due = tuple(zip(function.arguments, function.ranks or (), strict=True))
+                self.require(given == due, f"{function} of {given}, which takes {due}")
+                for length in (length for array in arrays for length in array.lengths):
+                    self.require(self.value(length) == "int64", f"length {length} is not an int64")
+                self.define(target, function.result)
             case Load(target, place):
                 self.define(target, self.place(place))
             case Store(place, value):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.scalar.op import ScalarOp
-
 
 class BackendError(Exception):
     """Base of the backend's errors: `doing` what, to which `subject`, what was `found`, and the `advice`."""
@@ -34,16 +29,6 @@ class KernelCompileError(BackendError):
     """The compiler refused a kernel, or its object code needs something that no process may be asked for."""
 
     advice = "report it with the kernel's printed source"
-
-
-class FunctionRefused(KernelCompileError):
-    """A user's function cannot be a part of kernels: numba refuses it, or its code needs more than they may; `op` has it."""
-
-    advice = "it is computed by the perform() of the Op"
-
-    def __init__(self, op: ScalarOp, found: str) -> None:
-        super().__init__("compiling the function of", str(op), found)
-        self.op = op
 
 
 class KernelFormatError(BackendError):

@@ -15,7 +15,7 @@ cachegraph/fingerprint/values.py writes it.
 Version history
     1  first
     2  a loop may end early (`until`)
-    3  functions of users' as operations
+    3  functions of users' as operations, and on arrays
 """
 
 from __future__ import annotations
@@ -85,6 +85,23 @@ class Compute:
     op: str | Embedded
     arguments: tuple[str, ...]
     dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A C-contiguous array: the pointer to its elements, and its lengths (int64 names)."""
+
+    pointer: str
+    lengths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate:
+    """`target` is the number that `function`, a user's, gives for `arrays`."""
+
+    target: str
+    function: Embedded
+    arrays: tuple[Elements, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +202,7 @@ class Call:
 
 
 Parameter = Pointer | Integer
-Node = Constant | Compute | Load | Store | Array | Loop | If | Fail | Call
+Node = Constant | Compute | Evaluate | Load | Store | Array | Loop | If | Fail | Call
 
 Argument = tuple[str, *tuple[object, ...]]
 """What the caller passes for one parameter; each kernel family says which there are."""

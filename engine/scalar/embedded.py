@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import encode, strong_digest
 from cachegraph.fingerprint.registry import register_encoder
+from engine.errors import FunctionRefused
+from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.users import needs_python, users_ops_within
 from engine.scalar.op import ScalarOp
@@ -27,15 +30,17 @@ DESCRIBED = ("engine", "cachegraph")
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """`function`, a Python function or a dispatcher of numba's, from `arguments` (dtypes) to `result`.
+    """`function`, a Python function or a dispatcher of numba's, from `arguments` (dtypes) to the number `result`.
 
-    Two are equal if they have one name; `op` is whose it is.
+    With `ranks` the arguments are C-contiguous arrays, which it may not overwrite. Two are equal if they have one name; `op` is
+    whose it is.
     """
 
     name: str
     arguments: tuple[str, ...]
     result: str
-    op: ScalarOp = field(compare=False)
+    ranks: tuple[int, ...] | None
+    op: Op = field(compare=False)
     function: Any = field(compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -56,7 +61,7 @@ def is_embedded(op: Op) -> bool:
 
 
 def refuse(op: Op) -> None:
-    """Have `op` computed by Python from now on: its function has turned out not to be fit for kernels."""
+    """Have `op` run by Python from now on: its function has turned out not to be fit for kernels."""
     _refused.add(op)
 
 
@@ -66,20 +71,34 @@ def is_refused(op: Op) -> bool:
 
 
 def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded | None:
-    """What computes `op` of `arguments` within kernels; None if the Op has nothing for numba.
+    """What computes `op` of numbers within kernels; None if the Op is not one that kernels have in them.
 
-    Raises Unfingerprintable, with the path to what of the function has no canonical encoding.
+    Raises FunctionRefused if the Op has nothing for these dtypes, or nothing that can be described.
     """
     if not is_embedded(op):
         return None
-    function = numba_function_of(
-        op, op.make_node(*[scalar_type(dtype).make_variable() for dtype in arguments])
-    )
+    node = op.make_node(*[scalar_type(dtype).make_variable() for dtype in arguments])
+    return _embedded(node, arguments, result, None)
+
+
+def embedded_node(node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...]) -> Embedded:
+    """What computes `node`, of arrays of `ranks`, in a kernel; raises FunctionRefused as `embedded` does."""
+    return _embedded(node, arguments, result, ranks)
+
+
+def _embedded(
+    node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...] | None
+) -> Embedded:
+    function = numba_function_of(node.op, node)
     if function is None:
-        return None
-    code = encode(function, DESCRIBED)
-    described = encode((code, encode_extensions(DESCRIBED), arguments, result))
-    return Embedded(f"u{strong_digest(described).hex()}", arguments, result, op, function)
+        raise FunctionRefused(node.op, "it has none for these types", is_expected=True)
+    try:
+        described = encode(
+            (encode(function, DESCRIBED), encode_extensions(DESCRIBED), arguments, result, ranks)
+        )
+    except Unfingerprintable as error:
+        raise FunctionRefused(node.op, str(error)) from error
+    return Embedded(f"u{strong_digest(described).hex()}", arguments, result, ranks, node.op, function)
 
 
 def numba_function_of(op: Any, node: Any) -> Any:
@@ -98,7 +117,7 @@ def numba_function_of(op: Any, node: Any) -> Any:
 
 
 def _write(encoder: Encoder, value: Embedded) -> None:
-    encoder.value((value.name, value.arguments, value.result))
+    encoder.value((value.name, value.arguments, value.result, value.ranks))
 
 
 register_encoder(Embedded, _write)

@@ -9,6 +9,7 @@ adds some (memset, sincos) that the module never declared.
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,17 +22,20 @@ from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBack
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from cachegraph.objects import read_symbols
-from engine.backend.errors import FunctionRefused, KernelCompileError
+from engine.backend.errors import KernelCompileError
 from engine.backend.externals import is_allowed
 from engine.backend.loops import Kernel
 from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.backend.target import compiled_levels, process_triple
+from engine.errors import FunctionRefused
 from engine.scalar.embedded import Embedded
 
 _fit: set[str] = set()
 """The names of users' functions that were compiled in this process and may be parts of kernels."""
+_RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
+"""What a function of numba's returns is a status: 0 but for exceptions."""
 _ARGUMENTS = types.CPointer(types.int64)
 
 
@@ -59,19 +63,28 @@ def _compile_functions(functions: Sequence[Embedded]) -> None:
     unknown = [function for function in functions if function.name not in _fit]
     if not unknown:
         return
-    from engine.backend.numba.functions import (
-        compile_function,
-    )  # numba's full contexts, which no other kernel needs
+    # numba's full contexts, which no other kernel needs
+    from engine.backend.numba.functions import compile_function
 
     with global_compiler_lock:
         for function in unknown:
             compiled = compile_function(function)
-            bitcode = _isolated(compiled.library._final_module.clone(), compiled.fndesc.llvm_func_name)
-            symbols = read_symbols(_emitted(bitcode, compiled_levels()[0]))
-            refused = sorted(name for name in symbols.undefined if not is_allowed(name))
-            if refused:
-                raise FunctionRefused(function.op, f"its code needs {', '.join(refused)}")
+            _check_function(function, compiled.library._final_module.clone(), compiled.fndesc.llvm_func_name)
             _fit.add(function.name)
+
+
+def _check_function(function: Embedded, module: Any, symbol: str) -> None:
+    """Raise FunctionRefused if what is in `module` under `symbol` is not fit for a kernel. What a function on arrays raises
+    is to come through, so it may not."""
+    module, machine = _optimized(_isolated(module, symbol), compiled_levels()[0])
+    returned = set(_RETURNED.findall(str(module.get_function(symbol))))
+    symbols = read_symbols(machine.emit_object(module))
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+    if refused:
+        found = f"its code needs {', '.join(refused)}"
+        raise FunctionRefused(function.op, found, is_expected=function.ranks is not None)
+    if function.ranks is not None and returned != {"0"}:
+        raise FunctionRefused(function.op, "it may raise an exception", is_expected=True)
 
 
 class _KernelCompiler(compiler.CompilerBase):
@@ -148,14 +161,20 @@ def _add_entry(compiled: Any, symbol: str) -> None:
 
 
 def _emitted(bitcode: bytes, level: str) -> bytes:
+    module, machine = _optimized(bitcode, level)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _optimized(bitcode: bytes, level: str) -> tuple[Any, Any]:
+    """The module in `bitcode`, optimized for `level`, and the machine that emits its code."""
     module = llvm.parse_bitcode(bitcode)
     module.verify()
     machine = llvm.Target.from_triple(process_triple()).create_target_machine(
         cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
     )
     _optimize(module, machine)
-    code: bytes = machine.emit_object(module)
-    return code
+    return module, machine
 
 
 def _optimize(module: Any, machine: Any) -> None:

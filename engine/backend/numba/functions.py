@@ -8,17 +8,18 @@ more than a kernel may is seen when the kernel is compiled.
 # mypy: disable-error-code="no-untyped-call,attr-defined"
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numba
 from llvmlite import ir
 from numba.core import cgutils, compiler, types
 from numba.core.registry import cpu_target
+from numba.np.arrayobj import populate_array
 
-from engine.backend.errors import FunctionRefused
 from engine.backend.loops import FUNCTION_RAISED
 from engine.backend.numba.contexts import TYPES
+from engine.errors import FunctionRefused
 from engine.scalar.embedded import Embedded
 
 Generate = Callable[..., ir.Value]
@@ -37,7 +38,9 @@ def compile_function(embedded: Embedded) -> Any:
         try:
             found = _compile(embedded)
         except Exception as error:
-            raise FunctionRefused(embedded.op, f"{type(error).__name__}: {error}") from error
+            # An array that is not to be overwritten may be all that is wrong: called, it is shown copies.
+            on_arrays = embedded.ranks is not None
+            raise FunctionRefused(embedded.op, f"{type(error).__name__}: {error}", on_arrays) from error
         _check(embedded, found)
         _compiled[embedded.name] = found
     return found
@@ -45,10 +48,13 @@ def compile_function(embedded: Embedded) -> Any:
 
 def _check(embedded: Embedded, compiled: Any) -> None:
     result, due = types.unliteral(compiled.signature.return_type), TYPES[embedded.result]
+    on_arrays = embedded.ranks is not None
     if _kind(result) > _kind(due):
-        raise FunctionRefused(embedded.op, f"it gives {result} where {embedded.result} is due")
+        raise FunctionRefused(embedded.op, f"it gives {result} where {embedded.result} is due", on_arrays)
     if compiled.library.has_dynamic_globals:
-        raise FunctionRefused(embedded.op, "it has addresses of this process, or large arrays, in it")
+        raise FunctionRefused(
+            embedded.op, "it has addresses of this process, or large arrays, in it", on_arrays
+        )
 
 
 def dispatcher_like(function: Any) -> Any:
@@ -63,11 +69,15 @@ def dispatcher_like(function: Any) -> Any:
 
 
 def generator_of(name: str, result: str) -> Generate:
-    """What writes the call of the compiled function of that name, and what becomes of an exception."""
+    """What writes the call of the compiled function of that name, and what becomes of an exception.
+
+    For each array there is its address, and then its lengths.
+    """
     found = _compiled[name]
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         described, convention = found.fndesc, context.call_conv
+        arguments = list(_arrays(builder, described.argtypes, arguments))
         context.active_code_library.add_linking_library(found.library)
         function = context.declare_function(builder.module, described)
         status, value = convention.call_function(
@@ -80,6 +90,27 @@ def generator_of(name: str, result: str) -> Generate:
     return generate
 
 
+def _arrays(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
+    """The arguments of types `of`: arrays are put together of their address and their lengths."""
+    rest = list(words)
+    for argument in of:
+        if not isinstance(argument, types.Array):
+            yield rest.pop(0)
+            continue
+        context = cpu_target.target_context
+        array = context.make_array(argument)(context, builder)
+        size = context.get_abi_sizeof(context.get_data_type(argument.dtype))
+        pointer, lengths = rest.pop(0), [rest.pop(0) for _ in range(argument.ndim)]
+        strides = [ir.Constant(ir.IntType(64), size)]
+        for extent in lengths[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], extent))
+        data = builder.bitcast(pointer, context.get_data_type(argument.dtype).as_pointer())
+        populate_array(
+            array, data, lengths, strides[: argument.ndim], ir.Constant(ir.IntType(64), size), None
+        )
+        yield array._getvalue()
+
+
 def _compile(embedded: Embedded) -> Any:
     dispatcher = dispatcher_like(embedded.function)
     if not hasattr(dispatcher, "targetoptions"):
@@ -90,6 +121,9 @@ def _compile(embedded: Embedded) -> Any:
     cpu_target.options.parse_as_flags(flags, dispatcher.targetoptions)
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     arguments = tuple(TYPES[dtype] for dtype in embedded.arguments)
+    if embedded.ranks is not None:
+        known = zip(arguments, embedded.ranks, strict=True)
+        arguments = tuple(types.Array(of, rank, "C", readonly=True) for of, rank in known)
     return compiler.compile_extra(
         cpu_target.typing_context,
         cpu_target.target_context,

@@ -82,6 +82,17 @@ def _function(described: Intrinsic) -> Made:
     return result(*parameters), generator_of(described.op, described.dtypes[-1])
 
 
+def _evaluate(described: Intrinsic) -> Made:
+    """The function of arrays, `value` being their ranks: each comes as its address and its lengths."""
+    from engine.backend.numba.functions import generator_of
+
+    *dtypes, result = described.dtypes
+    parameters: list[Any] = []
+    for dtype, rank in zip(dtypes, described.value, strict=True):
+        parameters += [_POINTERS[dtype], *[types.int64] * rank]
+    return TYPES[result](*parameters), generator_of(described.op, result)
+
+
 def _result_dtype(op: str, dtypes: tuple[str, ...]) -> str:
     return "bool" if op in SIGNATURES and SIGNATURES[op].compares else dtypes[-1]
 
@@ -162,6 +173,7 @@ _MAKERS: dict[str, Callable[[Intrinsic], Made]] = {
     "constant": _constant,
     "compute": _compute,
     "function": _function,
+    "evaluate": _evaluate,
     "load": _load,
     "store": _store,
     "array": _array,

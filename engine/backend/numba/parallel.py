@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from engine.backend.loops import Compute, If, Kernel, Loop, Node
+from engine.backend.loops import Compute, Evaluate, If, Kernel, Loop, Node
 from engine.scalar.embedded import Embedded
 
 Objects = dict[str, bytes]
@@ -83,7 +83,9 @@ def has_functions(nodes: Sequence[Node]) -> bool:
         elif isinstance(node, If):
             found = has_functions(node.then) or has_functions(node.otherwise)
         else:
-            found = isinstance(node, Compute) and isinstance(node.op, Embedded)
+            found = isinstance(node, Evaluate) or (
+                isinstance(node, Compute) and isinstance(node.op, Embedded)
+            )
         if found:
             return True
     return False

@@ -16,6 +16,7 @@ from engine.backend.loops import (
     Call,
     Compute,
     Constant,
+    Evaluate,
     Fail,
     If,
     Kernel,
@@ -96,13 +97,16 @@ class _Printer:
                 case _:
                     yield _INDENT * depth + self.statement(node)
 
-    def statement(self, node: Constant | Compute | Load | Store | Array | Call) -> str:
+    def statement(self, node: Constant | Compute | Evaluate | Load | Store | Array | Call) -> str:
         match node:
             case Constant(target, dtype, value):
                 return f"{target} = {self.use(Intrinsic('constant', dtypes=(dtype,), value=value))}()"
             case Compute(target, op, arguments, dtype):
                 operation = self.operation(op, arguments, dtype)
                 return f"{target} = {self.use(operation)}({', '.join(arguments)})"
+            case Evaluate(target, function, arrays):
+                words = ", ".join(word for array in arrays for word in (array.pointer, *array.lengths))
+                return f"{target} = {self.use(self.evaluation(function))}({words})"
             case Load(target, place):
                 return (
                     f"{target} = {self.use(self.access('load', place))}({place.pointer}, {index_of(place)})"
@@ -162,6 +166,11 @@ class _Printer:
             self.functions[op.name] = op
             return Intrinsic("function", op.name, (*op.arguments, op.result))
         return Intrinsic("compute", op, self.dtypes_of(arguments, op, dtype))
+
+    def evaluation(self, function: Embedded) -> Intrinsic:
+        self.functions[function.name] = function
+        ranks = bytes(function.ranks or ())
+        return Intrinsic("evaluate", function.name, (*function.arguments, function.result), ranks)
 
     def dtypes_of(self, arguments: tuple[str, ...], op: str, dtype: str) -> tuple[str, ...]:
         operand = self.names.values[arguments[-1]]

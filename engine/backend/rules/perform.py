@@ -1,5 +1,5 @@
-"""Lowering of what only Python can compute: the program stops and has `perform` called (evaluation.py), or what the Op has
-numba compile (backend/numba/calls.py).
+"""Lowering of what users' Ops compute: the program stops and has `perform` called (evaluation.py), or what the Op has numba
+compile (backend/numba/calls.py); but if that gives one number, it is tried as a kernel.
 
 The callback's options, as JSON: {"op": the name of the Op (encoding.py, UsersOps), "inputs": and "outputs": a list of
 [dtype, [length or null for each axis]]}.
@@ -11,11 +11,14 @@ import json
 from collections.abc import Sequence
 
 from engine.backend.callbacks import Callback
-from engine.backend.lower import Lowering, OpRule
+from engine.backend.kernels.evaluate import evaluation
+from engine.backend.lower import Lowering, OpRule, dtype
+from engine.backend.operations import ITEM_SIZES
 from engine.backend.rules.elementwise import elementwise_dims
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
+from engine.scalar.embedded import embedded_node, is_refused
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import TensorType
 
@@ -26,8 +29,30 @@ def python_rule(node: Apply) -> OpRule | None:
         return _ELEMENTWISE
     if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
         return None
-    is_of_tensors = all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs))
-    return _PERFORM if is_of_tensors else None
+    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+        return None
+    return _EVALUATE if _may_be_kernel(node) else _PERFORM
+
+
+def _may_be_kernel(node: Apply) -> bool:
+    """Whether `node` is a function of arrays for numba that gives one number, and was not refused so far."""
+    if not hasattr(node.op, "numba_function") or is_refused(node.op) or len(node.outputs) != 1:
+        return False
+    variables = (*node.inputs, *node.outputs)
+    return node.outputs[0].type.ndim == 0 and all(v.type.dtype in ITEM_SIZES for v in variables)
+
+
+def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
+    (output,) = node.outputs
+    lowering.dims[output] = ()
+    if not lowering.is_needed(output):
+        return
+    dtypes, ranks = tuple(map(dtype, node.inputs)), tuple(v.type.ndim for v in node.inputs)
+    kernel = evaluation(embedded_node(node, dtypes, dtype(output), ranks))
+    reads = [lowering.contiguous(lowering.value_of(variable)) for variable in node.inputs]
+    result = lowering.allocate(output, reads, (), [length for value in reads for length in value.dims])
+    registers = [register for value in reads for register in (value.pointer, *value.dims)]
+    lowering.table.call(kernel, [*registers, result.pointer], reads, [result], str(node.op))
 
 
 def _lower_perform(lowering: Lowering, node: Apply) -> None:
@@ -73,5 +98,6 @@ def _lengths(node: Apply) -> Sequence[Variable]:
     return () if _has_known_lengths(node) else node.inputs
 
 
+_EVALUATE = OpRule(_lower_evaluate)
 _PERFORM = OpRule(_lower_perform, _reads, _lengths)
 _ELEMENTWISE = OpRule(_lower_elementwise)

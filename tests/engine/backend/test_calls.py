@@ -198,3 +198,66 @@ class Hidden(Given):
 def test_what_a_function_may_capture_is_in_the_key():
     one, again, other = (UsersOps().encoding(Hidden(number)) for number in (2.0, 2.0, 3.0))
     assert one == again != other
+
+
+@pytest.fixture
+def no_calls(monkeypatch):
+    """What is called and not compiled into kernels fails."""
+
+    def refuse(node):
+        raise AssertionError(f"{node.op} is called")
+
+    monkeypatch.setattr("engine.backend.numba.calls.compiled_call", refuse)
+
+
+def weighted(x, m, count):
+    total = 0.0
+    for i in range(m.shape[0]):
+        for j in range(m.shape[1]):
+            total += m[i, j] * x[j]
+    return total + count[()]
+
+
+def test_a_function_of_arrays_that_gives_a_number_is_a_kernel(no_calls):
+    op = Given(weighted, SCALAR)
+    x, m, count = pt.vector("x"), pt.matrix("m"), pt.scalar("count", dtype="int32")
+    f = engine.function([x, m, count], op(pt.exp(x), m.T, count) * 2)
+    for rows in (0, 1, 4):
+        a, b = np.array([0.5, 1.5, -1.0]), np.random.default_rng(rows).normal(size=(3, rows))
+        np.testing.assert_allclose(f(a, b, np.int32(7)), 2 * ((b.T @ np.exp(a)).sum() + 7), rtol=1e-13)
+    states, _ = engine.scan(lambda row, *others: op(row, *others), sequences=[m], non_sequences=[m, count])
+    g = engine.function([m, count], states)
+    b = np.random.default_rng(1).normal(size=(3, 3))
+    np.testing.assert_allclose(g(b, np.int32(1)), [(b @ row).sum() + 1 for row in b], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool"])
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_arrays_of_every_dtype_and_rank_are_passed_to_kernels(no_calls, dtype, rank):
+    def last(x):
+        found = False
+        for value in x.flat:
+            found = value
+        return found
+
+    value = np.arange(2**rank).reshape((2,) * rank).astype(dtype)
+    found = called(Given(last, pt.scalar(dtype=dtype).type), value)
+    assert found.dtype == dtype
+    assert found == value.ravel()[-1]
+
+
+def test_what_may_raise_allocates_or_overwrites_is_called_and_not_a_kernel():
+    def raises(x):
+        if x[0] > 2:
+            raise ValueError("too large")
+        return x[0]
+
+    def overwrites(x):
+        x[0] = 7
+        return x.sum()
+
+    with pytest.raises(ValueError, match="too large"):
+        called(Given(raises, SCALAR), X)
+    assert called(Given(overwrites, SCALAR), X) == 10.0
+    assert called(Given(lambda x: np.sqrt(x * 2).sum(), SCALAR), X) == np.sqrt(X * 2).sum()
+    assert called(Given(lambda x: x.sum() > 3, pt.scalar(dtype="bool").type), X)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from cachegraph.objects import read_symbols
-from engine.backend.errors import FunctionRefused, InvalidKernel
+from engine.backend.errors import InvalidKernel
 from engine.backend.kernels.elementwise import elementwise
 from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.kernels.reduce import reduction
 from engine.backend.loops import FUNCTION_RAISED, OK
 from engine.backend.numba.compile import compile_kernel
 from engine.backend.numba.parallel import has_functions
+from engine.errors import FunctionRefused
 from engine.scalar.embedded import embedded
 from engine.scalar.op import ScalarOp
 
@@ -241,7 +242,11 @@ def test_functions_that_are_not_fit_for_kernels_are_refused():
 def test_an_op_that_gives_something_else_is_refused():
     with pytest.raises(TypeError, match=r"numba_function\(\) gave a int; return a Python function"):
         embedded(Given(3), ("float64",), "float64")
-    assert embedded(Given(None), ("float64",), "float64") is None
+    with pytest.raises(FunctionRefused, match="none for these types"):
+        embedded(Given(None), ("float64",), "float64")
+    symbol = numba.types.ExternalFunction("labs", numba.types.int64(numba.types.int64))
+    with pytest.raises(FunctionRefused, match="cannot fingerprint"):
+        embedded(Given(lambda x: symbol(x)), ("int64",), "int64")
 
 
 def test_a_function_of_other_dtypes_than_it_was_made_for_is_no_kernel():
