@@ -22,6 +22,7 @@ _PARAMETERS = {
     "pytensor.compile.maker:FunctionMaker.check_unused_inputs": "inputs outputs on_unused_input",
     "pytensor.compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single "
     "return_none maker trust_input name",
+    "pytensor.compile.rewriting:rewrite_inner_graph": "fgraph match rewrite",
     "pytensor.compile.aliasing:infer_reuse_pattern": "fgraph outputs_to_disown",
     "pytensor.compile.aliasing:Supervisor.__init__": "self protected",
     "pytensor.link.basic:PerformLinker.accept": "self fgraph no_recycling profile",
@@ -36,7 +37,15 @@ _PARAMETERS = {
 }
 """What the adapter calls, overrides or takes the place of -> the names of the parameters that it knows."""
 
-_before: property | None = None
+_INNER_REWRITING = (
+    "pytensor.compile.rewriting",
+    "pytensor.scan.rewriting.db",
+    "pytensor.tensor.rewriting.optimize",
+)
+"""The modules that call `rewrite_inner_graph`, each by its own name for it, to prepare inner graphs for a linker."""
+
+_before: list[tuple[Any, str, Any]] = []
+"""What was there before the adapter was installed: its owner, its name, and the very object."""
 
 
 def install(*, force: bool = False, large_constants: bool = False) -> None:
@@ -47,27 +56,38 @@ def install(*, force: bool = False, large_constants: bool = False) -> None:
     Raises UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose makers are not as it knows them;
     not with `force`.
     """
-    global _before
-    if _before is None and not force:
-        _refuse_unknown()
-    from pytensor.compile.mode import Mode
-
+    if not _before:
+        if not force:
+            _refuse_unknown()
+        _hook()
     from cachegraph.pytensor.maker import CachedMaker
 
     CachedMaker.large_constants = large_constants
-    if _before is None:
-        _before = Mode.__dict__["function_maker"]
-        Mode.function_maker = property(_cached_maker)
 
 
 def uninstall() -> None:
     """Give PyTensor back as it was; functions made in between keep working. Does nothing where nothing is installed."""
-    global _before
-    if _before is not None:
-        from pytensor.compile.mode import Mode
+    while _before:
+        owner, name, found = _before.pop()
+        setattr(owner, name, found)
 
-        Mode.function_maker = _before
-        _before = None
+
+def _hook() -> None:
+    """Take the place of what is there, and remember it."""
+    from pytensor.compile.mode import Mode
+
+    from cachegraph.pytensor.inner_lookup import with_lookup
+
+    _replace(Mode, "function_maker", property(_cached_maker))
+    rewriting = import_module(_INNER_REWRITING[0])
+    looked_up = with_lookup(rewriting.rewrite_inner_graph)
+    for module in _INNER_REWRITING:
+        _replace(import_module(module), "rewrite_inner_graph", looked_up)
+
+
+def _replace(owner: Any, name: str, hook: Any) -> None:
+    _before.append((owner, name, vars(owner)[name]))
+    setattr(owner, name, hook)
 
 
 def _cached_maker(mode: Any) -> Any:

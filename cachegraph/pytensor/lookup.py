@@ -74,6 +74,8 @@ class Lookup:
     def do_without(self) -> None:
         """Have PyTensor make the graph, unless it has."""
         if not self.is_rewritten:
+            if self.graph is not None:
+                self.info.outcome, self.info.reason = "bypass", "the adapter failed"
             self.graph = None
             self._by_pytensor(self._making.rewrite)
             self.is_rewritten = True

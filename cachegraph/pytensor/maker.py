@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -69,23 +70,22 @@ class CachedMaker(FunctionMaker):
         self._stored: StoredGraph | None = None
         self._code: Any = None
         self._function: Any = None
-        self._flags = linking_flags()
+        self._flags: Any = None
         making = _Making(self, inputs, outputs, fgraph, no_fgraph_prep)
         lookup = Lookup(wanted, get_mode(mode), name, making)
         self.cache_info = lookup.info
-        original = unmark(wanted.inputs)
+        original = self._try("recognizing a copy", lambda: self._original(wanted, fgraph, no_fgraph_prep))
         bypass = bypass_of(get_mode(mode), fgraph, no_fgraph_prep, profile)
-        if no_fgraph_prep and self._links_as(original, fgraph, get_mode(mode)):
+        if original is not None:
             making.rewrite()  # which PyTensor has done: this holds the graph, and what goes with it
-            self._adopt_copied(original)
+            self._try("making a copy", lambda: self._adopt_copied(original))
         elif bypass is not None:
             lookup.bypass(bypass)
         else:
             lookup.find(accept_inplace, self.large_constants)
-            if lookup.graph is not None and lookup.is_rewritten:
-                self._adopt_made(lookup.graph)
-            elif lookup.graph is not None:
-                self._adopt(lookup.graph, wanted)
+            self._try("adopting what was found", lambda: self._adopt_found(lookup))
+            if self._stored is None:
+                lookup.do_without()
 
     @property
     def fgraph(self) -> Any:
@@ -133,47 +133,66 @@ class CachedMaker(FunctionMaker):
         self.inputs, self.outputs, self._results = carried.inputs, carried.outputs, carried.results
         self._expect_code(carried.graph())
 
+    def _try(self, doing: str, step: Callable[[], Any]) -> Any:
+        """What `step` returns; None, and nothing of the cache, where it fails."""
+        try:
+            return step()
+        except Exception as error:
+            note_failure(doing, self.name or "a function", error)
+            self._stored = self._code = None
+            return None
+
+    def _adopt_found(self, lookup: Lookup) -> None:
+        """Make functions of what `lookup` has found, or had made and kept."""
+        if lookup.graph is None:
+            return
+        if lookup.is_rewritten:
+            self._adopt_made(lookup.graph)
+        else:
+            self._adopt(lookup.graph, lookup.wanted)
+
     def _adopt(self, graph: StoredGraph, wanted: Specification) -> None:
         """Make functions on the code that is stored for `graph`; PyTensor has not made any."""
         self.inputs, self.outputs, self._results = wanted.inputs, wanted.outputs, wanted.results
         self.unpack_single, self.return_none = wanted.unpack_single, wanted.return_none
         self.required = [spec.value is None for spec in wanted.inputs]
         self._update_mapping = wanted.update_mapping
+        self._flags = linking_flags()
         self._expect_code(graph)
 
     def _expect_code(self, graph: StoredGraph) -> None:
-        self._stored, self._code = graph, None
         self.expanded_inputs = self.inputs
         self.linker = copy.copy(get_mode(self.mode).linker)
-        if expects_code(graph.description):
-            self._code = stored_function(graph.description, self._link_by_pytensor)
+        expects = expects_code(graph.description)
+        self._code = stored_function(graph.description, self._link_by_pytensor) if expects else None
+        self._stored = graph
         mark(self.inputs, self)
 
     def _adopt_made(self, graph: StoredGraph) -> None:
         """Make further functions on the code of the one that PyTensor made, whose stored form is `graph`."""
-        self._stored, self._code = graph, self._function.vm.jit_fn
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        self._flags = linking_flags()
+        self._stored, self._code = graph, self._function.vm.jit_fn
         mark(self.inputs, self)
+
+    def _original(self, wanted: Specification, fgraph: Any, no_fgraph_prep: bool) -> Any:
+        """The maker whose function is to be copied, if linking `fgraph` would give the code that it has; else None."""
+        original = unmark(wanted.inputs)
+        if original is None or not no_fgraph_prep or self.profile or original._code is None:
+            return None
+        is_linked_alike = (
+            get_mode(original.mode) is get_mode(self.mode) and original._flags == linking_flags()
+        )
+        return original if is_linked_alike and is_same_graph(original.fgraph, fgraph) else None
 
     def _adopt_copied(self, original: CachedMaker) -> None:
         """Make functions on the code of `original`, whose graph PyTensor has copied."""
         graph: Any = original._stored
-        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context)
-        self._code = original._code
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        self._flags, self._code = original._flags, original._code
+        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context)
         self.cache_info = replace(original.cache_info, reason="a copy of a function")
         mark(self.inputs, self)
-
-    def _links_as(self, original: Any, fgraph: Any, mode: Any) -> bool:
-        """Whether linking `fgraph` would give the code that `original` has."""
-        return (
-            original is not None
-            and original._code is not None
-            and not self.profile
-            and original._flags == self._flags
-            and get_mode(original.mode) is mode
-            and is_same_graph(original.fgraph, fgraph)
-        )
 
     def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
         stored: Any = self._stored
@@ -300,8 +319,8 @@ class _Making:
         """Make the function on code that is kept as that of `graph`; raises what PyTensor raises."""
         maker = self._maker
         plain = maker.linker
-        maker.linker = StoredLinker.like(plain, graph.description)
         try:
+            maker.linker = StoredLinker.like(plain, graph.description)
             maker._function = FunctionMaker.create(maker)
         except Exception as error:
             maker.linker = plain

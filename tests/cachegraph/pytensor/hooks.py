@@ -7,6 +7,14 @@ from typing import Any
 
 def hooked() -> dict[str, Any]:
     """Where -> what is there now."""
+    from pytensor.compile import rewriting
     from pytensor.compile.mode import Mode
+    from pytensor.scan.rewriting import db
+    from pytensor.tensor.rewriting import optimize
 
-    return {"Mode.function_maker": Mode.__dict__["function_maker"]}
+    return {
+        "Mode.function_maker": Mode.__dict__["function_maker"],
+        "compile.rewriting": rewriting.rewrite_inner_graph,
+        "scan.rewriting": db.rewrite_inner_graph,
+        "tensor.rewriting": optimize.rewrite_inner_graph,
+    }
