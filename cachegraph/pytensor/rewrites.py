@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pytensor.graph.rewriting.basic import Rewriter
+from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
@@ -108,9 +108,9 @@ def _database(database: Any, databases: dict[int, Any], late: frozenset[str], me
 
 
 def _entry(
-    database: Any, name: str, tags: dict[str, list[str]], databases: dict[int, Any], item: Any, met: Met
+    database: Any, name: str, tags: dict[int, list[str]], databases: dict[int, Any], item: Any, met: Met
 ) -> bytes:
-    labels = [_prefixed(label.encode()) for label in (name, *sorted(tags.get(name, ())))]
+    labels = [_prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
     places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
         content = pack_uint(list(databases).index(id(item)))
@@ -147,12 +147,12 @@ def _parameters(database: Any, met: Met) -> bytes:
     return met.class_row(type(database)) + encode_value(parameters, met)
 
 
-def _tags(database: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    names = {id(_only(database, name)): name for name in database._names}
+def _tags(database: Any) -> dict[int, list[str]]:
+    """The names and tags of each entry, by its id."""
+    found: dict[int, list[str]] = {}
     for tag, items in database.__db__.items():
         for item in items:
-            found.setdefault(names.get(id(item), ""), []).append(tag)
+            found.setdefault(id(item), []).append(tag)
     return found
 
 
@@ -164,9 +164,22 @@ def _only(database: Any, name: str) -> Any:
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
     """Whether the entry of `rewriter` is in the key: not if it is of a late package that the graph has nothing of."""
     outside = [package for package in LATE if package in sys.modules and package not in late]
-    return not outside or not any(
-        is_within(module, package) for module in _homes(rewriter) for package in outside
-    )
+    return not outside or _packages(rewriter).isdisjoint(outside)
+
+
+def _packages(rewriter: Any) -> frozenset[str]:
+    """The late packages that `rewriter` is of."""
+    if type(rewriter) is FromFunctionNodeRewriter:
+        return _packages_of(rewriter.fn.__module__)
+    found = _PACKAGES.get(rewriter)
+    if found is None:
+        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _homes(rewriter)))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _packages_of(module: str) -> frozenset[str]:
+    return frozenset(package for package in LATE if is_within(module, package))
 
 
 def _homes(rewriter: Any) -> Iterator[str]:
