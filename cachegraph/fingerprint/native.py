@@ -192,20 +192,18 @@ def _place_in(module: ModuleType, value: Any) -> str | None:
         for name, item in attributes:
             if item is value or getattr(item, "__func__", None) is value:
                 return prefix + name
-            if (_is_class_of(item, module) or _is_only_in(item, module)) and id(item) not in seen:
+            if _is_space_of(item, module) and id(item) not in seen:
                 spaces.append((f"{prefix}{name}.", item))
     return None
 
 
-def _is_class_of(item: object, module: ModuleType) -> bool:
-    return isinstance(item, type) and item.__module__ == module.__name__
-
-
-def _is_only_in(item: object, module: ModuleType) -> bool:
-    """Whether `item` is a module within the extension `module` that the import system never hears of."""
-    return (
-        isinstance(item, ModuleType) and item.__name__ not in sys.modules and _is_extension(module.__name__)
-    )
+def _is_space_of(item: object, module: ModuleType) -> bool:
+    """Whether `item` is a class of `module`, or what its extension has as a module without the import system knowing."""
+    if isinstance(item, type):
+        return item.__module__ == module.__name__
+    if isinstance(item, ModuleType):
+        return item.__name__ not in sys.modules and _is_extension(module.__name__)
+    return type(item).__name__ == "fortran"  # f2py's modules of Fortran 90
 
 
 def _is_extension(module: str) -> bool:

@@ -61,7 +61,9 @@ def _paths(value: Any) -> Iterator[ImportPath]:
     owner = getattr(value, "__self__", None)
     if isinstance(value, MethodType) and not isinstance(owner, type) and not _is_native_object(owner):
         return  # what it is bound to has a state of its own, which no import gives back
-    yield from (ImportPath(*name) for name in native_names(value))
+    for name in native_names(value):
+        if find_native(*name) is value:  # and not what a class makes of it when it is asked
+            yield ImportPath(*name)
     for module, owner in _owners(value):
         place = f"{owner}.{value.__name__}"
         if _is_same_method(find_native(module, place), value):

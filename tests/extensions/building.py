@@ -135,6 +135,17 @@ def _build_f2py(directory: Path, factor: float) -> None:
     _compile("cc", directory, "with_f2py", factor, sources, f"-I{runtime}", f"-I{np.get_include()}")
 
 
+def _build_fortran(directory: Path, factor: float) -> None:
+    compiler = _program("gfortran")
+    source, name = SOURCES / "with_fortran.f90", "with_fortran"
+    _run(sys.executable, "-m", "numpy.f2py", source, "-m", name, "--lower", "--build-dir", directory)
+    runtime = _package("numpy") / "f2py" / "src"
+    wrappers = (directory / f"{name}-f2pywrappers.f", directory / f"{name}-f2pywrappers2.f90")
+    sources = [source, *wrappers, directory / f"{name}module.c", runtime / "fortranobject.c"]
+    options = ("-cpp", "-J", directory, f"-I{runtime}", f"-I{np.get_include()}")
+    _compile(compiler, directory, name, factor, sources, *map(str, options))
+
+
 BUILDERS: dict[str, Callable[[Path, float], None]] = {
     "with_pybind11_2": _build_pybind11_2,
     "with_pybind11_3": _build_pybind11_3,
@@ -142,6 +153,7 @@ BUILDERS: dict[str, Callable[[Path, float], None]] = {
     "with_swig": _build_swig,
     "with_cython": _build_cython,
     "with_f2py": _build_f2py,
+    "with_fortran": _build_fortran,
     "with_c_api": build_c_api,
     "reexported": _build_reexported,
 }

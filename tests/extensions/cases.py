@@ -15,6 +15,7 @@ EXPRESSIONS = {
         *("scaled", "typed", "fused", "fused['double']", "Scale.still", "unit.apply", "Scale.apply"),
     ),
     "with_f2py": ("scaled",),
+    "with_fortran": ("scaled", "inner.scaled"),
     "with_c_api": ("scaled", "inner.scaled", "Scale.still", "unit.apply", "Scale.apply"),
     "reexported": ("renamed", "moved"),
 }
