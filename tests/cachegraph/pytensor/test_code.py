@@ -76,6 +76,23 @@ def test_a_second_process_links_and_gives_the_same_bits_and_errors() -> None:
 
 
 @pytest.mark.slow
+def test_a_model_gives_the_same_bits_where_it_was_compiled_and_where_it_was_found() -> None:
+    """By numba's own linking it does not: under fastmath, what a process compiled before changes what a function calls."""
+    script = ROOT / "tests/cachegraph/pytensor/regression.py"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    first, second = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, str(script)], env=environment, capture_output=True, check=True
+            ).stdout
+        )
+        for _ in range(2)
+    )
+    assert (first["outcome"], second["outcome"]) == ("miss", "hit")
+    assert first["results"] == second["results"]
+
+
+@pytest.mark.slow
 def test_numba_inlines_what_was_found(store: Path) -> None:
     [row, counted] = in_fresh_process("doubled")
     assert (row["inlined"], row["compiled"], counted["misses"]) == (9.0, 0, {})
