@@ -92,7 +92,7 @@ class OverloadEntries:
             self.bypass(str(error), "unfingerprintable")
             return None
         target = encode(tuple(map(str, codegen.magic_tuple())))
-        options = self._options + encode(_configuration())
+        options = encode((self._options, _configuration()))
         parts = {**self._parts, "signature": signature, "code": code, "options": options, "target": target}
         return CacheKey.build("numba", parts)
 

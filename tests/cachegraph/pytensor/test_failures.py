@@ -66,9 +66,7 @@ def _added(before: dict[str, int]) -> dict[str, int]:
     after = cachegraph.counters().bypasses
     found = {kind: number - before.get(kind, 0) for kind, number in after.items()}
     return {
-        kind: number
-        for kind, number in found.items()
-        if number and kind in ("adapter-failure", "unstorable")
+        kind: number for kind, number in found.items() if number and kind in ("adapter-failure", "unstorable")
     }
 
 
