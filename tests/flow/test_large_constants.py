@@ -23,6 +23,7 @@ from cachegraph.store.local import LocalStore
 from cachegraph.store.pruning import carry_out, plan
 from engine.graph import Constant
 from engine.inner.from_graph import OpFromGraph
+from engine.tensor import optimize
 from tests.flow.model_process import ROOT
 
 SIZE = 1_000_000
@@ -136,6 +137,39 @@ def test_pruning_keeps_the_constant_as_long_as_an_entry_has_it(cache_directory: 
     store.delete([entry.digest for entry in store.scan()])
     carry_out(store, plan(store, later))
     assert array_files(cache_directory) == []
+
+
+@pytest.mark.slow
+def test_another_node_reads_it_from_a_shared_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHEGRAPH_SHARED_DIR", str(tmp_path / "shared"))
+    for node, outcome in (("one", "miss"), ("two", "hit"), ("two", "hit")):
+        monkeypatch.setenv("CACHEGRAPH_DIR", str(tmp_path / node))
+        assert process(1)[0][0][0] == outcome
+    for tier in ("one", "two"):
+        assert len(array_files(tmp_path / tier)) == 1
+
+
+def test_the_objective_of_a_solver_has_it_once_too(cache_directory: Path) -> None:
+    for outcome in ("miss", "hit"):
+        x, a = pt.scalar("x"), pt.scalar("a")
+        cost = OpFromGraph([a], [pt.sum(pt.exp(-(pt.constant(constant()) ** 2)) * (a - 3.0) ** 2)])
+        best, _ = optimize.minimize_scalar(cost(x), x)
+        f = engine.function([x], best * 2)
+        assert f.cache_info.outcome == outcome
+        assert float(f(0.0)) == pytest.approx(6.0, rel=1e-9)
+    assert len(array_files(cache_directory)) == 1
+    assert size_of(cache_directory) < 8 * SIZE + 2_000_000
+
+
+def test_an_inner_graph_that_is_found_by_its_own_key_has_it() -> None:
+    x = pt.vector("x")
+    inner = OpFromGraph([x], [pt.sum(x) + pt.sum(pt.exp(-(pt.constant(constant()) ** 2)))])
+    functions = [engine.function([x], inner(x) * which) for which in (1.0, 2.0)]
+    assert [f.cache_info.found["op"] for f in functions] == [[0, 1], [1, 0]]
+    values = [float(f(np.full(3, 2.0))) for f in functions]
+    assert values == pytest.approx([expected(1), 2 * expected(1)], rel=1e-9)
 
 
 def test_the_optimized_graph_of_a_hit_has_the_constant() -> None:
