@@ -26,8 +26,8 @@ from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
+from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_code import kept_op_code
-from cachegraph.pytensor.values import HOSTS
 
 NAME = "numba_funcified_fgraph"
 """What PyTensor calls the function of a graph."""

@@ -16,9 +16,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import time
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,18 +27,17 @@ from pytensor.tensor.basic import infer_shape_db
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, pack_uint
-from cachegraph.fingerprint.origin import origin_of
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
+from cachegraph.pytensor.hosts import encode_host_code, hosts_described
 from cachegraph.pytensor.registries import encode_registrations
 from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
-from cachegraph.pytensor.values import FEW_ELEMENTS, HOSTS, Met, encode_op, encode_type
+from cachegraph.pytensor.values import FEW_ELEMENTS, Met, encode_op, encode_type
 from cachegraph.releases import package_version
-from cachegraph.toolchain import check_unchanged, source_digest, toolchain
+from cachegraph.toolchain import toolchain
 
 VERSION = 1
-_IMPORTED = time.time()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +94,6 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
         **_surroundings(mode, met),
     }
     return CacheKey.build("op", parts)
-
-
-def encode_host_code() -> bytes:
-    """The encoding of what PyTensor and PyMC are: a release, or the source of a checkout; raises SourceError."""
-    return encode((package_version("pytensor"), _source_digests()))
 
 
 def is_data(constant: Any) -> bool:
@@ -165,23 +157,3 @@ def _check_linker(linker: Any) -> None:
     for name, value in vars(linker).items():
         if name != "_allow_gc" and value is not None:
             raise Unfingerprintable(f"a linker with {name}", "only a plain NumbaLinker is cached")
-
-
-@cache
-def hosts_described() -> tuple[str, ...]:
-    """The hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
-    return tuple(name for name in HOSTS if name in sys.modules and origin_of(name, ()) == "followed")
-
-
-def _source_digests() -> tuple[tuple[str, bytes], ...]:
-    return tuple((name, _source_digest_of(name)) for name in hosts_described())
-
-
-@cache
-def _source_digest_of(name: str) -> bytes:
-    from pathlib import Path
-
-    root = Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")))
-    found = source_digest(root)
-    check_unchanged(root, _IMPORTED)
-    return found

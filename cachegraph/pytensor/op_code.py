@@ -28,9 +28,9 @@ from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.flags import flags_in_key
 from cachegraph.pytensor.graphs import encode_frozen
-from cachegraph.pytensor.key import encode_host_code, hosts_described
+from cachegraph.pytensor.hosts import HOSTS, encode_host_code, hosts_described
 from cachegraph.pytensor.registries import encode_registrations
-from cachegraph.pytensor.values import HOSTS, Met, encode_constant, encode_op, encode_type
+from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type
 
 VERSION = 1
 _COMPLETE = "cachegraph:"

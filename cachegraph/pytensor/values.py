@@ -41,12 +41,10 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.pytensor.hosts import HOSTS
 
 FEW_ELEMENTS = 32
 """Constants of no more elements are what rewrites look into and move; more are data, where large constants are."""
-
-HOSTS = ("pytensor", "pymc")
-"""The packages whose classes are described by their release, or by a digest of their whole source."""
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 
