@@ -42,7 +42,7 @@ _NOT_IDENTITY = frozenset(
         "__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__",
         "__annotate__", "__annotate_func__", "__annotations_cache__", "__annotations_dict__", "_abc_impl",
         "__abstractmethods__", "__dataclass_fields__", "__dataclass_params__", "__orig_bases__", "__parameters__",
-        "__type_params__", "__classdictcell__",
+        "__type_params__", "__classdictcell__", "__slotnames__",
     )
 )  # fmt: skip
 _OF_ENUMS = frozenset(

@@ -11,11 +11,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from numpy.linalg import LinAlgError
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.op import HasInnerGraph, Op
 
 TRUSTED = ("pytensor", "pymc")
 """The packages whose classes a stored graph may name."""
+
+_EXCEPTIONS = (
+    AssertionError,
+    ArithmeticError,
+    IndexError,
+    KeyError,
+    LookupError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+    LinAlgError,
+)
+"""What Ops that check hold, to be raised. Their order is part of the format, too."""
 
 _FUNCTIONS = (
     ("pytensor.scalar.basic", "upcast_out"),
@@ -72,7 +89,7 @@ class Context:
         """The objects that the pickles of a graph name by number; in the place of a function that this PyTensor lacks
         there is a tuple of its names."""
         functions = (_function(module, name) for module, name in _FUNCTIONS)
-        return [LOST, *functions, *self.classes, *self.ops]
+        return [LOST, *functions, *_EXCEPTIONS, *self.classes, *self.ops]
 
 
 def users_ops(ops: Iterable[Any]) -> tuple[Any, ...]:

@@ -372,3 +372,13 @@ def test_an_object_with_native_state_is_not_taken_for_its_attributes() -> None:
     match = re.match("a", "a")
     with pytest.raises(Unfingerprintable, match="Match"):
         fingerprint(lambda: match)
+
+
+def test_pickling_an_instance_leaves_its_class_what_it_was() -> None:
+    class Pickled:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    before = fingerprint(Pickled)
+    assert Pickled(1).__reduce_ex__(2)[1] == (Pickled,)  # Python notes in the class which slots it has
+    assert fingerprint(Pickled) == before
