@@ -48,8 +48,11 @@ class StoredOverloads(caching._Cache):
             return None
         found = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, sig))
         if isinstance(found, Found) and isinstance(found.value, Stored):
-            return self._entries.rebuild(key, found, found.value, target_context, self._function.__globals__)
-        self._refuse_if_asked(key.hex, found.reason)
+            space = self._function.__globals__
+            rebuilt = self._entries.rebuild(key, found, found.value, target_context, space)
+            if rebuilt is not None:
+                return rebuilt
+        self._refuse_if_asked(key.hex, found.reason or "unreadable")
         self._missed[sig] = key, perf_counter()
         return None
 

@@ -56,8 +56,10 @@ def has_loops(op: Op) -> bool:
 
 
 def is_embedded(op: Op) -> bool:
-    """Whether kernels have `op`, a user's, in them: it is on numbers and says how numba computes it."""
-    return isinstance(op, ScalarOp) and hasattr(op, "numba_function") and op not in _refused
+    """Whether kernels have `op`, a user's, in them: it gives a number of numbers and says how numba computes it."""
+    if not isinstance(op, ScalarOp) or op.nout != 1:
+        return False
+    return hasattr(op, "numba_function") and op not in _refused
 
 
 def refuse(op: Op) -> None:

@@ -20,7 +20,7 @@ import pytest
 from numba.core import types
 
 import cachegraph
-from cachegraph.cache import Artifact, Hit, default_cache
+from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
@@ -342,3 +342,13 @@ def test_a_dispatcher_is_its_function_its_options_its_locals_and_its_declared_si
     used = numba.njit(plain)
     used(1)
     assert encode(used) == encode(numba.njit(plain))
+
+
+def test_an_entry_whose_bitcode_is_gone_is_compiled_and_kept_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tripled()(2) == 6
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "read_blob", lambda self, digest: None)
+        again = tripled()
+        assert (again(2), dict(again.stats.cache_hits)) == (6, {})
+    last = tripled()
+    assert (last(2), sum(last.stats.cache_hits.values())) == (6, 1)

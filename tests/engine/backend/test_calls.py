@@ -261,3 +261,49 @@ def test_what_may_raise_allocates_or_overwrites_is_called_and_not_a_kernel():
     assert called(Given(overwrites, SCALAR), X) == 10.0
     assert called(Given(lambda x: np.sqrt(x * 2).sum(), SCALAR), X) == np.sqrt(X * 2).sum()
     assert called(Given(lambda x: x.sum() > 3, pt.scalar(dtype="bool").type), X)
+
+
+class Halves(ScalarOp):
+    """Two results, which no kernel has from one function: Python computes them."""
+
+    __props__ = ()
+    name = "halves"
+    nout = 2
+    rule = staticmethod(floating)
+
+    def result_dtypes(self, dtypes):
+        return (dtypes[0], dtypes[0])
+
+    def _impl(self, x):
+        return np.floor(x), x - np.floor(x)
+
+    def numba_function(self, node):
+        return lambda x: (x, x)
+
+
+def test_an_elementwise_op_of_two_results_is_computed_by_python():
+    x = pt.vector("x")
+    below, rest = Elemwise(Halves())(x * 1.25)
+    f = engine.function([x], [below + 1, rest])
+    np.testing.assert_array_equal(f(X), [np.floor(X * 1.25) + 1, X * 1.25 - np.floor(X * 1.25)])
+
+
+class Choosy(Softening):
+    """Its function is for float64 alone."""
+
+    __props__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+    def numba_function(self, node):
+        return super().numba_function(node) if node.inputs[0].type.dtype == "float64" else None
+
+
+def test_an_op_without_a_function_for_some_types_is_computed_by_python_there():
+    x, y = pt.vector("x"), pt.vector("y", dtype="float32")
+    f = engine.function([x, y], [Elemwise(Choosy(1))(x), Elemwise(Choosy(1))(y + 1)])
+    soft, narrow = f(X, X.astype("float32"))
+    np.testing.assert_allclose(soft, X / (1 + X))
+    np.testing.assert_allclose(narrow, (X + 1) / (2 + X), rtol=1e-6)
+    assert narrow.dtype == "float32"
