@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.origin import origin_of
 from cachegraph.pytensor.values import Met, encode_value
 
 DISPATCHERS = {
@@ -40,7 +42,7 @@ NOT_READ = {
 
 
 _HOST = ("pytensor",)
-_KNOWN_TO_HOST = ("builtins", "types", "numpy", "scipy", "numba")
+_KNOWN_TO_HOST = ("numpy", "scipy", "numba", "xarray")
 """Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
 
 
@@ -85,6 +87,32 @@ def _implications() -> dict[str, list[str]]:
     return {stronger.name: [weaker.name for weaker in found] for stronger, found in core.IMPLIES.items()}
 
 
-def _is_of(packages: tuple[str, ...], item: object) -> bool:
-    module = getattr(item, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in packages
+def _is_of(packages: tuple[str, ...], item: Any) -> bool:
+    """Whether `item` was made by `packages` and Python alone: of a function, by its globals and by the functions that it holds."""
+    pending, seen = [item], set[int]()
+    while pending:
+        part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        function = isinstance(part, FunctionType)
+        module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
+        if not isinstance(module, str) or not (
+            _package(module) in packages or origin_of(module, ()) == "python"
+        ):
+            return False
+        pending.extend(_held(part) if function else ())
+    return True
+
+
+def _held(function: FunctionType) -> Iterator[Any]:
+    """The functions and classes in the free variables of `function`, and in lists there."""
+    for cell in function.__closure__ or ():
+        found = cell.cell_contents
+        for part in found if isinstance(found, list) else [found]:
+            if isinstance(part, FunctionType | type):
+                yield part
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]

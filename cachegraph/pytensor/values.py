@@ -445,12 +445,16 @@ def _encode_released_function(value: Any, met: Met) -> bytes:
     encoder.bytes(code.co_code)
     encoder.value(value.__defaults__)
     encoder.value(value.__kwdefaults__)
-    encoder.value(tuple(cell.cell_contents for cell in value.__closure__ or ()))
+    encoder.value([cell.cell_contents for cell in value.__closure__ or ()])
     return encoder.encoding
 
 
 def _is_released(function: Any, described: tuple[str, ...]) -> bool:
-    return isinstance(function.__module__, str) and _is_release(function.__module__, described)
+    """Whether `function` was defined by a module of a release: what wraps one of these has its name, but not its globals."""
+    module = function.__globals__.get("__name__")
+    if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
+        return False
+    return vars(sys.modules[module]) is function.__globals__ and _is_release(module, described)
 
 
 @lru_cache(maxsize=1024)

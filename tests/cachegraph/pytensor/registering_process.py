@@ -5,6 +5,7 @@ python -m tests.cachegraph.pytensor.registering_process FACTOR
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from typing import Any
@@ -16,6 +17,7 @@ from pytensor.compile.mode import optdb
 from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.math import Dot
+from pytensor.tensor.rewriting.basic import local_useless_fill as local_useless
 from pytensor.tensor.rewriting.basic import register_canonicalize
 
 from tests.cachegraph.pytensor.describing import key_of
@@ -65,6 +67,18 @@ def main() -> None:
         return lambda a, b: a @ b * factor
 
     note("code for an Op of PyTensor's own")
+    original = numba_funcify.dispatch(Elemwise)
+
+    @numba_funcify.register(Elemwise)
+    @functools.wraps(original)
+    def wrapping(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs) if FACTOR > 2 else None
+
+    note("what wraps PyTensor's own code, under its name")
+    wrapped = functools.wraps(local_useless.fn)(lambda fgraph, node: [node.inputs[0] * FACTOR])
+    wrapped.__module__ = local_useless.fn.__module__
+    optdb.register("wrapping", dfs_rewriter(node_rewriter([Dot])(wrapped)), "fast_run", position=1.75)
+    note("a rewrite of the name of PyTensor's own")
     import pytensor.sparse  # noqa: F401
 
     note("a package loaded")
