@@ -48,8 +48,17 @@ class ByProps:
         """What equality compares: computed once per instance."""
         found: Hashable = self.__dict__.get("_exact_props")
         if found is None:
-            found = self.__dict__["_exact_props"] = exact(self.props())
+            found = self.__dict__["_exact_props"] = tuple(map(self._exact, self.__props__ or ()))
         return found
+
+    def _exact(self, name: str) -> Hashable:
+        try:
+            return exact(getattr(self, name))
+        except TypeError as error:
+            raise TypeError(
+                f"Comparing a {type(self).__name__}: its property {name!r} cannot be hashed ({error}); make it a tuple or a "
+                "number, or set __props__ to None, and each instance equals itself alone"
+            ) from error
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -405,6 +405,22 @@ def test_a_hit_with_a_users_op_is_verified(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(f([1.0]), [6.0])
 
 
+class Drawing(Doubled):
+    """Something else in every call."""
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = inputs[0] + np.random.default_rng().uniform()
+
+
+def test_an_op_that_never_gives_the_same_is_no_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = pt.vector("x")
+    monkeypatch.setenv("CACHEGRAPH_MODE", "verify")
+    for outcome in ("miss", "hit", "hit"):
+        f = engine.function([x], Drawing()(x) * 2)
+        assert f.cache_info.outcome == outcome
+        assert f([1.0]) != f([1.0])
+
+
 def test_a_program_that_calls_another_op_back_is_found_by_the_mode_verify(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 import engine
 import engine.tensor as pt
 from engine.graph import Apply, FrozenFunctionGraph, Op
@@ -81,3 +84,8 @@ def test_users_ops_are_found_in_what_an_op_holds() -> None:
 def test_an_op_may_declare_its_types_instead_of_a_make_node() -> None:
     node: Apply = Own(1)(x).owner
     assert [v.type for v in (*node.inputs, *node.outputs)] == [x.type, x.type]
+
+
+def test_a_property_that_cannot_be_hashed_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Own: its property 'number' cannot be hashed.*__props__ to None"):
+        hash(Own(np.ones(3)))  # type: ignore[arg-type]
