@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from cachegraph.pytensor.errors import Unstorable
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.failures import count_bypass, note_failure
 from cachegraph.pytensor.key import Description, describe
+from cachegraph.pytensor.large_constants import data_inputs, with_data
 from cachegraph.pytensor.optimized import pack
 from cachegraph.pytensor.specification import Specification
 from cachegraph.pytensor.stored_graph import StoredGraph
@@ -23,8 +25,8 @@ from cachegraph.pytensor.stored_graph import StoredGraph
 class Making(Protocol):
     """PyTensor's own way from a specification to a function, in its two steps."""
 
-    def rewrite(self) -> Any:
-        """Make the optimized graph from scratch, and return it."""
+    def rewrite(self, wanted: Specification | None = None) -> Any:
+        """Make the optimized graph from scratch, of `wanted` if it is given, and return it."""
 
     def link(self, graph: StoredGraph) -> None:
         """Link the graph that `rewrite` made, to code that is kept as that of `graph`, its stored form."""
@@ -48,6 +50,7 @@ class Lookup:
         self._refusal: BaseException | None = None
         self._description: Description | None = None
         self._made: StoredGraph | None = None
+        self._data: list[Any] = []
 
     def find(self, accept_inplace: bool, large_constants: bool) -> None:
         """Find the function's graph, or make it, and keep it if that can be.
@@ -60,8 +63,9 @@ class Lookup:
         except CacheMissError:
             raise
         except Exception as error:
-            if error is self._refusal:
+            if error is self._refusal and not self._data:
                 raise
+            self.is_rewritten = self.is_rewritten and not self._data
             note_failure("looking a function up", self.name, error)
             self.info.outcome, self.info.reason = (
                 "bypass",
@@ -71,12 +75,18 @@ class Lookup:
         finally:
             self.info.seconds["total"] = perf_counter() - begin
 
+    @property
+    def adopted(self) -> Specification:
+        """What is wanted, with its data as inputs."""
+        return replace(self.wanted, inputs=[*self.wanted.inputs, *self._data])
+
     def do_without(self) -> None:
         """Have PyTensor make the graph, unless it has."""
         if not self.is_rewritten:
             if self.graph is not None:
                 self.info.outcome, self.info.reason = "bypass", "the adapter failed"
             self.graph = None
+            self._data = []
             self._by_pytensor(self._making.rewrite)
             self.is_rewritten = True
 
@@ -97,6 +107,7 @@ class Lookup:
         except (Unfingerprintable, SourceError) as error:
             return self._cannot_describe(cache, error)
         self._description = described
+        self._data = data_inputs(described.constants)
         self.info.seconds["key"] = perf_counter() - begin
         self.info.key = described.key.hex
         try:
@@ -126,7 +137,8 @@ class Lookup:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
         context = self.wanted.context(self._described.classes)
         begin = perf_counter()
-        graph = self._by_pytensor(self._making.rewrite)
+        on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
+        graph = self._by_pytensor(lambda: self._making.rewrite(on_data))
         self.is_rewritten = True
         self.info.rewrites = 1
         rewritten = perf_counter()
@@ -153,7 +165,7 @@ class Lookup:
             return self._made
         described, wanted = self._described, self.wanted
         context = partial(wanted.context, described.classes)
-        graph = StoredGraph(described.key, payload, wanted.graph_inputs(), context)
+        graph = StoredGraph(described.key, payload, self.adopted.graph_inputs(), context)
         if len(graph.places) != len(wanted.results):
             raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
         return graph

@@ -149,7 +149,7 @@ class CachedMaker(FunctionMaker):
         if lookup.is_rewritten:
             self._adopt_made(lookup.graph)
         else:
-            self._adopt(lookup.graph, lookup.wanted)
+            self._adopt(lookup.graph, lookup.adopted)
 
     def _adopt(self, graph: StoredGraph, wanted: Specification) -> None:
         """Make functions on the code that is stored for `graph`; PyTensor has not made any."""
@@ -293,10 +293,12 @@ class _Making:
         self._maker = maker
         self._given = inputs, outputs, fgraph, no_fgraph_prep
 
-    def rewrite(self) -> Any:
-        """The optimized graph, from scratch; raises what PyTensor raises."""
+    def rewrite(self, wanted: Specification | None = None) -> Any:
+        """The optimized graph, from scratch, of `wanted` if it is given; raises what PyTensor raises."""
         maker = self._maker
         inputs, outputs, fgraph, no_fgraph_prep = self._given
+        if wanted is not None:
+            inputs, outputs = wanted.inputs, wanted.outputs
         on_unused_input = maker.on_unused_input
         FunctionMaker.__init__(
             maker,
@@ -313,6 +315,8 @@ class _Making:
             maker.trust_input,
         )
         maker.on_unused_input = on_unused_input
+        if wanted is not None:
+            maker.unpack_single, maker.return_none = wanted.unpack_single, wanted.return_none
         return maker.fgraph
 
     def link(self, graph: StoredGraph) -> None:
