@@ -3,18 +3,21 @@
 They are written with tags of their own among the values of cachegraph/fingerprint/hasher.py (`uint`, `bytes`, `text`):
 
     value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph)      graph: see graphs.py
-              | 'J' bytes(object) | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple))    'Q': a frozendict, 'U': an ordered set
+              | 'J' bytes(object) | 'H' bytes(function) | 'Z' bytes(value(the parts of a partial))
+              | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple)) | 'V' bytes(value(tuple))
+                                                        of a frozendict, an ordered set, a union of classes
     op       := class uint(n) (text(name) value)*n                          its attributes, sorted by name
-    object   := class uint(n) (text(name) value)*n                          of another class of a release
+    object   := class uint(n) (text(name) value)*n                          of another class of PyTensor or PyMC
+              | '+' object | '-' text(module:name) origin                   of a rewriter, that a module holds under its name
+    function := text(module) text(qualname) origin uint(line) bytes(instructions) value(defaults)*2 value(free variables)
+                                                                            of a release
     type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' bytes(value(attributes by name)))
     constant := bytes(type) ('a' layout value(array) | 'v' value(data))
     class    := 'r' text(module) text(qualname) origin | 'c' bytes(encoding of the class, by its code)
     layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim               how numba sees the array
 
-An Op is its class and all of its attributes, not only `__props__`: what PyTensor takes for equal may still compute another
-thing (Elemwise has a `nfunc_spec` outside of them). Attributes that remember what follows from others, name a thing for
-readers, or only say how gradients are taken are no identity: NOT_IDENTITY. A class of a release is its name and the release;
-all others are their code (cachegraph/fingerprint/classes.py).
+An Op is its class and all of its attributes, not only `__props__` (attributes.py). A class of a release is its name and the
+release; all others are their code (cachegraph/fingerprint/classes.py).
 """
 
 from __future__ import annotations
@@ -41,96 +44,15 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
 from cachegraph.pytensor.hosts import HOSTS
 
 FEW_ELEMENTS = 32
 """Constants of no more elements are what rewrites look into and move; more are data, where large constants are."""
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
-
 _MOST_PLAIN_OPS = 10_000
 _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
 """Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
-
-NOT_IDENTITY: dict[str, dict[str, str]] = {
-    "pytensor.graph.rewriting.basic.Rewriter": {
-        "name": "that of its entry in a database",
-        "failure_callback": "how it is said that one failed",
-        "values_eq_approx": "how DebugMode compares",
-        "node_tracker": "remembers what follows from the rewriters",
-        "tracker": "remembers what follows from the rewriters",
-        "_tracked_ops": "follows from _tracks",
-        "_tracked_types": "follows from _tracks",
-        "_tracked_op_patterns": "follows from _tracks",
-        "_tracked_op_pattern_types": "follows from _tracks",
-        "profile": "what is measured",
-        "time_rewrites": "what is measured",
-        "process_count": "what is measured",
-        "applied_true": "what is measured",
-        "node_created": "what is measured",
-        "track_map": "follows from the rewriters",
-        "pre_profile": "what is measured",
-        "warned": "whether something was said",
-    },
-    "pytensor.graph.rewriting.db.RewriteDatabase": {
-        "failure_callback": "how it is said that one failed",
-        "profile": "what is measured",
-        "name": "that of its entry in a database",
-    },
-    "pytensor.compile.builders.OpFromGraph": {
-        "name": "for readers",
-        "pullback_overrides": "how gradients are taken: done before the graph is compiled",
-        "pushforward_overrides": "how gradients are taken: done before the graph is compiled",
-        "_frozen_lop": "remembers what follows from the overrides",
-        "_frozen_rop": "remembers what follows from the overrides",
-        "_lop_op_cache": "remembers the Op of the gradient",
-        "_rop_op_cache": "remembers the Op of the gradient",
-        "_connection_pattern": "how gradients are taken; remembered when first asked for",
-        "_inner_shape_template": "remembers what follows from the inner graph",
-        "_inner_shape_frozen": "remembers what follows from the inner graph",
-        "_fn": "remembers the linked inner graph",
-    },
-    "pytensor.compile.builders.SymbolicOp": {
-        "_init_kwargs": "what it was made with; all of it is in other attributes, or is about gradients",
-    },
-    "pytensor.scan.op.Scan": {
-        "name": "for readers",
-        "profile": "what is measured, not what is computed",
-        "truncate_gradient": "how gradients are taken: done before the graph is compiled",
-        "vector_seqs": "remembers what follows from the node last made",
-        "vector_outs": "remembers what follows from the node last made",
-        "t_call": "what is measured",
-        "t_fn": "what is measured",
-        "_fn": "remembers the linked inner graph",
-    },
-    "pytensor.tensor.optimize.ScipyWrapperOp": {
-        "_fn": "remembers the linked inner graph",
-        "_fn_wrapped": "remembers the linked inner graph",
-    },
-    "pytensor.link.c.op.OpenMPOp": {"openmp": "of C code"},
-    "pytensor.tensor.elemwise.Elemwise": {
-        "nfunc": "remembers the ufunc that nfunc_spec names",
-        "ufunc": "remembers what perform calls",
-    },
-    "pytensor.tensor.elemwise.CAReduce": {"_ufunc": "remembers what perform calls"},
-    "pytensor.sparse.rewriting.StructuredDotCSR": {
-        "dtype_out": "remembers what follows from the node last made"
-    },
-    "pymc.distributions.dist_math.SplineWrapper": {"_grad_op": "remembers the Op of the gradient"},
-    "pytensor.scalar.basic.ScalarInnerGraphOp": {
-        "name": "for readers",
-        "inputs": "are those of the inner graph",
-        "outputs": "are those of the inner graph",
-        "prepare_node_called": "remembers which nodes C code was prepared for",
-        "nodenames": "remembers names within C code",
-        "inner_float16": "remembers what C code needs",
-        "_py_perform_fn": "remembers the inner graph as a Python function",
-        "_c_code": "remembers the C code",
-        "_name": "for readers",
-        "_hash": "remembers the hash",
-    },
-}
-"""Attributes of the classes of releases, and of what derives from them, that are no identity, and why."""
 
 
 Writer = Callable[[Any, "Met"], bytes]
@@ -191,7 +113,7 @@ class ObjectEncoder(Encoder):
             self.bytes(write(value, self.met))
         except RecursionError:
             raise Unfingerprintable(
-                _name_of(type(value)), "the Python stack ran out; nest it less deeply"
+                name_of(type(value)), "the Python stack ran out; nest it less deeply"
             ) from None
 
     def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
@@ -236,7 +158,7 @@ def _remembered(op: Any, met: Met) -> bytes | None:
     cls: type = type(op)
     if _release_row(cls, met.described) is None:
         return None
-    left_out, slots = _attributes_of(cls)
+    left_out, slots = attributes_of(cls)
     plain: dict[str, object] = {}
     others: list[tuple[str, bytes]] = []
     try:
@@ -317,7 +239,7 @@ def _encode_object(value: Any, met: Met) -> bytes:
 
 
 def _write_attributes(encoder: Encoder, value: Any) -> None:
-    state = _state_of(value)
+    state = state_of(value)
     encoder.uint(len(state))
     for name in sorted(state):
         encoder.text(name)
@@ -326,35 +248,6 @@ def _write_attributes(encoder: Encoder, value: Any) -> None:
         except Unfingerprintable as error:
             error.inside(f".{name}")
             raise
-
-
-def _state_of(value: Any) -> dict[str, object]:
-    cls: type = type(value)
-    left_out, slots = _attributes_of(cls)
-    state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
-    found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
-    return {**found, **{name: item for name, item in state.items() if not name.startswith("__")}}
-
-
-@lru_cache(maxsize=2048)
-def _attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The attributes of instances of `cls` that are no identity, and its slots; raises Unfingerprintable for hidden ones."""
-    if not all(base.__flags__ & _HEAP_TYPE for base in cls.__mro__[:-1]):
-        raise Unfingerprintable(
-            _name_of(cls), "it derives from a native class, whose state its attributes do not show"
-        )
-    left_out = {name for base in cls.__mro__ for name in NOT_IDENTITY.get(_name_of(base), ())}
-    if not _is_of_host(cls):
-        left_out.discard("name")  # what it means is the class's own affair
-    return frozenset(left_out), tuple(
-        slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out
-    )
-
-
-def _slots(cls: type) -> tuple[str, ...]:
-    slots = vars(cls).get("__slots__", ())
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
 
 
 @lru_cache(maxsize=4096)
@@ -382,17 +275,13 @@ def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
         if base in bases:
             return kind
     plain = not {type, Enum, tuple}.isdisjoint(bases) or "__dataclass_params__" in vars(cls)
-    if plain or not _is_of_host(cls) or not cls.__flags__ & _HEAP_TYPE:
+    if plain or not is_of_host(cls) or not cls.__flags__ & HEAP_TYPE:
         return None
     return b"J", _encode_object
 
 
-def _is_of_host(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] in HOSTS
-
-
 def _refuse_variable(value: Any, met: Met) -> bytes:
-    raise Unfingerprintable(_name_of(type(value)), "a variable outside of its graph means nothing; hold none")
+    raise Unfingerprintable(name_of(type(value)), "a variable outside of its graph means nothing; hold none")
 
 
 def _encode_frozen_graph(value: Any, met: Met) -> bytes:
@@ -478,10 +367,6 @@ _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
     (partial, (b"Z", _encode_partial)),
     (FromFunctionNodeRewriter, (b"J", _encode_rewriter)),
 )
-
-
-def _name_of(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _prefixed(content: bytes) -> bytes:

@@ -18,7 +18,7 @@ from pytensor.configdefaults import config
 from pytensor.graph.op import Op
 
 from cachegraph.pytensor import flags, registries, tags
-from cachegraph.pytensor.values import NOT_IDENTITY
+from cachegraph.pytensor.attributes import NOT_IDENTITY
 
 OTHER_BACKENDS = (
     "/jax/",
