@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from numba.core import caching
+from numba.core import caching, sigutils
 
-from cachegraph.cache import WRITING, Cache, Found
+from cachegraph.cache import WRITING, Artifact, Cache, Found
 from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
-from cachegraph.numba_cache.compiled import NotStorable, Stored
+from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 
 
@@ -27,6 +27,7 @@ class StoredOverloads(caching._Cache):
         self._function = py_func
         self._entries = entries
         self._missed: dict[Any, tuple[CacheKey, float]] = {}
+        self._ready: dict[Any, Any] = {}
         self._enabled = True
 
     @property
@@ -41,6 +42,8 @@ class StoredOverloads(caching._Cache):
         """
         if not self._enabled:
             return None
+        if sig in self._ready:
+            return self._ready.pop(sig)
         target_context.refresh()
         key = self._entries.key(sig, target_context.codegen())
         if key is None:
@@ -74,6 +77,61 @@ class StoredOverloads(caching._Cache):
         except Exception as error:  # it is compiled and works: whatever the cache cannot do is its own affair
             log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
 
+    def get_or_compile(self, dispatcher: Any, sig: Any) -> None:
+        """Have `dispatcher`, whose cache this is, compiled for `sig`: found, or compiled and kept, by one of the processes that
+        miss it at once (Cache.get_or_build). Raises as load_overload does, and what numba raises."""
+        dispatcher.targetctx.refresh()
+        key = self._entries.key(sig, dispatcher.targetctx.codegen())
+        if key is None:
+            self._refuse_if_asked("none", "unfingerprintable")
+            self._compile(dispatcher, sig)
+            return
+        try:
+            found = self._entries.cache.get_or_build(
+                key,
+                lambda: self._built(dispatcher, sig, key),
+                lambda payload: self._entries.read_for_numba(payload, sig),
+            )
+        except Exception as error:
+            if not _is_compiled(dispatcher, sig):
+                raise
+            log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
+            return
+        if found.outcome == "hit":
+            self._use(dispatcher, sig, key, found)
+
+    def _use(self, dispatcher: Any, sig: Any, key: CacheKey, found: Found[Any]) -> None:
+        """Give `dispatcher` what was found; if numba cannot use it, or it is the reason that there is nothing, compile."""
+        if not isinstance(found.value, Stored):
+            self._compile(dispatcher, sig)
+            return
+        target, space = dispatcher.targetctx, self._function.__globals__
+        rebuilt = self._entries.rebuild(key, found, found.value, target, space)
+        if rebuilt is None:
+            self._entries.cache.store(key, self._built(dispatcher, sig, key))
+            return
+        self._ready[sig] = rebuilt
+        dispatcher.compile(sig)
+
+    def _built(self, dispatcher: Any, sig: Any, key: CacheKey) -> Artifact:
+        begin = perf_counter()
+        compiled = self._compile(dispatcher, sig)
+        try:
+            return self._entries.artifact(key, compiled, perf_counter() - begin, self._function.__qualname__)
+        except NotStorable as reason:
+            self._entries.bypass(str(reason), reason.kind)
+            return Artifact(pack_refusal(reason))
+
+    def _compile(self, dispatcher: Any, sig: Any) -> Any:
+        """What numba compiles for `sig`, without being asked for it here."""
+        self.disable()
+        try:
+            dispatcher.compile(sig)
+        finally:
+            self.enable()
+        arguments, _ = sigutils.normalize_signature(sig)
+        return dispatcher.overloads[tuple(arguments)]
+
     def enable(self) -> None:
         """Look up and keep overloads, as from the beginning."""
         self._enabled = True
@@ -91,6 +149,11 @@ class StoredOverloads(caching._Cache):
     def _refuse_if_asked(self, key: str, reason: str) -> None:
         if self._entries.cache.settings.on_miss == "error":
             raise CacheMissError("numba", key, reason)
+
+
+def _is_compiled(dispatcher: Any, sig: Any) -> bool:
+    arguments, _ = sigutils.normalize_signature(sig)
+    return tuple(arguments) in dispatcher.overloads
 
 
 def keep_overloads(

@@ -352,3 +352,44 @@ def test_an_entry_whose_bitcode_is_gone_is_compiled_and_kept_again(monkeypatch: 
         assert (again(2), dict(again.stats.cache_hits)) == (6, {})
     last = tripled()
     assert (last(2), sum(last.stats.cache_hits.values())) == (6, 1)
+
+
+def in_turn(dispatcher: Any, *arguments: Any) -> Any:
+    dispatcher._cache.get_or_compile(dispatcher, arguments)
+    return dispatcher
+
+
+def test_in_turn_an_overload_is_found_or_compiled_and_kept() -> None:
+    first, second = in_turn(tripled(), types.int64), in_turn(tripled(), types.int64)
+    assert (first(2), second(2)) == (6, 6)
+    assert [sum(dispatcher.stats.cache_hits.values()) for dispatcher in (first, second)] == [0, 1]
+
+
+def test_in_turn_what_cannot_be_kept_is_found_out_once(cache_directory: Path) -> None:
+    large = np.ones(200_000)
+
+    def reader() -> Any:
+        return kept(numba.njit(lambda i: large[i]), "reads large data")
+
+    before = bypasses()
+    assert [in_turn(reader(), types.int64)(n) for n in (1, 2)] == [1.0, 1.0]
+    assert new(before, bypasses()) == {"dynamic globals": 1}
+    assert stored(cache_directory) == 1
+
+
+def test_in_turn_a_cache_that_fails_does_not_break_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cachegraph.numba_cache.entries.pack_overload", fail)
+        assert in_turn(tripled(), types.int64)(2) == 6
+    assert in_turn(tripled(), types.int64)(2) == 6
+    with monkeypatch.context() as patch:
+        patch.setattr(Cache, "read_blob", lambda self, digest: None)
+        assert in_turn(tripled(), types.int64)(2) == 6
+    with pytest.raises(numba.core.errors.TypingError):
+        in_turn(kept(numba.njit(lambda x: open(x)), "no code"), types.int64)  # noqa: SIM115
+    monkeypatch.setenv("CACHEGRAPH_ON_MISS", "error")
+    with pytest.raises(CacheMissError):
+        in_turn(tripled(), types.float64)

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,18 @@ X = np.array([-1.0, 0.5, 2.0])
 def run(
     directory: Path, *words: str, decorator: str = "", extra: str = ""
 ) -> tuple[list[Any], bool, dict[str, int]]:
+    write_ops(directory, decorator, extra)
+    return process(directory, *words)
+
+
+def write_ops(directory: Path, decorator: str, extra: str = "") -> None:
     imports = "import numba" if decorator else ""
-    (directory / "ops.py").write_text(
-        OPS.format(imports=imports, decorator=decorator or "# plain", extra=extra)
-    )
+    text = OPS.format(imports=imports, decorator=decorator or "# plain", extra=extra)
+    (directory / "ops.py").write_text(text)
     (directory / "program.py").write_text(PROGRAM)
+
+
+def process(directory: Path, *words: str) -> tuple[list[Any], bool, dict[str, int]]:
     done = subprocess.run(
         [sys.executable, "program.py", *words],
         env=os.environ
@@ -200,3 +208,14 @@ def test_what_is_damaged_of_a_function_is_compiled_anew(tmp_path: Path, cache_di
     rows, _, counts = run(tmp_path, *words, decorator="@numba.njit")
     assert_right(rows, words)
     assert counts["hits"] == 0
+
+
+def test_processes_that_call_a_function_at_once_compile_it_once(tmp_path: Path) -> None:
+    words = ("cumulated:1",)
+    write_ops(tmp_path, "@numba.njit")
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: process(tmp_path, *words), range(3)))
+    for rows, _, _ in found:
+        assert_right(rows, words)
+    assert sum(counts["misses"] for _, _, counts in found) == 1
+    assert sum(counts["hits"] for _, _, counts in found) == 2

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 from numba.core.errors import NumbaError
 
 from cachegraph.cache import default_cache
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode
-from cachegraph.numba_cache import keep_overloads
+from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.backend.numba.functions import dispatcher_like
 from engine.graph.apply import Apply
 from engine.graph.evaluation import computed, taken
@@ -57,12 +58,15 @@ class _CompiledCall:
         self._node = node
         self._dispatcher = dispatcher
         self._python: Call | None = None
+        self._is_prepared = False
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         if self._python is not None:
             return self._python(inputs)
+        shown = [np.array(value, order="C") for value in inputs]
         try:
-            found = self._dispatcher(*[np.array(value, order="C") for value in inputs])
+            self._prepare(shown)
+            found = self._dispatcher(*shown)
         except NumbaError as error:
             self._python = _by_python(self._node)
             _log().warning(
@@ -73,6 +77,13 @@ class _CompiledCall:
             error.add_note(f"This was raised by the function that {self._node.op} has numba compile.")
             raise
         return self._taken(found)
+
+    def _prepare(self, arguments: Sequence[Any]) -> None:
+        """Before the first call: find what it needs, or compile it, when it is this process's turn."""
+        overloads = getattr(self._dispatcher, "_cache", None)
+        if not self._is_prepared and isinstance(overloads, StoredOverloads):
+            overloads.get_or_compile(self._dispatcher, tuple(map(numba.typeof, arguments)))
+        self._is_prepared = True
 
     def _taken(self, found: Any) -> list[Any]:
         count = len(self._node.outputs)
