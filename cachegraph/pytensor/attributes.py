@@ -57,6 +57,9 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
     "pytensor.compile.builders.SymbolicOp": {
         "_init_kwargs": "what it was made with; all of it is in other attributes, or is about gradients",
     },
+    "pytensor.compile.ops.FromFunctionOp": {
+        "infer_shape": "a method of its own, which asks the function that it was given",
+    },
     "pytensor.scan.op.Scan": {
         "name": "for readers",
         "profile": "what is measured, not what is computed",

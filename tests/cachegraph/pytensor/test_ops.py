@@ -223,3 +223,24 @@ def test_loops_are_described_by_what_they_do() -> None:
     ]
     assert keys[0] == keys[1] == keys[2]
     assert len(set(keys)) == 3
+
+
+def test_a_wrapped_function_that_tells_shapes_is_its_code_too() -> None:
+    x = pt.dvector("x")
+
+    def wrapped(factor: int) -> Any:
+        def shapes(fgraph: Any, node: Any, found: Any) -> Any:
+            return [(found[0][0] * factor,)]
+
+        return wrap_py(itypes=[pt.dvector], otypes=[pt.dvector], infer_shape=shapes)(lambda v: v)
+
+    assert key_of([x], wrapped(1)(x)) == key_of([x], wrapped(1)(x)) != key_of([x], wrapped(2)(x))
+
+
+def test_pytensor_takes_frozen_minus_zero_for_zero_which_is_why_it_is_refused() -> None:
+    z = ps.float64("z")
+    zero = Composite([z], [z * ps.constant(0.0, dtype="float64")])
+    minus = Composite([z], [z * ps.constant(-0.0, dtype="float64")])
+    (node,) = minus.fgraph.toposort()
+    assert zero == minus
+    assert not np.signbit(node.inputs[1].data)
