@@ -34,6 +34,7 @@ class InternTable(Generic[T]):
         self._lock = RLock()
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._peak = 0
+        self._smallest_copy = SMALLEST_COPY
         self._callback = self._forget
 
     def get(self, key: Hashable) -> T | None:
@@ -56,11 +57,12 @@ class InternTable(Generic[T]):
             return new
 
     def _forget(self, entry: weakref.ref[T]) -> None:
-        assert isinstance(entry, _Entry)
+        # Also called while the process ends, when this module may have no names any more.
+        key = entry.key  # type: ignore[attr-defined]
         with self._lock:
-            if self._entries.get(entry.key) is entry:
-                del self._entries[entry.key]
-            if self._peak > SMALLEST_COPY and len(self._entries) * 8 < self._peak:
+            if self._entries.get(key) is entry:
+                del self._entries[key]
+            if self._peak > self._smallest_copy and len(self._entries) * 8 < self._peak:
                 self._entries = dict(self._entries)
                 self._peak = len(self._entries)
 
