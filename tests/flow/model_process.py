@@ -23,6 +23,7 @@ import engine.tensor as pt
 ROOT = Path(__file__).resolve().parents[2]
 COMPILING = (
     "numba",
+    "cachegraph.pickling.import_path",
     "scipy.linalg",
     "sqlalchemy",
     "engine.rewriting.pipeline",
@@ -72,7 +73,7 @@ def report(model: str, data: int = 0, call: bool = True) -> dict[str, Any]:
     results = [np.asarray(r).tolist() for r in f(*values)] if call else []
     info = f.cache_info
     return {
-        "imported": [name for name in COMPILING if name in sys.modules],
+        "imported": [name for name in (*COMPILING, "cloudpickle") if name in sys.modules],
         "outcome": info.outcome,
         "reason": info.reason,
         "key": info.key,
