@@ -57,6 +57,8 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
     "pytensor.compile.builders.SymbolicOp": {
         "_init_kwargs": "what it was made with; all of it is in other attributes, or is about gradients",
     },
+    "pytensor.graph.rewriting.db.RewriteDatabaseQuery": {"name": "for readers"},
+    "pytensor.link.basic.Linker": {"_allow_gc": "when memory is freed"},
     "pytensor.compile.ops.FromFunctionOp": {
         "infer_shape": "a method of its own, which asks the function that it was given",
     },

@@ -6,6 +6,7 @@ They are written with tags of their own among the values of cachegraph/fingerpri
               | 'J' bytes(object) | 'H' bytes(function) | 'Z' bytes(value(the parts of a partial))
               | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple)) | 'V' bytes(value(tuple))
                                                         of a frozendict, an ordered set, a union of classes
+              | 'A' bytes(value((linker, query asked for, query)))                 of a Mode
     op       := class uint(n) (text(name) value)*n                          its attributes, sorted by name
     object   := class uint(n) (text(name) value)*n                          of another class of PyTensor or PyMC
               | '+' object | '-' text(module:name) origin                   of a rewriter, that a module holds under its name
@@ -31,6 +32,7 @@ from types import FunctionType, UnionType
 from typing import Any
 
 import numpy as np
+from pytensor.compile.mode import Mode, optdb
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
 from pytensor.graph.op import Op
@@ -296,6 +298,13 @@ def _encode_ordered(value: Any, met: Met) -> bytes:
     return encode_value(tuple(value), met)
 
 
+def _encode_mode(value: Any, met: Met) -> bytes:
+    """A Mode that an Op holds; the databases that it asks are in the key of every function."""
+    if type(value) is not Mode or value.optdb is not optdb:
+        raise Unfingerprintable(name_of(type(value)), "let Ops hold plain Modes of PyTensor's own database")
+    return encode_value((value.linker, value.provided_optimizer, value._optimizer), met)
+
+
 def _encode_union(value: Any, met: Met) -> bytes:
     return encode_value(value.__args__, met)
 
@@ -360,6 +369,7 @@ _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
     (Variable, (b"", _refuse_variable)),
     (FrozenFunctionGraph, (b"G", _encode_frozen_graph)),
     (AbstractFunctionGraph, (b"", _refuse_variable)),
+    (Mode, (b"A", _encode_mode)),
     (frozendict, (b"Q", _encode_frozendict)),
     (OrderedSet, (b"U", _encode_ordered)),
     (UnionType, (b"V", _encode_union)),

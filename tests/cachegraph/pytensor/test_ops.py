@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
 from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.mode import get_mode
 from pytensor.compile.ops import wrap_py
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -223,6 +225,13 @@ def test_loops_are_described_by_what_they_do() -> None:
     ]
     assert keys[0] == keys[1] == keys[2]
     assert len(set(keys)) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        modes = [
+            key_of([x], loop(0.5, mode=get_mode("NUMBA").excluding(*tags))) for tags in ((), (), ("fusion",))
+        ]
+    assert modes[0] == modes[1]
+    assert len({*modes, keys[0]}) == 3
 
 
 def test_a_wrapped_function_that_tells_shapes_is_its_code_too() -> None:
