@@ -9,8 +9,10 @@ want the same one, one does. What numba cannot cache is stored as the reason, an
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from time import perf_counter
 from typing import Any
 
@@ -54,13 +56,14 @@ def pytensor_address(variable: str) -> CythonFunction | None:
     return _LIBRARIES.get(module, module), name
 
 
-@cache
-def load_pytensor_types() -> None:
-    """Let numba know the types that PyTensor adds to its own: sparse matrices."""
-    import pytensor.link.numba.dispatch  # noqa: F401
-    from pytensor.link.numba.dispatch.sparse.variable import CSCMatrixType, CSRMatrixType
+_SPARSE = "pytensor.link.numba.dispatch.sparse.variable"
 
-    for cls in (CSCMatrixType, CSRMatrixType):
+
+@cache
+def _describe_sparse_types() -> None:
+    """Give the types that PyTensor adds to numba's an encoding."""
+    module = import_module(_SPARSE)
+    for cls in (module.CSCMatrixType, module.CSRMatrixType):
         register_encoder(cls, _encode_sparse)
 
 
@@ -141,7 +144,7 @@ class StoredFunction(CPUDispatcher):
         """numba's type of an argument; PyTensor adds its own types (sparse matrices) with what it compiles by."""
         found = super().typeof_pyval(val)
         if found == types.pyobject:
-            load_pytensor_types()
+            import_module(_SPARSE)
             found = super().typeof_pyval(val)
         return found
 
@@ -157,6 +160,8 @@ class StoredFunction(CPUDispatcher):
         return getattr(self.pytensor_dispatcher, name)(signature)
 
     def _find_or_compile(self, arguments: Any) -> Any:
+        if _SPARSE in sys.modules:
+            _describe_sparse_types()
         key = self._entries.key(arguments, self.targetctx.codegen())
         if key is None:
             return self._compile_by_pytensor(arguments)

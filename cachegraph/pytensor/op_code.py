@@ -49,7 +49,7 @@ def kept_op_code() -> Iterator[None]:
     with global_compiler_lock:
         before = basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache
         if not _depth:
-            basic.numba_funcify_and_cache_key = _completing(before[0])
+            basic.numba_funcify_and_cache_key = _completing(before[0], _surroundings())
             numba_dispatcher.FunctionCache = _caching(before[1])
         _depth += 1
         try:
@@ -60,19 +60,29 @@ def kept_op_code() -> Iterator[None]:
                 basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache = before
 
 
-def _completing(funcify: Any) -> Any:
+def _completing(funcify: Any, surroundings: bytes | None) -> Any:
     """What gives the function of an Op and its key, with the keys completed."""
 
     def completed(op: Any, *args: Any, node: Any = None, **kwargs: Any) -> Any:
         function, key = funcify(op, *args, node=node, **kwargs)
-        if key is None or not isinstance(op, Op) or node is None:
+        if key is None or surroundings is None or not isinstance(op, Op) or node is None:
             return function, key
-        return function, _completed(key, op, node)
+        return function, _completed(key, op, node, surroundings)
 
     return update_wrapper(completed, funcify)
 
 
-def _completed(key: str, op: Any, node: Any) -> str:
+def _surroundings() -> bytes | None:
+    """What all Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding."""
+    try:
+        registrations = encode_registrations(Met(hosts_described(), encode_frozen))
+        return encode((VERSION, registrations, flags_in_key(config), encode_host_code()))
+    except (Unfingerprintable, SourceError) as error:
+        log().info("no code of single Ops is kept: %s", error)
+        return None
+
+
+def _completed(key: str, op: Any, node: Any, surroundings: bytes) -> str:
     """PyTensor's `key`, with what it leaves out; as it is if that has no encoding: then the code is not kept."""
     met = Met(hosts_described(), encode_frozen)
     try:
@@ -82,9 +92,8 @@ def _completed(key: str, op: Any, node: Any) -> str:
             for position, variable in enumerate(node.inputs)
             if isinstance(variable, Constant) and getattr(variable.data, "size", 1) <= _SMALL
         ]
-        parts = (VERSION, key, encode_op(op, met), types, constants, encode_registrations(met))
-        described = encode((parts, flags_in_key(config), encode_host_code()))
-    except (Unfingerprintable, SourceError) as error:
+        described = encode((key, encode_op(op, met), types, constants, surroundings))
+    except Unfingerprintable as error:
         log().debug("the code of %s is not kept by itself: %s", op, error)
         return key
     return _COMPLETE + strong_digest(described).hex()
@@ -100,6 +109,8 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return file_cache(function)
         if not key.startswith(_COMPLETE):
             return NullCache()
-        return StoredOverloads(function, OverloadEntries(encode(("pytensor op", key)), described=HOSTS))
+        return StoredOverloads(
+            function, OverloadEntries(encode(("pytensor op", key)), trusted=HOSTS, described=HOSTS)
+        )
 
     return cache
