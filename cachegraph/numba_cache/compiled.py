@@ -1,10 +1,11 @@
 """One compiled overload of numba's as bytes, complete in itself, and back.
 
-    stored   := "CGNB" format(1 byte) length(8 bytes)*2 description object         little-endian
-              | "CGNR" format(1 byte) kind "\0" reason                             why there is nothing to store
+    stored   := "CGNB" format(1 byte) length(8 bytes)*3 description object bitcode       little-endian
+              | "CGNR" format(1 byte) kind "\0" reason                                   why there is nothing to store
     description: a pickle of `Description`: numba's types, plain values, dtypes
 
-and beside it LLVM's bitcode, which is read only where another function may inline this one.
+LLVM's bitcode, by which others inline the function, is beside it and the section empty where Python may call the function,
+which needs the object alone. Of what only other compiled functions call there is no object.
 
 What numba keeps of a compilation has the names of its symbols in it, and these hold a counter of the process: two
 processes make different functions under one name, and whoever loads both calls the wrong one (numba #10486). Here an
@@ -38,7 +39,7 @@ from cachegraph.objects import read_symbols
 MAGIC = b"CGNB"
 REFUSED = b"CGNR"
 FORMAT = 1
-_HEADER = struct.Struct("<4sBQQ")
+_HEADER = struct.Struct("<4sBQQQ")
 _TYPES = ("numba.core.types",)
 _RECONSTRUCTORS = (
     ("numba.core.types.abstract", "_type_reconstructor"),
@@ -116,10 +117,11 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An overload as it is stored: what numba has to know of it, and its object code."""
+    """An overload as it is stored: what numba has to know of it, and its object code or, without that, its bitcode."""
 
     described: Description
     code: bytes
+    bitcode: bytes
 
     @classmethod
     def read(cls, content: bytes, arguments: Sequence[Any], trusted: Sequence[str] = ()) -> Stored:
@@ -140,13 +142,13 @@ class Stored:
         described = Description(*_loads(content[_HEADER.size : end], trusted))
         if described.arguments != tuple(arguments):
             raise OverloadFormatError(f"one for {described.arguments} where {tuple(arguments)} is wanted")
-        return cls(described, content[end:])
+        return cls(described, content[end : end + lengths[1]], content[end + lengths[1] :])
 
     def refuse_unresolved(self) -> None:
         """Raise OverloadFormatError if the code needs what this process has not, once what it says it needs is loaded."""
         if self.described.needs_parfors:
             _reload_parfors()
-        for name in sorted(read_symbols(self.code).undefined):
+        for name in sorted(read_symbols(self.code).undefined if self.code else _declared(self.bitcode)):
             if not llvm.address_of_symbol(name):
                 raise OverloadFormatError(f"code that needs {name}, which this process has not")
 
@@ -156,8 +158,11 @@ def pack_overload(
     identity: str,
     trusted: Sequence[str] = (),
     address_of: Callable[[str], CythonFunction | None] | None = None,
+    *,
+    by_python: bool = True,
 ) -> tuple[bytes, bytes]:
-    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits, and its bitcode.
+    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits, and what is beside it:
+    its bitcode where the function is called `by_python`.
 
     `address_of` says of the name of a global variable whose address it holds once the code has run: it is exported, so that it
     can be filled before. Raises NotStorable for what numba itself refuses to cache (dynamic globals such as addresses and
@@ -183,14 +188,16 @@ def pack_overload(
     _rename_functions(module, own)
     if address_of is not None:
         described.addresses.update(_exported_addresses(module, address_of, identity))
-    code = compiled.library.codegen._tm.emit_object(module)
+    code = compiled.library.codegen._tm.emit_object(module) if by_python else b""
     for symbol in own.values():
         if _defines(module, symbol):
             module.get_function(symbol).linkage = "linkonce_odr"
     for name in described.addresses:
         module.get_global_variable(name).linkage = "private"
-    description = _dumps(described, trusted)
-    return _HEADER.pack(MAGIC, FORMAT, len(description), len(code)) + description + code, module.as_bitcode()
+    description, bitcode = _dumps(described, trusted), module.as_bitcode()
+    within, beside = (b"", bitcode) if by_python else (bitcode, b"")
+    header = _HEADER.pack(MAGIC, FORMAT, len(description), len(code), len(within))
+    return header + description + code + within, beside
 
 
 def pack_refusal(refusal: NotStorable) -> bytes:
@@ -220,7 +227,7 @@ def rebuild_overload(
     main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
     return CompileResult._rebuild(
         target,
-        (f"{described.qualname}.{identity}", "object", (stored.code, bitcode)),
+        _library(f"{described.qualname}.{identity}", stored.code, bitcode),
         named,
         main,
         signature(described.result, *described.arguments),
@@ -230,6 +237,17 @@ def rebuild_overload(
         [_reload_parfors] if described.needs_parfors else [],
         tuple(environments.values()),
     )
+
+
+def _library(name: str, code: bytes, bitcode: bytes) -> tuple[str, str, Any]:
+    """What numba takes for a stored library."""
+    return (name, "object", (code, bitcode)) if code else (name, "bitcode", bitcode)
+
+
+def _declared(bitcode: bytes) -> list[str]:
+    """The functions that the code calls and has not."""
+    functions = llvm.parse_bitcode(bitcode).functions
+    return [item.name for item in functions if item.is_declaration and not item.name.startswith("llvm.")]
 
 
 def _refuse_unstorable(compiled: Any) -> None:

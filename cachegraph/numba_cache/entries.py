@@ -54,7 +54,8 @@ class OverloadEntries:
 
     `description` is the canonical encoding of the computation, `options` of the dispatcher's options. `trusted` names
     packages, besides numba, whose types may be part of a signature; `described` those whose source the description
-    covers. `address_of` says which global variables of the code hold addresses of C functions (pack_overload).
+    covers. `address_of` says which global variables of the code hold addresses of C functions (pack_overload), and
+    `by_python` whether the function is called by Python, or by compiled functions alone.
     """
 
     def __init__(
@@ -65,6 +66,8 @@ class OverloadEntries:
         trusted: Sequence[str] = (),
         described: Collection[str] = (),
         address_of: Callable[[str], CythonFunction | None] | None = None,
+        *,
+        by_python: bool = True,
     ) -> None:
         self._parts = {
             "scheme": encode(("numba", SCHEME)),
@@ -76,6 +79,7 @@ class OverloadEntries:
         self._trusted = tuple(trusted)
         self._described = described
         self._address_of = address_of
+        self._by_python = by_python
 
     @property
     def cache(self) -> Cache:
@@ -98,9 +102,11 @@ class OverloadEntries:
 
     def artifact(self, key: CacheKey, compiled: Any, seconds: float, name: str) -> Artifact:
         """Return what is stored of `compiled`, a CompileResult that took `seconds`; raises NotStorable."""
-        payload, bitcode = pack_overload(compiled, key.hex, self._trusted, self._address_of)
-        summary = f"{name}{compiled.signature}"
-        return Artifact(payload, {_BITCODE: bitcode}, {"compile": seconds}, summary)
+        payload, bitcode = pack_overload(
+            compiled, key.hex, self._trusted, self._address_of, by_python=self._by_python
+        )
+        blobs = {_BITCODE: bitcode} if bitcode else {}
+        return Artifact(payload, blobs, {"compile": seconds}, f"{name}{compiled.signature}")
 
     def read(self, payload: bytes, sig: Any) -> Stored | NotStorable:
         """Return what an entry for `sig` holds: an overload, or why there is none; raises as Stored.read."""
@@ -116,7 +122,7 @@ class OverloadEntries:
 
     def rebuild(self, key: CacheKey, found: Found[Any], stored: Stored, target: Any, globals_: Any) -> Any:
         """Return the CompileResult that numba would load; None if it cannot be had, which is logged."""
-        bitcode = self.cache.read_blob(found.blobs.get(_BITCODE, ""))
+        bitcode = stored.bitcode or self.cache.read_blob(found.blobs.get(_BITCODE, ""))
         try:
             if bitcode is None:
                 raise LookupError("its bitcode is not there")

@@ -109,8 +109,8 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return file_cache(function)
         if not key.startswith(_COMPLETE):
             return NullCache()
-        return StoredOverloads(
-            function, OverloadEntries(encode(("pytensor op", key)), trusted=HOSTS, described=HOSTS)
-        )
+        described = encode(("pytensor op", key))
+        entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
+        return StoredOverloads(function, entries)
 
     return cache
