@@ -11,7 +11,8 @@ from cachegraph.pytensor.errors import Unstorable
 _PLAIN = (type(None), bool, int, float, complex, str, slice, np.generic)
 
 _MOST_SPREAD = 16
-"""How many times larger than its elements the memory of a strided array may be."""
+"""How many times larger than its elements the memory of a strided array may be: what is left of a matrix of which a column
+was taken need not be kept. numba knows two contiguous layouts, and one for all others."""
 
 
 def pack_constant(data: Any) -> Any:
@@ -20,9 +21,9 @@ def pack_constant(data: Any) -> Any:
         return data
     if type(data) is not np.ndarray or data.dtype.hasobject:
         raise Unstorable(f"a constant of {type(data).__module__}.{type(data).__qualname__}")
-    if _memory_size(data.strides, data.shape, data.itemsize) > _MOST_SPREAD * (data.nbytes + 64):
-        raise Unstorable(f"a constant of {data.nbytes} bytes that lie far apart (strides {data.strides})")
-    return np.ascontiguousarray(data).reshape(data.shape), data.strides
+    is_spread = _memory_size(data.strides, data.shape, data.itemsize) > _MOST_SPREAD * (data.nbytes + 64)
+    strides = _narrow(data).strides if is_spread else data.strides
+    return np.ascontiguousarray(data).reshape(data.shape), strides
 
 
 def unpack_constant(cls: Any, type_: Any, data: Any) -> Any:
@@ -57,6 +58,11 @@ def _array(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarr
     array: np.ndarray[Any, Any] = np.ndarray(elements.shape, elements.dtype, memory, first, strides)
     array[...] = elements
     return array
+
+
+def _narrow(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of the same shape whose elements lie nearer to each other, but, like those of `data`, not side by side."""
+    return np.empty((*data.shape[:-1], 2 * data.shape[-1]), data.dtype)[..., ::2]
 
 
 def _spans(strides: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
