@@ -17,7 +17,7 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import importable_name, imported
+from cachegraph.fingerprint.names import SCRIPTS, importable_name, imported
 from cachegraph.fingerprint.native import find_native, is_native_type, is_of_extension, native_names
 from cachegraph.pickling.errors import UnresolvedFunction
 
@@ -100,6 +100,8 @@ def _is_same_method(found: Any, value: Any) -> bool:
 
 def _is_found(name: str) -> bool:
     """Whether the import system finds the loaded module of that name, or a parent makes it when it is imported."""
+    if name in SCRIPTS:
+        return False
     module = sys.modules[name]
     parent, _, last = name.rpartition(".")
     spec = getattr(module, "__spec__", None)

@@ -56,6 +56,11 @@ class Extensions:
         if name in self._why_not:
             pytest.skip(f"{name} was not built: {self._why_not[name]}")
 
+    def require_any(self) -> None:
+        """Skip the test if nothing could be built."""
+        if not self.built:
+            pytest.skip(f"no extension was built: {self._why_not}")
+
     def rebuilt(self, name: str, factor: float = 3.0) -> Path:
         """A directory that has the module `name` alone, compiled with another FACTOR."""
         self.require(name)

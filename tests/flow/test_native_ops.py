@@ -90,6 +90,7 @@ def expected(factor: float) -> Any:
 def test_an_op_with_a_native_function_of_any_kind_is_a_hit_in_the_next_process(
     extensions: Extensions, ops: Path
 ) -> None:
+    extensions.require_any()
     held = [case for case in HELD if case.module in extensions.built]
     first, _ = process(MAKE, extensions.directory, ops, *held)
     assert first.keys() == set(map(str, held))
@@ -104,6 +105,7 @@ def test_an_op_with_a_native_function_of_any_kind_is_a_hit_in_the_next_process(
 def test_an_op_whose_extension_was_rebuilt_is_a_miss_and_gives_the_new_result(
     extensions: Extensions, ops: Path
 ) -> None:
+    extensions.require_any()
     held = [Case(name, "scaled") for name in REBUILT if name in extensions.built]
     changed = os.pathsep.join(str(extensions.rebuilt(case.module)) for case in held)
     for directory, factor, outcome in (
@@ -158,6 +160,7 @@ print(json.dumps(rows))
 def test_a_function_with_such_an_op_is_pickled_by_hand_and_runs_where_nothing_is_kept(
     extensions: Extensions, ops: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    extensions.require_any()
     held = [case for case in HELD if case.module in extensions.built and case.expression == "scaled"]
     saved = process(SAVE, extensions.directory, ops, *held)
     assert saved.keys() == set(map(str, held))

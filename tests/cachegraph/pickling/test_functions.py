@@ -156,6 +156,36 @@ def test_a_class_that_no_name_imports_is_refused() -> None:
         pickling.dumps([Local()])
 
 
+SCRIPT = """
+from cachegraph import pickling
+
+def function():
+    return 1
+
+for by_value in (False, True):
+    try:
+        content = pickling.dumps([function], by_value=by_value)
+    except pickling.Unpicklable as error:
+        print(error.path, error.found)
+    else:
+        print(pickling.loads(content, pickling.EVERYTHING)[0]())
+"""
+
+
+@pytest.mark.parametrize("how", ["a file", "a directory", "a module"])
+def test_functions_of_a_script_are_in_no_other_process(how: str, tmp_path: Path) -> None:
+    (tmp_path / "__main__.py").write_text(SCRIPT)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    what = {"a file": ["script.py"], "a directory": [str(tmp_path)], "a module": ["-m", "script"]}[how]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *what], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    refused, result = done.stdout.splitlines()
+    assert refused == "('[0]',) function function of __main__, which no name imports"
+    assert result == "1"
+
+
 # By value
 
 

@@ -37,6 +37,7 @@ def process(*arguments: object) -> Any:
 
 @pytest.fixture(scope="module")
 def pickled(extensions: Extensions) -> dict[str, Any]:
+    extensions.require_any()
     return process("pickle", extensions.directory, *extensions.built)
 
 
@@ -113,6 +114,7 @@ print(json.dumps(rows))
 
 
 def test_functions_that_no_import_gives_are_refused_with_the_way_to_them(extensions: Extensions) -> None:
+    extensions.require_any()
     wanted = {name: expressions for name, expressions in REFUSED.items() if name in extensions.built}
     done = subprocess.run(
         [sys.executable, "-c", SHOW_REFUSED, str(extensions.directory), json.dumps(wanted)],
@@ -143,6 +145,7 @@ REBUILT = [
 
 @pytest.fixture(scope="module")
 def fingerprints(extensions: Extensions) -> dict[str, str]:
+    extensions.require_any()
     return process("fingerprint", extensions.directory, *extensions.built)
 
 
