@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -88,21 +89,23 @@ def _implications() -> dict[str, list[str]]:
 
 
 def _is_of(packages: tuple[str, ...], item: Any) -> bool:
-    """Whether `item` was made by `packages` and Python alone: of a function, by its globals and by the functions that it holds."""
+    """Whether `item` was made by `packages` and Python alone: of a function, by its globals and the functions it holds."""
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
         function = isinstance(part, FunctionType)
         module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
-        if not isinstance(module, str) or not (
-            _package(module) in packages or origin_of(module, ()) == "python"
-        ):
+        if not isinstance(module, str) or not _is_module_of(packages, module):
             return False
-        pending.extend(_held(part) if function else ())
+        if function and part.__closure__ and id(part) not in seen:
+            seen.add(id(part))
+            pending.extend(_held(part))
     return True
+
+
+@lru_cache(maxsize=1024)
+def _is_module_of(packages: tuple[str, ...], module: str) -> bool:
+    return module.partition(".")[0] in packages or origin_of(module, ()) == "python"
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
@@ -112,7 +115,3 @@ def _held(function: FunctionType) -> Iterator[Any]:
         for part in found if isinstance(found, list) else [found]:
             if isinstance(part, FunctionType | type):
                 yield part
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]
