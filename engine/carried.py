@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 OPTIMIZED = "optimized-graph"
 """The name of the blob that holds the optimized graph of a function, without its data."""
 
+_PICKLED = ("engine.graph.frozen", "engine.scalar", "engine.tensor", "engine.inner")
+"""Where the classes of Ops and types are, and what rebuilds a graph: all that a stored graph may name."""
+
 _ADVICE = "make the function in this process, or pickle it anew where code, packages and machine are the same"
 
 
@@ -235,9 +238,7 @@ def load_graph(
     content: bytes, arrays: Sequence[Any], ops: Mapping[str, Op], read_blob: ReadBlob
 ) -> FrozenFunctionGraph:
     """What `dump_graph` wrote, on the data `arrays` and the users' Ops `ops`; raises as loads does."""
-    graph: FrozenFunctionGraph = pickling.loads(
-        content, ("engine",), arrays, at_hand=ops, read_blob=read_blob
-    )
+    graph: FrozenFunctionGraph = pickling.loads(content, _PICKLED, arrays, at_hand=ops, read_blob=read_blob)
     return graph
 
 

@@ -8,31 +8,47 @@ from __future__ import annotations
 import io
 import pickle
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import EnumType
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 from cachegraph.errors import CachegraphError
 from cachegraph.large_arrays import ReadBlob, blob_content
+from cachegraph.pickling.calls import (
+    CALLED,
+    HELD,
+    Check,
+    of_array,
+    state_of_array,
+    state_of_dtype,
+    state_of_partial,
+)
 from cachegraph.pickling.errors import InvalidPickle, UntrustedPickle
 
 EVERYTHING = ("*",)
 """What who loads trusts, if he wrote the pickle himself: code too. As dangerous as pickle.loads."""
 
-_NUMPY = frozenset(
-    (module, name)
-    for root in ("numpy.core", "numpy._core")
-    for module, name in (
-        (f"{root}.multiarray", "_reconstruct"),
-        (f"{root}.multiarray", "scalar"),
-        (f"{root}.numeric", "_frombuffer"),
-    )
-) | {("numpy", "ndarray"), ("numpy", "dtype")}
-_PYTHON = frozenset(
-    ("builtins", name) for name in ("frozenset", "set", "slice", "complex", "range", "bytearray")
-) | {("functools", "partial")}
+_WRITTEN = (
+    *(pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.MEMOIZE),
+    *(pickle.BINGET, pickle.LONG_BINGET, pickle.BINPERSID, pickle.STACK_GLOBAL, pickle.NONE, pickle.NEWTRUE),
+    *(pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG1, pickle.LONG4),
+    *(pickle.BINFLOAT, pickle.SHORT_BINUNICODE, pickle.BINUNICODE, pickle.BINUNICODE8),
+    *(pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8, pickle.BYTEARRAY8, pickle.EMPTY_TUPLE),
+    *(pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.TUPLE, pickle.EMPTY_LIST, pickle.APPEND),
+    *(pickle.APPENDS, pickle.EMPTY_DICT, pickle.SETITEM, pickle.SETITEMS, pickle.EMPTY_SET, pickle.ADDITEMS),
+    *(pickle.FROZENSET, pickle.REDUCE, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.BUILD),
+)
+"""The opcodes of protocol 5 as `dumps` writes it. What others do is not looked into: they are refused."""
 
 _Python: Any = pickle._Unpickler  # of which the stubs say less than there is
 Paths = Collection[tuple[str, str]]
+_LARGEST = 1_000_000
+_DEEPEST = 400
+_REFERENCES_OF_NEW = (
+    4  # of the stack, of what was noted of it, of a local variable and of the argument of `getrefcount`
+)
 
 
 def loads(
@@ -58,17 +74,36 @@ def loads(
         content, tuple(trusted), external, frozenset(named), at_hand or {}, read_blob, frozenset(declared)
     )
     try:
-        return unpickler.load()
+        found = unpickler.load()
+        unpickler.check_end()
     except CachegraphError:
         raise
     except Exception as error:  # whatever damaged bytes make the classes that they name raise
         raise InvalidPickle(f"{type(error).__name__}: {error}") from error
+    return found
+
+
+class _Written(dict[int, Callable[[Any], None]]):
+    """How each opcode is done that `dumps` writes."""
+
+    def __missing__(self, code: int) -> Callable[[Any], None]:
+        raise InvalidPickle(f"the opcode {bytes((code,))!r}, which is not written")
+
+
+class _Held(NamedTuple):
+    """What holds others, and cannot be changed: it, its `size` without sharing, and its `depth`."""
+
+    item: object
+    size: int
+    depth: int
 
 
 class _Unpickler(_Python):  # type: ignore[misc]
     """Calls nothing but what a pickle may name, and changes nothing but what it has made."""
 
-    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Python.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = _Written(
+        (code[0], _Python.dispatch[code[0]]) for code in _WRITTEN
+    )
 
     def __init__(
         self,
@@ -84,13 +119,23 @@ class _Unpickler(_Python):  # type: ignore[misc]
         self._size = len(content)
         self._trusted = trusted
         self._external = external
-        self._rebuilders = _NUMPY | _PYTHON | named
+        self._rebuilders = CALLED.keys() | HELD | named
         self._at_hand = at_hand
         self._read_blob = read_blob
         self._declared = declared
         # By id, and kept: an id must not be used twice.
         self._named: dict[int, object] = {}
         self._given: dict[int, object] = {}
+        self._only_held: set[int] = set()
+        self._checks: dict[int, Check] = {}
+        self._empty_arrays: dict[int, object] = {}
+        self._held: dict[int, _Held] = {}
+        self._left = len(content)  # of what arrays may copy
+
+    def check_end(self) -> None:
+        """Refuse what follows the end of the pickle."""
+        if self.read(1):
+            raise InvalidPickle("more bytes after its end")
 
     def persistent_load(self, pid: object) -> object:
         """The external object of that number or name, the function of that import path, or what a large array holds."""
@@ -126,6 +171,10 @@ class _Unpickler(_Python):  # type: ignore[misc]
         """What a pickle may call by that name."""
         found = self._found(module, name)
         self._named[id(found)] = found
+        if (module, name) in HELD:
+            self._only_held.add(id(found))
+        if (module, name) in CALLED:
+            self._checks[id(found)] = CALLED[module, name]
         return found
 
     def _found(self, module: str, name: str) -> Any:
@@ -146,10 +195,17 @@ class _Unpickler(_Python):  # type: ignore[misc]
     def _trusts_everything(self) -> bool:
         return self._trusted == EVERYTHING
 
-    def _check_called(self, function: object) -> None:
-        """Refuse to call what is no name in the pickle: what it was given, or made."""
-        if id(function) not in self._named and not self._trusts_everything:
+    def _check_called(self, function: object, arguments: object) -> None:
+        """Refuse to call what is no name in the pickle: what it was given, or made; or with what it is not called with."""
+        if not isinstance(arguments, tuple):
+            raise InvalidPickle(f"a call with {type(arguments).__name__} in the place of its arguments")
+        if self._trusts_everything:
+            return
+        if id(function) not in self._named or id(function) in self._only_held:
             raise UntrustedPickle("a call of", f"an object of {type(function).__qualname__}", self._trusted)
+        check = self._checks.get(id(function))
+        if check is not None:
+            check(arguments)
 
     def _check_changed(self, item: object) -> None:
         """Refuse to change what the pickle has not made: what it was given, and what is named."""
@@ -157,23 +213,76 @@ class _Unpickler(_Python):  # type: ignore[misc]
             raise UntrustedPickle("a change of", f"an object of {type(item).__qualname__}", self._trusted)
 
     def _reduce(self) -> None:
-        function = self.stack[-2]
-        self._check_called(function)
+        function, arguments = self.stack[-2:]
+        self._check_called(function, arguments)
         self._load(pickle.REDUCE)
-        if not isinstance(function, type) and hasattr(function, "_rebuilds_pickled"):
-            self._given[id(self.stack[-1])] = self.stack[-1]  # interned: it may have been there before
+        self._note(arguments)
+        made = self.stack[-1]
+        if self._checks.get(id(function)) is of_array:
+            self._empty_arrays[id(made)] = made
+        is_rebuilt = not isinstance(function, type) and hasattr(function, "_rebuilds_pickled")
+        if is_rebuilt or isinstance(function, EnumType):
+            self._given[id(made)] = made  # interned: it may have been there before
 
     def _make(self) -> None:
-        self._check_called(self.stack[-2])
+        self._check_class(*self.stack[-2:])
+        arguments = self.stack[-1]
         self._load(pickle.NEWOBJ)
+        self._note(arguments)
+        self._note_if_shared()
 
     def _make_with_keywords(self) -> None:
-        self._check_called(self.stack[-3])
+        self._check_class(*self.stack[-3:-1])
+        arguments = self.stack[-2]
         self._load(pickle.NEWOBJ_EX)
+        self._note(arguments)
+        self._note_if_shared()
 
-    def _call_after_mark(self) -> None:
-        self._check_called(self.stack[0])
-        self._load(pickle.OBJ)
+    def _note_if_shared(self) -> None:
+        """Note an instance that others have too: its class keeps those that it makes."""
+        made = self.stack[-1]
+        if sys.getrefcount(made) > _REFERENCES_OF_NEW:
+            self._given[id(made)] = made
+
+    def _check_class(self, cls: object, arguments: object) -> None:
+        """Refuse to make an instance, by `__new__`, of what is no class of who is trusted."""
+        self._check_called(cls, arguments)
+        if not isinstance(cls, type) or (
+            (id(cls) in self._checks or isinstance(cls, EnumType)) and not self._trusts_everything
+        ):
+            raise UntrustedPickle("an instance of", getattr(cls, "__qualname__", ""), self._trusted)
+
+    def _build(self) -> None:
+        made, state = self.stack[-2:]
+        self._check_changed(made)
+        if not self._trusts_everything:
+            self._check_state(made, state)
+        self._load(pickle.BUILD)
+
+    def _check_state(self, made: Any, state: object) -> None:
+        if isinstance(made, partial):
+            state_of_partial(made, state)
+        elif id(made) in self._empty_arrays:
+            self._left -= state_of_array(state)
+            # Whoever has its memory from now on has it for good.
+            self._given[id(made)] = self._empty_arrays.pop(id(made))
+        elif type(made).__module__.partition(".")[0] == "numpy":
+            state_of_dtype(made, state)
+        if self._left < 0:
+            raise InvalidPickle("arrays that hold more than the pickle does")
+
+    def _note(self, parts: Iterable[object]) -> None:
+        """Note how deep the object on the stack is that was made of `parts`, and how large it is without sharing.
+
+        Hashing and comparing it walk all of it, and freeing it recurses: a few bytes could make that last for ever.
+        """
+        held = [self._held[id(part)] for part in parts if id(part) in self._held]
+        size = 1 + sum(part.size for part in held)
+        depth = 1 + max((part.depth for part in held), default=0)
+        if size > _LARGEST or depth > _DEEPEST:
+            raise InvalidPickle(f"tuples in each other, {depth} deep, {size} in all")
+        item = self.stack[-1]
+        self._held[id(item)] = _Held(item, size, depth)
 
     def _make_bytearray(self) -> None:
         (size,) = struct.unpack("<Q", self.read(8))
@@ -181,13 +290,19 @@ class _Unpickler(_Python):  # type: ignore[misc]
             raise InvalidPickle(f"{size} bytes within {self._size}")
         self.append(bytearray(self.read(size)))
 
+    def _begin(self) -> None:
+        version = self.read(1)
+        if version != b"\x05":
+            raise InvalidPickle(f"protocol {version.hex()}, not 5")
+
     def _load(self, code: bytes) -> None:
         _Python.dispatch[code[0]](self)
 
+    dispatch[pickle.PROTO[0]] = _begin
     dispatch[pickle.REDUCE[0]] = _reduce
     dispatch[pickle.NEWOBJ[0]] = _make
     dispatch[pickle.NEWOBJ_EX[0]] = _make_with_keywords
-    dispatch[pickle.OBJ[0]] = _call_after_mark
+    dispatch[pickle.BUILD[0]] = _build
     dispatch[pickle.BYTEARRAY8[0]] = _make_bytearray
 
 
@@ -202,8 +317,17 @@ def _changing(code: bytes, depth: int) -> Callable[[_Unpickler], None]:
     return change
 
 
+def _holding(code: bytes) -> Callable[[_Unpickler], None]:
+    """How the opcode `code` is done, which makes a tuple or a frozenset."""
+
+    def make(unpickler: _Unpickler) -> None:
+        unpickler._load(code)
+        unpickler._note(unpickler.stack[-1])
+
+    return make
+
+
 for _code, _depth in (
-    (pickle.BUILD, 1),
     (pickle.APPEND, 1),
     (pickle.SETITEM, 2),
     (pickle.APPENDS, 0),
@@ -211,3 +335,5 @@ for _code, _depth in (
     (pickle.ADDITEMS, 0),
 ):
     _Unpickler.dispatch[_code[0]] = _changing(_code, _depth)
+for _code in (pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.TUPLE, pickle.FROZENSET):
+    _Unpickler.dispatch[_code[0]] = _holding(_code)

@@ -243,7 +243,9 @@ SET = b"\x8c\x08builtins\x8c\x03set\x93"
 )
 def test_what_a_pickle_was_given_is_neither_called_nor_changed(content: bytes) -> None:
     given = [7, 8, 9]
-    with pytest.raises(UntrustedPickle, match=r"a (call|change) of"):
+    with pytest.raises(
+        (UntrustedPickle, InvalidPickle), match=r"a (call|change) of|an instance of|opcode|set, where"
+    ):
         pickling.loads(b"\x80\x05" + content + b".", ("engine",), [given], declared=[("math", "sin")])
     assert given == [7, 8, 9]
 
@@ -258,7 +260,7 @@ def test_a_persistent_id_of_another_form_is_refused(pid: Any) -> None:
     content = pickle.dumps(pid, protocol=4)[2:-1]
     start = content.index(b"\x00\x00\x00\x00\x00\x00") + 6 if content[:1] == b"\x95" else 0
     with pytest.raises(InvalidPickle):
-        pickling.loads(b"\x80\x04" + content[start:] + b"Q.", (), ["given"], declared=[("math", "sin")])
+        pickling.loads(b"\x80\x05" + content[start:] + b"Q.", (), ["given"], declared=[("math", "sin")])
 
 
 def test_what_damaged_bytes_raise_is_one_error() -> None:
@@ -279,4 +281,4 @@ def test_what_is_at_hand_is_named_and_neither_called_nor_changed() -> None:
     with pytest.raises(InvalidPickle, match="external object 'held'"):
         pickling.loads(content, (), at_hand={"other": held})
     with pytest.raises(UntrustedPickle, match="a change of"):
-        pickling.loads(b"\x80\x04\x8c\x04heldQ(K\x01K\x02u.", (), at_hand={"held": held})
+        pickling.loads(b"\x80\x05\x8c\x04heldQ(K\x01K\x02u.", (), at_hand={"held": held})
