@@ -33,7 +33,7 @@ from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.users import users_ops
 from engine.keys import data_constants, function_key, inner_constants, op_key
 from engine.mode import Mode
-from engine.scalar.embedded import is_refused, refuse
+from engine.scalar.embedded import refuse, refused_signatures
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -169,7 +169,7 @@ class _Work:
                 return self._build()
             except FunctionRefused as reason:
                 (_log().info if reason.is_expected else _log().warning)("%s", reason)
-                refuse(reason.op)
+                refuse(reason.op, reason.signature)
 
     def _build(self) -> Artifact:
         begin = perf_counter()
@@ -347,7 +347,7 @@ class _Graphs:
     def _key(self, graph: FrozenFunctionGraph, users: UsersOps) -> CacheKey | None:
         try:
             # Which users' functions cannot be fused is known once a kernel was compiled.
-            refused = tuple(n for n, op in enumerate(users_ops(graph)) if is_refused(op))
+            refused = tuple((n, s) for n, op in enumerate(users_ops(graph)) for s in refused_signatures(op))
             options = (self.mode.linker, *([refused] if refused else []))
             return op_key(graph, _describe_rewrites(self.mode.optimizer), options, users)
         except (Unfingerprintable, SourceError) as error:

@@ -52,14 +52,15 @@ class NullGradientError(EngineError, ValueError):
 
 
 class FunctionRefused(EngineError):
-    """What an Op has for numba cannot be a part of kernels. `op` has it, `found` says why not; `is_expected` if the Op need not
-    be changed for that."""
+    """What an Op has for numba cannot be a part of kernels. `op` has it, for arguments of `signature`; `found` says why not;
+    `is_expected` if the Op need not be changed for that."""
 
-    def __init__(self, op: Any, found: str, is_expected: bool = False) -> None:
+    def __init__(self, op: Any, signature: Any, found: str, is_expected: bool) -> None:
         super().__init__(
             f"Compiling the function that {op} has for numba into a kernel: {found}; it is run by Python instead"
         )
         self.op = op
+        self.signature = signature
         self.found = found
         self.is_expected = is_expected
 

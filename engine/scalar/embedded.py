@@ -7,8 +7,8 @@ what is registered with numba, and the dtypes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.extensions import encode_extensions
@@ -17,7 +17,7 @@ from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.users import needs_python, users_ops_within
+from engine.graph.users import is_users, needs_python
 from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
@@ -46,38 +46,56 @@ class Embedded:
     def __str__(self) -> str:
         return str(self.op)
 
-
-_refused: set[Op] = set()
-
-
-def has_loops(op: Op) -> bool:
-    """Whether kernels compute `op`, an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
-    return not needs_python(op) or all(map(is_embedded, users_ops_within(op)))
+    def refused(self, found: str) -> FunctionRefused:
+        """The error that says why this is not fit for kernels. Of a function on arrays that is nothing to be changed: most are
+        not."""
+        return FunctionRefused(self.op, (self.arguments, self.ranks), found, self.ranks is not None)
 
 
-def is_embedded(op: Op) -> bool:
-    """Whether kernels have `op`, a user's, in them: it gives a number of numbers and says how numba computes it."""
-    if not isinstance(op, ScalarOp) or op.nout != 1:
-        return False
-    return hasattr(op, "numba_function") and op not in _refused
+Signature = tuple[tuple[str, ...], tuple[int, ...] | None]
+"""The dtypes of the arguments and, of arrays, their ranks."""
+
+_refused: dict[Op, set[Signature]] = {}
 
 
-def refuse(op: Op) -> None:
-    """Have `op` run by Python from now on: its function has turned out not to be fit for kernels."""
-    _refused.add(op)
+def refuse(op: Op, signature: Signature) -> None:
+    """Have `op` of such arguments run by Python from now on: its function has turned out not to be fit for kernels."""
+    _refused.setdefault(op, set()).add(signature)
 
 
-def is_refused(op: Op) -> bool:
-    """Whether `refuse` was called for `op`."""
-    return op in _refused
+def refused_signatures(op: Op) -> list[Signature]:
+    """What `refuse` was called with for `op`."""
+    return sorted(_refused.get(op, ()))
+
+
+def has_loops(node: Apply) -> bool:
+    """Whether kernels compute `node`, of an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
+    if not needs_python(node.op):
+        return True
+    return not is_users(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
+
+
+def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:
+    """Whether kernels have the scalar `op` of `dtypes` in them: a user's gives a number of numbers and says how numba computes
+    it."""
+    if is_users(op):
+        if not hasattr(op, "numba_function") or op.nout != 1:
+            return False
+        return (op.signature(dtypes)[0], None) not in _refused.get(op, ())
+    graph = getattr(op, "fgraph", None)
+    return graph is None or all(_is_embedded(node.op, _dtypes(node)) for node in graph.nodes)
+
+
+def _dtypes(node: Apply) -> tuple[str, ...]:
+    return tuple([cast(Any, variable.type).dtype for variable in node.inputs])
 
 
 def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded | None:
-    """What computes `op` of numbers within kernels; None if the Op is not one that kernels have in them.
+    """What computes `op` of numbers within kernels; None if it is not an Op that has something for numba.
 
     Raises FunctionRefused if the Op has nothing for these dtypes, or nothing that can be described.
     """
-    if not is_embedded(op):
+    if not hasattr(op, "numba_function"):
         return None
     node = op.make_node(*[scalar_type(dtype).make_variable() for dtype in arguments])
     return _embedded(node, arguments, result, None)
@@ -92,15 +110,16 @@ def _embedded(
     node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...] | None
 ) -> Embedded:
     function = numba_function_of(node.op, node)
+    found = Embedded("", arguments, result, ranks, node.op, function)
     if function is None:
-        raise FunctionRefused(node.op, "it has none for these types", is_expected=True)
+        raise FunctionRefused(node.op, (arguments, ranks), "it has none for these types", is_expected=True)
     try:
         described = encode(
             (encode(function, DESCRIBED), encode_extensions(DESCRIBED), arguments, result, ranks)
         )
     except Unfingerprintable as error:
-        raise FunctionRefused(node.op, str(error)) from error
-    return Embedded(f"u{strong_digest(described).hex()}", arguments, result, ranks, node.op, function)
+        raise found.refused(str(error)) from error
+    return replace(found, name=f"u{strong_digest(described).hex()}")
 
 
 def numba_function_of(op: Any, node: Any) -> Any:

@@ -29,7 +29,6 @@ from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.backend.target import compiled_levels, process_triple
-from engine.errors import FunctionRefused
 from engine.scalar.embedded import Embedded
 
 _fit: set[str] = set()
@@ -81,10 +80,9 @@ def _check_function(function: Embedded, module: Any, symbol: str) -> None:
     symbols = read_symbols(machine.emit_object(module))
     refused = sorted(name for name in symbols.undefined if not is_allowed(name))
     if refused:
-        found = f"its code needs {', '.join(refused)}"
-        raise FunctionRefused(function.op, found, is_expected=function.ranks is not None)
+        raise function.refused(f"its code needs {', '.join(refused)}")
     if function.ranks is not None and returned != {"0"}:
-        raise FunctionRefused(function.op, "it may raise an exception", is_expected=True)
+        raise function.refused("it may raise an exception")
 
 
 class _KernelCompiler(compiler.CompilerBase):

@@ -19,7 +19,6 @@ from numba.np.arrayobj import populate_array
 
 from engine.backend.loops import FUNCTION_RAISED
 from engine.backend.numba.contexts import TYPES
-from engine.errors import FunctionRefused
 from engine.scalar.embedded import Embedded
 
 Generate = Callable[..., ir.Value]
@@ -38,9 +37,7 @@ def compile_function(embedded: Embedded) -> Any:
         try:
             found = _compile(embedded)
         except Exception as error:
-            # An array that is not to be overwritten may be all that is wrong: called, it is shown copies.
-            on_arrays = embedded.ranks is not None
-            raise FunctionRefused(embedded.op, f"{type(error).__name__}: {error}", on_arrays) from error
+            raise embedded.refused(f"{type(error).__name__}: {error}") from error
         _check(embedded, found)
         _compiled[embedded.name] = found
     return found
@@ -48,13 +45,10 @@ def compile_function(embedded: Embedded) -> Any:
 
 def _check(embedded: Embedded, compiled: Any) -> None:
     result, due = types.unliteral(compiled.signature.return_type), TYPES[embedded.result]
-    on_arrays = embedded.ranks is not None
     if _kind(result) > _kind(due):
-        raise FunctionRefused(embedded.op, f"it gives {result} where {embedded.result} is due", on_arrays)
+        raise embedded.refused(f"it gives {result} where {embedded.result} is due")
     if compiled.library.has_dynamic_globals:
-        raise FunctionRefused(
-            embedded.op, "it has addresses of this process, or large arrays, in it", on_arrays
-        )
+        raise embedded.refused("it has addresses of this process, or large arrays, in it")
 
 
 def dispatcher_like(function: Any) -> Any:

@@ -42,7 +42,7 @@ RULES: dict[type[Op], OpRule] = {
 
 def rule_of(node: Apply) -> OpRule | None:
     """The rule by which `node` is lowered; None if there is none."""
-    by_python = type(node.op) is Elemwise and not has_loops(node.op)
+    by_python = type(node.op) is Elemwise and not has_loops(node)
     found = None if by_python else RULES.get(type(node.op))
     return found or (python_rule(node) if needs_python(node.op) else None)
 

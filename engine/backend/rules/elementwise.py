@@ -43,7 +43,7 @@ class Loops:
 
 def has_loops(node: Apply) -> bool:
     """Whether `node` is elementwise and computed in loops of a kernel, not by Python."""
-    return isinstance(node.op, Elemwise) and embedded.has_loops(node.op)
+    return isinstance(node.op, Elemwise) and embedded.has_loops(node)
 
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from engine.backend.rules.elementwise import elementwise_dims
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.scalar.embedded import embedded_node, is_refused
+from engine.scalar.embedded import embedded_node, refused_signatures
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import TensorType
 
@@ -36,10 +36,16 @@ def python_rule(node: Apply) -> OpRule | None:
 
 def _may_be_kernel(node: Apply) -> bool:
     """Whether `node` is a function of arrays for numba that gives one number, and was not refused so far."""
-    if not hasattr(node.op, "numba_function") or is_refused(node.op) or len(node.outputs) != 1:
+    if not hasattr(node.op, "numba_function") or len(node.outputs) != 1:
+        return False
+    if _signature(node) in refused_signatures(node.op):
         return False
     variables = (*node.inputs, *node.outputs)
     return node.outputs[0].type.ndim == 0 and all(v.type.dtype in ITEM_SIZES for v in variables)
+
+
+def _signature(node: Apply) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    return tuple(map(dtype, node.inputs)), tuple(v.type.ndim for v in node.inputs)
 
 
 def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
@@ -47,7 +53,7 @@ def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
     lowering.dims[output] = ()
     if not lowering.is_needed(output):
         return
-    dtypes, ranks = tuple(map(dtype, node.inputs)), tuple(v.type.ndim for v in node.inputs)
+    dtypes, ranks = _signature(node)
     kernel = evaluation(embedded_node(node, dtypes, dtype(output), ranks))
     reads = [lowering.contiguous(lowering.value_of(variable)) for variable in node.inputs]
     result = lowering.allocate(output, reads, (), [length for value in reads for length in value.dims])

@@ -115,7 +115,7 @@ def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
     """Whether both are elementwise and have kernels, and a value passes from one to the other without being repeated."""
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
-    if not (has_loops(producer.op) and has_loops(consumer.op)):
+    if not (has_loops(producer) and has_loops(consumer)):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
 

@@ -307,3 +307,5 @@ def test_an_op_without_a_function_for_some_types_is_computed_by_python_there():
     np.testing.assert_allclose(soft, X / (1 + X))
     np.testing.assert_allclose(narrow, (X + 1) / (2 + X), rtol=1e-6)
     assert narrow.dtype == "float32"
+    again = engine.function([x], Elemwise(Choosy(1))(x + 1) * 3)
+    assert sum(again.cache_info.found["kernel"]) == 2  # it still fuses where it has a function
