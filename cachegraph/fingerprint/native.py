@@ -190,20 +190,27 @@ def _place_in(module: ModuleType, value: Any) -> str | None:
         seen.add(id(space))
         attributes = sorted((name, item) for name, item in vars(space).items() if isinstance(name, str))
         for name, item in attributes:
-            if item is value or getattr(item, "__func__", None) is value:
+            if item is value or (_is_wrapper(item) and item.__func__ is value):
                 return prefix + name
             if _is_space_of(item, module) and id(item) not in seen:
                 spaces.append((f"{prefix}{name}.", item))
     return None
 
 
-def _is_space_of(item: object, module: ModuleType) -> bool:
+# Modules hold what runs code of its own when it is asked for anything, its class too: proxies that are bound to nothing.
+
+
+def _is_wrapper(item: object) -> bool:
+    return type(item).__name__ in ("staticmethod", "classmethod", "instancemethod", "method")
+
+
+def _is_space_of(item: Any, module: ModuleType) -> bool:
     """Whether `item` is a class of `module`, or what its extension has as a module without the import system knowing."""
-    if isinstance(item, type):
-        return item.__module__ == module.__name__
-    if isinstance(item, ModuleType):
+    if issubclass(type(item), type):
+        return bool(item.__module__ == module.__name__)
+    if issubclass(type(item), ModuleType):
         return item.__name__ not in sys.modules and _is_extension(module.__name__)
-    return type(item).__name__ == "fortran"  # f2py's modules of Fortran 90
+    return type(item).__name__ == "fortran" and hasattr(item, "__dict__")  # f2py's modules of Fortran 90
 
 
 def _is_extension(module: str) -> bool:

@@ -19,6 +19,8 @@ import pytest
 import scipy.special
 
 from cachegraph import pickling
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint import fingerprint
 from cachegraph.pickling import InvalidPickle, Unpicklable, UnresolvedFunction, UntrustedPickle
 
 ROOT = Path(__file__).parents[3]
@@ -154,6 +156,23 @@ def test_a_class_that_no_name_imports_is_refused() -> None:
 
     with pytest.raises(Unpicklable, match=r"value -> \[0\] -> .*Local, which that name does not import"):
         pickling.dumps([Local()])
+
+
+class Unbound:
+    """A proxy for what is not there now: it raises whatever it is asked for, as those of web frameworks do."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("working outside of a context")
+
+
+def test_proxies_in_modules_are_not_asked_for_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("a_module_of_proxies")
+    module.proxy = Unbound()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "a_module_of_proxies", module)
+    with pytest.raises(Unpicklable, match="which no name imports"):
+        pickling.dumps(np.frompyfunc(math.sin, 1, 1))
+    with pytest.raises(Unfingerprintable):
+        fingerprint(np.random.default_rng(1).normal)
 
 
 SCRIPT = """
