@@ -52,9 +52,14 @@ def of_buffer(arguments: tuple[Any, ...]) -> None:
 
 
 def of_scalar(arguments: tuple[Any, ...]) -> None:
-    """Check what a scalar of numpy is made of: a dtype and its bytes."""
-    fits = len(arguments) == 2 and _is_dtype(arguments[0]) and isinstance(arguments[1], bytes)
-    _require(fits and len(arguments[1]) == arguments[0].itemsize, "a scalar", arguments)
+    """Check what a scalar of numpy is made of: a dtype, and its bytes or an array."""
+    _require(len(arguments) == 2 and _is_any_dtype(arguments[0]), "a scalar", arguments)
+    dtype, content = arguments
+    if isinstance(content, bytes):
+        fits = not dtype.hasobject and len(content) == dtype.itemsize
+    else:  # of a record with objects: an array of it alone
+        fits = dtype.kind == "V" and getattr(content, "dtype", None) == dtype and content.shape == ()
+    _require(fits, "a scalar", arguments)
 
 
 def state_of_dtype(dtype: Any, state: Any) -> None:

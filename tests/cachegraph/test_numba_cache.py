@@ -112,7 +112,7 @@ def test_a_foreign_or_hostile_entry_is_a_miss_and_nothing_of_it_runs(tmp_path: P
         def __reduce__(self) -> Any:
             return os.mkdir, (str(tmp_path / "ran"),)
 
-    description = pickle.dumps(Hostile())
+    description = pickle.dumps(Hostile(), 5)
     lengths = b"".join(n.to_bytes(8, "little") for n in (len(description), 0, 0))
     payloads = {
         MAGIC + bytes([1]) + lengths + description: "untrusted",

@@ -1,0 +1,76 @@
+"""Hostile entries of a store, whole and checksummed, are misses with a reason; nothing in them runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flow.hostile_entries import DUE
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("hostile_entries.py")
+COUNT = 12 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 1
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="each cache is tried in a forked child"),
+]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What they would make."""
+    return tmp_path_factory.mktemp("hostile") / "executed"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, file: Path) -> dict[str, Any]:
+    directory = tmp_path_factory.mktemp("caches") / "each"
+    _run("write", str(directory), str(file), str(COUNT))
+    made: dict[str, Any] = json.loads(_run("read", str(directory)))
+    return made
+
+
+def _run(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_functions_are_compiled_as_if_there_had_been_nothing(found: dict[str, Any]) -> None:
+    first = {name: made[0] for name, made in found.items() if name.endswith("as payloads")}
+    assert len(first) >= 3 * COUNT
+    for name, made in first.items():
+        assert (made["outcome"], made["result"]) == ("miss", pytest.approx(DUE)), name
+        assert made["misses"].keys() <= {"untrusted", "unreadable", "damaged"}, name
+        assert sum(made["misses"].values()) >= 3, name  # the function, the inner graph and its kernels
+
+
+def test_hostile_blobs_are_not_the_graph_of_a_hit(found: dict[str, Any]) -> None:
+    graphs = {made[0]["graph"] for made in found.values()} | {made[1]["graph"] for made in found.values()}
+    assert len(graphs) == 1
+    for name, (made, _) in found.items():
+        if name.endswith("as blobs"):
+            assert (made["outcome"], made["result"]) == ("hit", pytest.approx(DUE)), name
+
+
+def test_what_was_compiled_has_replaced_them(found: dict[str, Any]) -> None:
+    for name, (_, again) in found.items():
+        assert (again["outcome"], again["result"]) == ("hit", pytest.approx(DUE)), name
+
+
+def test_nothing_in_them_was_executed(found: dict[str, Any], file: Path) -> None:
+    assert found
+    assert not file.exists()
