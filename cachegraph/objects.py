@@ -54,9 +54,10 @@ def _elf_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
     (section_offset,) = _unpack("<Q", content, 0x28)
     section_size, count, _ = _unpack("<HHH", content, 0x3A)
     sections = [_unpack("<IIQQQQIIQQ", content, section_offset + i * section_size) for i in range(count)]
-    for _, kind, _, _, offset, size, link, *_ in sections:
-        if kind != _ELF_SYMBOL_TABLE:
-            continue
+    tables = [section for section in sections if section[1] == _ELF_SYMBOL_TABLE]
+    if len(tables) > 1:
+        raise _error(f"it has {len(tables)} symbol tables")
+    for _, _, _, _, offset, size, link, *_ in tables:
         if link >= count:
             raise _error(f"its symbol table names section {link} of {count}")
         strings, strings_size = sections[link][4], sections[link][5]
@@ -69,8 +70,12 @@ def _elf_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
 def _mach_o_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
     _, _, _, _, commands, _, _, _ = _unpack("<IIIIIIII", content, 0)
     position = 32
+    tables = 0
     for _ in range(commands):
         command, size = _unpack("<II", content, position)
+        tables += command == _MACH_O_SYMBOL_TABLE
+        if tables > 1:
+            raise _error(f"it has {tables} symbol tables")
         if command == _MACH_O_SYMBOL_TABLE:
             table, count, strings, strings_size = _unpack("<IIII", content, position + 8)
             yield from _mach_o_table(content, table, count, strings, strings_size)
@@ -111,11 +116,12 @@ def _coff_name(content: bytes, field: bytes, strings: int, strings_size: int) ->
 
 
 def _string(content: bytes, strings: int, strings_size: int, offset: int) -> str:
-    table = _slice(content, strings, strings_size)
-    end = table.find(b"\0", offset)
+    if strings + strings_size > len(content):
+        raise _error(f"its string table ends at {strings + strings_size}, of {len(content)} bytes")
+    end = content.find(b"\0", strings + offset, strings + strings_size)
     if end < 0:
         raise _error(f"a name at {offset} of a string table of {strings_size} bytes")
-    return _decoded(table[offset:end])
+    return _decoded(content[strings + offset : end])
 
 
 def _decoded(name: bytes) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest
+from cachegraph.fingerprint.hasher import HASH_VERSION, MAX_DEPTH, Reader, digest
 
 _SHOWN = 60
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}
@@ -56,12 +56,13 @@ def check_version(reader: Reader) -> None:
 def decode_value(reader: Reader) -> Decoded:
     """Return the value that comes next; raises InvalidEncoding."""
     tag = reader.take(1)
-    if tag in _SEQUENCES:
-        return _sequence(reader, *_SEQUENCES[tag])
     read = _READERS.get(tag)
-    if read is None:
+    if read is None and tag not in _SEQUENCES:
         raise reader.error("the tag of a value", repr(tag))
-    return read(reader)
+    try:
+        return _sequence(reader, *_SEQUENCES[tag]) if read is None else read(reader)
+    except RecursionError:
+        raise reader.error(f"values at most {MAX_DEPTH} deep", "deeper ones") from None
 
 
 def first_difference(wanted: Decoded, stored: Decoded) -> Difference | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 _NAME_LENGTH = 64
@@ -24,7 +25,10 @@ class Holder(NamedTuple):
     def from_document(cls, said: Mapping[str, Any]) -> Holder:
         """Return who wrote `said` (host, pid, since); raises KeyError, TypeError and ValueError on anything else."""
         host = "".join(c for c in str(said["host"])[:_NAME_LENGTH] if c.isprintable())
-        return cls(host, int(said["pid"]), min(max(float(said["since"]), 0.0), _LATEST))
+        pid, since = float(said["pid"]), float(said["since"])
+        if not isfinite(pid) or not isfinite(since):
+            raise ValueError(f"process {pid}, since {since}")
+        return cls(host, int(pid), min(max(since, 0.0), _LATEST))
 
     def __str__(self) -> str:
         if not self.pid:

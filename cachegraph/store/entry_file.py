@@ -97,7 +97,7 @@ def read_description(content: bytes, key_digest: bytes) -> Description | Miss:
         said = json.loads(pieces.description)
         entry = Entry(key_digest, **{name: said[name] for name in _DESCRIBED})
         references = tuple(bytes.fromhex(other) for other in said.get("references", ()))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Miss("damaged", f"the description is not what was written ({error})")
     payload = {} if record.payload_blob is None else {PAYLOAD: record.payload_blob}
     return Description(entry, {**payload, **record.blobs}, references, pieces.encoding)

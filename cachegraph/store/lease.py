@@ -137,7 +137,13 @@ class Lease:
             said = json.loads(content)
             gone = said["machine"] == self._host.machine and is_gone(said["pid"], said["start"])
             return None if gone else Holder.from_document(said)
-        except (KeyError, TypeError, ValueError):  # half written: time will tell
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ):  # half written: time will tell
             return Holder()
 
     def _begin(self, generation: int) -> bool:

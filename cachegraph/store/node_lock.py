@@ -76,5 +76,5 @@ class NodeLock:
     def _holder(self) -> Holder:
         try:
             return Holder.from_document(json.loads(read_file(self._path)))
-        except (OSError, KeyError, TypeError, ValueError):
+        except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
             return Holder()

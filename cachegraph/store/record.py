@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isfinite
 from struct import Struct
+from struct import error as StructError
 from typing import Any, NamedTuple
 
 from cachegraph.fingerprint.hasher import digest
@@ -102,9 +103,14 @@ def _checked_header(content: object) -> _Header | Miss:
     return header
 
 
-def _body(content: bytes, header: _Header) -> Record:
-    digests, offset = _read_pairs(content, _HEADER.size, header.blobs, _DIGEST)
-    seconds, offset = _read_pairs(content, offset, header.costs, _SECONDS)
+def _body(content: bytes, header: _Header) -> Record | Miss:
+    try:
+        digests, offset = _read_pairs(content, _HEADER.size, header.blobs, _DIGEST)
+        seconds, offset = _read_pairs(content, offset, header.costs, _SECONDS)
+    except (StructError, UnicodeDecodeError) as error:
+        return Miss("damaged", f"the record is not what was written ({error})")
+    if not all(map(isfinite, seconds.values())):
+        return Miss("damaged", "the record has a cost that is no number of seconds")
     named = {name: blob.hex() for name, blob in digests.items()}
     payload_blob = header.payload_digest.hex() if header.elsewhere else None
     return Record(content[offset:], payload_blob, named, seconds)

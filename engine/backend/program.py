@@ -202,10 +202,10 @@ def unpack_program(content: bytes) -> Program:
     try:
         read = json.loads(description)
         fields: dict[str, Any] = {name: tuple(map(make, read[name])) for name, make in _RECORDS.items()}
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+        program = Program(**fields, code=code, registers=registers, constants=constants)
+        _check_references(program, len(registers) // 8)
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ProgramFormatError(f"a description that cannot be read ({error!r})") from error
-    program = Program(**fields, code=code, registers=registers, constants=constants)
-    _check_references(program, len(registers) // 8)
     return program
 
 
