@@ -5,7 +5,7 @@
     wrapper  := 'w' text(kind) value*                                           what it wraps, and its options
 
 The kinds: property, staticmethod, classmethod, cached_property, lru_cache, singledispatch, itemgetter, attrgetter,
-methodcaller and vectorize (numpy's).
+methodcaller and vectorize (numpy's); and logger, of which nothing is written: what is logged is not computed.
 """
 
 from __future__ import annotations
@@ -101,6 +101,11 @@ def _write_getter(encoder: Encoder, value: Any) -> None:
     encoder.value(tuple(value.__reduce__()))
 
 
+def _write_logger(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text("logger")
+
+
 ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     functools.partial: encode_partial,
     functools.cached_property: _wrapper("cached_property", "func", "attrname"),
@@ -116,9 +121,11 @@ _VECTORIZE = _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", 
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` if they wrap a callable; None if not."""
+    """Return the encoder for instances of `cls` if they wrap a callable, or are loggers of Python's; None if not."""
     if cls in ENCODERS:
         return ENCODERS[cls]
     if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":
         return _VECTORIZE
+    if cls.__module__ == "logging" and cls.__qualname__ in ("Logger", "RootLogger"):
+        return _write_logger
     return None

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import logging
 import math
 import operator
 import re
@@ -326,6 +327,16 @@ def test_what_holds_a_file_is_refused_with_the_way_to_it(tmp_path: Path) -> None
         fingerprint(functools.partial(lambda x: log.write(x)))
     assert "cell 'log'" in caught.value.path
     assert "TextIOWrapper" in str(caught.value)
+
+
+def test_what_code_logs_is_not_identity() -> None:
+    def logging_to(log: logging.Logger, factor: int) -> Any:
+        return lambda x: log.debug("shown %s", x) or x * factor
+
+    one, other = logging.getLogger("one"), logging.getLogger("other")
+    assert fingerprint(logging_to(one, 2)) == fingerprint(logging_to(other, 2))
+    assert fingerprint(logging_to(one, 2)) == fingerprint(logging_to(logging.getLogger(), 2))
+    assert fingerprint(logging_to(one, 2)) != fingerprint(logging_to(one, 3))
 
 
 def test_a_native_function_that_no_name_imports_is_refused() -> None:

@@ -144,7 +144,11 @@ def check(inputs: list[Any], values: list[Any], outputs: list[Any], random: Rand
         f = engine.function(inputs, changed, mode=mode, on_unused_input="ignore")
         for _ in range(2):
             for found, expected in zip(f(*values), due, strict=True):
-                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+                assert found.dtype == expected.dtype
+                # How long the rows of a loop are, which makes none, only the Op knows.
+                assert found.shape == expected.shape or found.size == expected.size == 0
+                if not found.size:
+                    continue
                 tolerance = 1e-4 if found.dtype == "float32" else 1e-9
                 np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 

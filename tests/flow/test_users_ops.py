@@ -147,11 +147,20 @@ EDITS = {
 EDITED = ("body", "calls", "props", "closures", "scalars", "in a loop", "in a graph")
 
 PROGRAM = """
-import json, sys
+import json, logging, sys
 import numpy as np
 import engine, engine.tensor as pt
 import body, calls, closures, props, scalars, steady
 
+
+
+class Here(steady.Elementwise):
+    def value(self, x):
+        log.debug("shown %s", x)
+        return x * 2
+
+
+log = logging.getLogger(__name__)
 x = pt.vector("x")
 inner = pt.vector("inner")
 layer = engine.OpFromGraph([inner], [pt.exp(body.Body()(inner))])
@@ -163,6 +172,7 @@ functions = {
     "props": props.applied(x),
     "closures": closures.closed(x),
     "scalars": scalars.number(x),
+    "in the program": Here()(x),
     "in a loop": rows[-1],
     "in a graph": pt.log(layer(x) * layer(x)),
 }

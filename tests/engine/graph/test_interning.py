@@ -7,7 +7,14 @@ import tracemalloc
 
 import pytest
 
-from engine.graph import FrozenApply, FrozenConstant, FrozenFunctionGraph, NominalVariable, frozen_nodes
+from engine.graph import (
+    FrozenApply,
+    FrozenConstant,
+    FrozenFunctionGraph,
+    NominalVariable,
+    frozen_nodes,
+    interning,
+)
 from engine.graph.interning import SMALLEST_COPY, InternedValues, InternTable
 from tests.engine.graph.small_ops import PLAIN, Combine, chain, combine, constant, follow
 
@@ -163,3 +170,16 @@ def test_a_chain_frozen_in_pieces_is_the_chain_frozen_at_once():
     half = FrozenFunctionGraph.from_io([x], [chain(x, 5)])
     again = half.bind(half.bind([x]))
     assert FrozenFunctionGraph.from_io([x], again) is whole
+
+
+def test_a_thing_that_outlives_the_module_is_forgotten_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When a process ends, its modules lose their names first."""
+    table: InternTable[Thing] = InternTable()
+    thing = table.add("thing", Thing())
+    for name in ("_Entry", "SMALLEST_COPY", "weakref"):
+        monkeypatch.setattr(interning, name, None)
+    del thing
+    assert len(table) == 0
+    assert capsys.readouterr().err == ""
