@@ -1,0 +1,106 @@
+"""Stored overloads are linked without numba's compiler: callable from Python, and only with what a process offers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+from cachegraph.errors import CythonFunctionError, ObjectFormatError
+from cachegraph.numba_cache.compiled import Stored, pack_overload
+from cachegraph.numba_cache.linking import LinkError, link_overload
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def scaled(values: Any, factor: Any) -> Any:
+    if factor < 0:
+        raise ValueError("negative", factor)
+    return values * factor, values.sum()
+
+
+def stored(function: Callable[..., Any], *arguments: Any, identity: str) -> Stored:
+    compiled = numba.njit(function)
+    types = tuple(map(numba.typeof, arguments))
+    compiled.compile(types)
+    payload, _ = pack_overload(compiled.overloads[types], identity)
+    return Stored.read(payload, types)
+
+
+@pytest.fixture(scope="module")
+def linked() -> Any:
+    identity = "1" * 32
+    return link_overload(stored(scaled, np.ones(3), 2.0, identity=identity), identity).entry_point
+
+
+def test_what_is_linked_computes_and_raises_as_it_did(linked: Any) -> None:
+    values = np.arange(4.0)
+    product, total = linked(values, 1.5)
+    assert product.tobytes() == (values * 1.5).tobytes()
+    assert total == values.sum()
+    with pytest.raises(ValueError, match="negative") as raised:
+        linked(values, -2.0)
+    assert raised.value.args == ("negative", -2.0)
+    with pytest.raises(TypeError):
+        linked(values)
+
+
+def test_what_it_returns_outlives_it(linked: Any) -> None:
+    made = [linked(np.full(1000, float(i)), 2.0)[0] for i in range(50)]
+    assert [row[0] for row in made] == [2.0 * i for i in range(50)]
+    assert all(sys.getrefcount(row) <= 3 for row in made)
+
+
+def test_one_identity_is_linked_once() -> None:
+    identity = "2" * 32
+    found = stored(scaled, np.ones(3), 2.0, identity=identity)
+    assert link_overload(found, identity) is link_overload(found, identity)
+
+
+def test_code_that_asks_for_what_no_overload_may_have_is_refused() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(
+        "declare i32 @system(i8*)\ndefine i32 @f(i8* %x) {\n %r = call i32 @system(i8* %x)\n ret i32 %r\n}"
+    )
+    code = llvm.Target.from_default_triple().create_target_machine().emit_object(module)
+    found = stored(scaled, np.ones(3), 2.0, identity="3" * 32)
+    with pytest.raises(LinkError, match="system"):
+        link_overload(replace(found, code=code), "4" * 32)
+
+
+def test_an_address_that_is_not_there_is_refused() -> None:
+    identity = "5" * 32
+    found = stored(scaled, np.ones(3), 2.0, identity=identity)
+    name = next(iter(found.described.environments))
+    described = replace(found.described, addresses={name: ("scipy.linalg.cython_blas", "no_such_routine")})
+    with pytest.raises(CythonFunctionError, match="no_such_routine"):
+        link_overload(replace(found, described=described), identity)
+
+
+@pytest.mark.parametrize("length", [0, 3, 100, -1])
+def test_damaged_code_is_refused_before_it_is_linked(length: int) -> None:
+    found = stored(scaled, np.ones(3), 2.0, identity="6" * 32)
+    with pytest.raises((ObjectFormatError, LinkError)):
+        link_overload(replace(found, code=found.code[:length]), "7" * 32)
+
+
+def test_linking_loads_none_of_numbas_registries() -> None:
+    script = (
+        "import sys, numba\n"
+        "from cachegraph.numba_cache import linking\n"
+        "print([name for name in ('numba.np.linalg', 'numba.typed.typedlist', 'scipy.linalg') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
