@@ -42,8 +42,8 @@ def same_constant(first: Any, second: Any) -> bool:
 
 def _same_data(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray | np.generic) and isinstance(second, np.ndarray | np.generic):
-        layouts = [(x.dtype, x.shape, x.strides, x.tobytes()) for x in (first, second)]
-        return layouts[0] == layouts[1]
+        bits = [(x.dtype, x.shape, x.tobytes()) for x in (first, second)]
+        return bits[0] == bits[1]
     if isinstance(first, float | complex):
         return type(first) is type(second) and repr(first) == repr(second)
     return type(first) is type(second) and bool(first == second)

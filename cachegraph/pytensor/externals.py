@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.linalg import LinAlgError
+import numpy as np
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.op import HasInnerGraph, Op
 
@@ -30,9 +30,19 @@ _EXCEPTIONS = (
     TypeError,
     ValueError,
     ZeroDivisionError,
-    LinAlgError,
+    np.linalg.LinAlgError,
 )
 """What Ops that check hold, to be raised. Their order is part of the format, too."""
+
+_SCALARS = (
+    *(bool, int, float, complex),
+    *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+    *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
+)
+"""The types of numbers, which Ops hold. Their order is part of the format, too."""
+
+NOT_USERS = frozenset((*_EXCEPTIONS, *_SCALARS))
+"""The classes that are external objects, but no user's."""
 
 _FUNCTIONS = (
     ("pytensor.scalar.basic", "upcast_out"),
@@ -89,7 +99,7 @@ class Context:
         """The objects that the pickles of a graph name by number; in the place of a function that this PyTensor lacks
         there is a tuple of its names."""
         functions = (_function(module, name) for module, name in _FUNCTIONS)
-        return [LOST, *functions, *_EXCEPTIONS, *self.classes, *self.ops]
+        return [LOST, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
 
 
 def users_ops(ops: Iterable[Any]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from pytensor.graph.op import Op
 
 from cachegraph.pickling import rebuilds_pickled
 from cachegraph.pytensor.errors import Unstorable
-from cachegraph.pytensor.externals import LOST, is_users
+from cachegraph.pytensor.externals import LOST, NOT_USERS, is_users
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},
@@ -79,7 +79,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         cls: Any = type(obj)
-        if id(cls) in self._numbers:
+        if id(cls) in self._numbers and cls not in NOT_USERS:
             return rebuild, (cls, _state_of(obj))
         if isinstance(obj, HasInnerFunction) and all(
             getattr(cls, n) is getattr(object, n) for n in _REDUCERS

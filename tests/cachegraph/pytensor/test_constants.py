@@ -61,3 +61,9 @@ def test_zeros_of_two_signs_are_two_constants_here() -> None:
     assert pt.constant(0.0).equals(pt.constant(-0.0))
     assert not same_constant(pt.constant(0.0), pt.constant(-0.0))
     assert same_constant(pt.constant([1.0, np.nan]), pt.constant([1.0, np.nan]))
+
+
+def test_the_same_bits_are_the_same_constant_in_whatever_layout() -> None:
+    assert same_constant(pt.constant(np.zeros(0)[::2]), pt.constant(np.zeros(0)))
+    matrix = np.arange(6.0).reshape(2, 3)
+    assert same_constant(pt.constant(matrix), pt.constant(np.asfortranarray(matrix)))

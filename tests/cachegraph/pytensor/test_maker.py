@@ -371,3 +371,14 @@ def test_where_nothing_may_be_compiled_a_miss_is_an_error(monkeypatch: pytest.Mo
     x = pt.vector("x")
     with pytest.raises(cachegraph.CacheMissError, match="function entry"):
         pytensor.function([x], pt.sin(x) * 123.0)
+
+
+def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
+    for _ in range(2):
+        x = pt.vector("x")
+        checked = Assert("positive", exc_type=ValueError)(x, pt.gt(x.sum(), 0))
+        function = pytensor.function([x], checked + pt.cast(x > 1, np.float32))
+        assert function(VALUES).tolist() == [1.0, 3.0]
+    assert explain(function).outcome == "hit"
+    with pytest.raises(ValueError, match="positive"):
+        function(-VALUES)
