@@ -16,7 +16,7 @@ from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.raise_op import Assert
+from pytensor.raise_op import Assert, CheckAndRaise
 
 import cachegraph.pytensor
 from cachegraph.pytensor import explain
@@ -376,7 +376,7 @@ def test_where_nothing_may_be_compiled_a_miss_is_an_error(monkeypatch: pytest.Mo
 def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
     for _ in range(2):
         x = pt.vector("x")
-        checked = Assert("positive", exc_type=ValueError)(x, pt.gt(x.sum(), 0))
+        checked = CheckAndRaise(ValueError, "positive")(x, pt.gt(x.sum(), 0))
         function = pytensor.function([x], checked + pt.cast(x > 1, np.float32))
         assert function(VALUES).tolist() == [1.0, 3.0]
     assert explain(function).outcome == "hit"
