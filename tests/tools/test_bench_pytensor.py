@@ -1,0 +1,75 @@
+"""The comparison with PyTensor's own cache: its models, and what is made of what processes report."""
+
+import io
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+BENCH = Path(__file__).parents[2] / "tools" / "bench" / "pytensor"
+
+
+def load(name):
+    spec = spec_from_file_location(f"bench_pytensor_{name.strip('_')}", BENCH / f"{name}.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+driver = load("__main__")
+
+
+def report(seconds, results=(1.0, 2.0), imports=0.0):
+    steps = {"dispatch": [imports, imports], "function": [seconds, seconds], "call": [seconds, seconds]}
+    bits = [np.array(results).tobytes().hex()]
+    return {"nodes": 600, "steps": steps, "results": bits, "found": {}}
+
+
+def summary(own=1.0, other=10.0, **results):
+    cold = {"pytensor": report(50.0), "cachegraph": report(60.0)}
+    warm = {"pytensor": [report(other, imports=1.0)] * 3, "cachegraph": [report(own, **results)] * 3}
+    return driver.summary(cold, warm)
+
+
+def test_every_model_is_asked_for_and_has_a_gradient_at_a_point():
+    pytest.importorskip("pymc", reason="PyMC is not installed")
+    models = load("models")
+    assert tuple(models.MODELS) == driver.MODELS
+    subject = models.MODELS["50-layers"]()
+    assert subject.nodes > 100
+    assert [np.shape(value) for value in subject.point] == [(16,), (16, 16)]
+
+
+def test_ratios_are_of_all_steps_with_what_is_imported_and_without():
+    found = summary()
+    assert found["ratios"] == {"clock": 0.095, "processor": 0.095, "clock, no imports": 0.1}
+    assert found["ways"]["cachegraph"]["warm_ms"] == 2000.0
+    assert list(driver.missed(found)) == []
+
+
+def test_a_budget_that_is_missed_is_said():
+    assert len(list(driver.missed(summary(own=3.0)))) == 2
+    small = summary(own=9.0) | {"nodes": 100}
+    assert list(driver.missed(small)) == []
+    by_clock, _ = driver.missed(summary(own=42.0) | {"nodes": 100})
+    assert by_clock == "4.00 of PyTensor's time (clock), at most 1.00 is due"
+
+
+def test_other_bits_of_a_hit_and_other_numbers_than_pytensors_are_said():
+    assert list(driver.missed(summary(results=(1.0, 2.0 + 1e-15)))) == [
+        "a hit gives other bits than the miss"
+    ]
+    cold = {"pytensor": report(1.0, (1.0, 3.0)), "cachegraph": report(1.0)}
+    assert driver.same(cold, {"cachegraph": []}) == "other results than PyTensor's"
+
+
+def test_the_table_shows_ratios():
+    console = Console(file=io.StringIO(), width=140)
+    console.print(driver.table({"kalman": summary()}))
+    shown = console.file.getvalue()
+    for words in ("kalman", "600", "0.10"):
+        assert words in shown

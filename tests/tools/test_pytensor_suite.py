@@ -1,0 +1,149 @@
+"""PyTensor's own tests with the adapter and without: what is recorded, how runs go on, and what counts as a difference."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "pytensor_suite"
+
+TESTS = """
+import os
+import pytest
+from pytensor.compile.mode import Mode
+
+def test_passes():
+    pass
+
+def test_fails():
+    assert 1 == 2
+
+def test_does_not_like_the_adapter():
+    assert "cachegraph" not in Mode.__dict__["function_maker"].fget.__module__
+
+@pytest.mark.skip
+def test_is_skipped():
+    pass
+
+@pytest.mark.xfail
+def test_is_known_to_fail():
+    assert False
+
+def test_dies():
+    os._exit(3)
+
+def test_after_it():
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def differences():
+    """The module of the tool that compares, imported as its program imports it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(TOOL), *sys.path])
+        import differences
+
+        yield differences
+        del sys.modules["differences"]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A repository with one file of tests, whose own package must not be what is tested."""
+    folder = tmp_path / "checkout"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "test_one.py").write_text(TESTS)
+    (folder / "conftest.py").write_text("")
+    (folder / "pyproject.toml").write_text("[tool.pytest.ini_options]\nxfail_strict = true\n")
+    (folder / "pytensor").mkdir()
+    (folder / "pytensor" / "__init__.py").write_text("raise RuntimeError('the checkout was imported')")
+    return folder
+
+
+def run_tool(checkout, directory, *options):
+    """The exit code, the report, and the processes that were started."""
+    command = [
+        sys.executable,
+        str(TOOL),
+        str(checkout),
+        "--directory",
+        str(directory),
+        "--tests",
+        "tests",
+        "--json",
+    ]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr.splitlines()
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_with_the_adapter_alone_is_a_difference_and_runs_go_on(checkout, tmp_path):
+    pytest.importorskip("pytensor", reason="PyTensor is not installed")
+    code, report, _ = run_tool(checkout, tmp_path / "runs", "--run", "plain", "--run", "cold")
+    assert code == 1
+    assert report["runs"]["plain"]["outcomes"] == {
+        "passed": 3,
+        "failed": 1,
+        "skipped": 1,
+        "xfailed": 1,
+        "never ended": 1,
+    }
+    assert report["runs"]["plain"]["stopped"] == ["tests/test_one.py::test_dies"]
+    assert report["runs"]["plain"]["counters"] == {}
+    assert report["runs"]["cold"]["counters"]["levels"]["function"] == {"hits": 0, "misses": 0}
+    assert report["runs"]["warm"]["not_run"] == 7
+    [found] = report["differences"]
+    assert (found["test"], found["run"]) == ("tests/test_one.py::test_does_not_like_the_adapter", "cold")
+    assert (found["plain"], found["outcome"], found["explanation"]) == ("passed", "failed", "")
+    _, again, started = run_tool(checkout, tmp_path / "runs", "--run", "plain", "--run", "cold")
+    assert (again, started) == (report, [])
+
+
+def test_the_files_of_all_shards_are_all_files(checkout, tmp_path):
+    for number in range(5):
+        (checkout / "tests" / f"test_{number}.py").write_text("def test_nothing():\n    pass\n")
+    _, _, first = run_tool(checkout, tmp_path / "runs", "--shard", "1/2", "--seconds", "0")
+    assert first == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(TOOL), *sys.path])
+        import runpy
+
+        tool = runpy.run_path(str(TOOL / "__main__.py"))
+    files = tool["test_files"](checkout, ["tests"])
+    assert len(files) == 6
+    shards = [tool["shard"](files, f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(file for shard in shards for file in shard) == files
+    with pytest.raises(SystemExit, match="4/3"):
+        tool["shard"](files, "4/3")
+
+
+def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(differences):
+    run = differences.run_of(
+        [
+            {"start": "a"},
+            {"test": "a", "outcome": "passed", "seconds": 1.0, "message": ""},
+            {"end": 0, "counters": {"levels": {"function": {"hits": 1}}, "seconds_saved": 0.5}},
+            {"start": "b"},
+            {
+                "end": 0,
+                "counters": {"levels": {"function": {"hits": 2}, "op": {"hits": 1}}, "seconds_saved": 1},
+            },
+        ]
+    )
+    assert run.outcomes == {"a": "passed", "b": differences.NEVER_ENDED}
+    assert run.counters == {"levels": {"function": {"hits": 3}, "op": {"hits": 1}}, "seconds_saved": 1.5}
+
+
+def test_an_explained_difference_has_its_explanation(differences, monkeypatch):
+    monkeypatch.setattr(differences, "EXPLAINED", {"tests/one.py::test_a*": "they look at the cache"})
+    plain, other = (
+        differences.Run({f"tests/one.py::test_{name}": outcome for name in "abc"}, {}, 0.0, {})
+        for outcome in ("passed", "failed")
+    )
+    found = differences.differences(plain, "warm", other)
+    assert [each.explanation for each in found] == ["they look at the cache", "", ""]
+    assert differences.differences(plain, "warm", plain) == []

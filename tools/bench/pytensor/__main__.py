@@ -1,0 +1,199 @@
+"""PyTensor's functions in fresh processes: its own warm numba cache against the adapter's warm store.
+
+Run as `python tools/bench/pytensor` in an environment with PyTensor and PyMC. Each model is first compiled cold, once in each way, on caches that
+are kept for the run; then fresh processes of both ways take turns. Compared is `pytensor.function` and the first call together, by the
+clock and in seconds of the processor, the median over rounds of the ratio within a round. What PyTensor imports
+in order to compile is in its time, as it is in its users'; the ratio without it is shown too. What installing
+the adapter takes is in the adapter's time.
+
+Prints a table, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the two ways do not compute the same:
+
+    models of 500 nodes and more    at most 1/5 of PyTensor's
+    every model                     at most PyTensor's
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+MODELS = ("hierarchical", "44-variables", "kalman", "50-layers", "2000-nodes", "pm.sample")
+WAYS = ("pytensor", "cachegraph")
+LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
+Report = dict[str, Any]
+
+
+def main() -> int:
+    """Measure, print, and return the exit code."""
+    arguments = parsed()
+    missing = [name for name in ("pytensor", "pymc") if find_spec(name) is None]
+    if missing:
+        print(
+            f"{sys.executable} has no {' and no '.join(missing)}: install cachegraph's development environment",
+            file=sys.stderr,
+        )
+        return 2
+    rows = {}
+    for name in arguments.model or MODELS:
+        with Console(stderr=True).status(name) as status:
+            rows[name] = compared(name, arguments.rounds, arguments.caches, status.update)
+    if arguments.json:
+        print(json.dumps({"versions": versions(), "models": rows}, indent=2))
+    else:
+        Console().print(table(rows))
+    misses = [f"{name}: {miss}" for name, row in rows.items() for miss in missed(row)]
+    for miss in misses:
+        print(miss, file=sys.stderr)
+    return 1 if arguments.check and misses else 0
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="pytensor", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", action="append", choices=MODELS, help="only this one; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5, help="of a warm process each way (default: 5)")
+    parser.add_argument("--caches", type=Path, help="keep the caches here, and use what is there")
+    parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
+    parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
+    return parser.parse_args()
+
+
+def versions() -> dict[str, str]:
+    """The releases that are measured."""
+    return {name: version(name) for name in ("pytensor", "pymc", "numba", "llvmlite", "numpy", "scipy")}
+
+
+def compared(model: str, rounds: int, caches: Path | None, tell: Callable[[str], None]) -> Report:
+    """What both ways took for `model`. `tell` is told what is being measured."""
+    with tempfile.TemporaryDirectory(prefix="bench-pytensor-") as temporary:
+        kept = (caches or Path(temporary)).resolve() / model
+        cold = {}
+        for way in WAYS:
+            tell(f"{model}: cold, {way}")
+            cold[way] = measured(model, way, kept)
+            measured(model, way, kept)  # not counted: what the second process still has to compile
+        warm: dict[str, list[Report]] = {way: [] for way in WAYS}
+        for number in range(rounds):
+            for way in WAYS[:: 1 if number % 2 else -1]:
+                tell(f"{model}: {way}, round {number + 1} of {rounds}")
+                warm[way].append(measured(model, way, kept))
+    return summary(cold, warm)
+
+
+def measured(model: str, way: str, caches: Path) -> Report:
+    """What a fresh process reports. Raises CalledProcessError if it fails."""
+    dropped = ("CACHEGRAPH_", "PYTENSOR_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    temporary = caches / "temporary"
+    temporary.mkdir(parents=True, exist_ok=True)
+    variables = kept | {
+        "PYTHONPATH": str(ROOT),
+        "CACHEGRAPH_DIR": str(caches / "cachegraph"),
+        # cxx= keeps PyTensor from looking for a C++ compiler, which nothing here needs.
+        "PYTENSOR_FLAGS": f"cxx=,base_compiledir={caches / way}",
+        "TMPDIR": str(temporary),
+        # The models are small: threads would only wait for each other.
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-W", "ignore", str(HERE / "subject.py"), model, way]
+    done = subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    report: Report = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
+    """Medians in milliseconds, and the medians of the ratios within the rounds."""
+    own, other = warm["cachegraph"], warm["pytensor"]
+    result: Report = {"nodes": cold["pytensor"]["nodes"], "same": same(cold, warm), "ways": {}, "ratios": {}}
+    for way, reports in warm.items():
+        result["ways"][way] = {
+            "cold_ms": round(1e3 * total(cold[way], 0)),
+            "warm_ms": round(1e3 * statistics.median(total(report, 0) for report in reports), 1),
+            "warm_cpu_ms": round(1e3 * statistics.median(total(report, 1) for report in reports), 1),
+            "steps_ms": {
+                step: round(1e3 * statistics.median(report["steps"][step][0] for report in reports), 1)
+                for step in reports[0]["steps"]
+            },
+        }
+    pairs = list(zip(own, other, strict=True))
+    for name, which, imports in (("clock", 0, True), ("processor", 1, True), ("clock, no imports", 0, False)):
+        ratios = [total(mine, which) / total(theirs, which, imports) for mine, theirs in pairs]
+        result["ratios"][name] = round(statistics.median(ratios), 3)
+    result["found"] = own[-1]["found"]
+    return result
+
+
+def total(report: Report, which: int, imports: bool = True) -> float:
+    """The seconds of all steps: by the clock (0) or of the processor (1), with or without what PyTensor imported."""
+    return float(
+        sum(taken[which] for step, taken in report["steps"].items() if imports or step != "dispatch")
+    )
+
+
+def same(cold: dict[str, Report], warm: dict[str, list[Report]]) -> str:
+    """How results agree: "" if what the adapter finds is bit for bit what it stored, and close to PyTensor's; else what is wrong.
+
+    PyTensor's own differ in their last bits from one process to the next: the order of some of its rewrites does.
+    """
+    stored = cold["cachegraph"]["results"]
+    if any(report["results"] != stored for report in warm["cachegraph"]):
+        return "a hit gives other bits than the miss"
+    for mine, theirs in zip(numbers(stored), numbers(cold["pytensor"]["results"]), strict=True):
+        if not np.allclose(mine, theirs, rtol=1e-8, atol=1e-8):
+            return "other results than PyTensor's"
+    return ""
+
+
+def numbers(results: list[str]) -> list[np.ndarray]:
+    """The arrays (of float64) that a subject printed."""
+    return [np.frombuffer(bytes.fromhex(result)) for result in results]
+
+
+def missed(row: Report) -> Iterator[str]:
+    """Yield what is wrong with a model: each budget that is missed, and results that differ."""
+    if row["same"]:
+        yield row["same"]
+    most = LARGE_RATIO if row["nodes"] >= LARGE_NODES else RATIO
+    for name in ("clock", "processor"):
+        if row["ratios"][name] > most:
+            yield f"{row['ratios'][name]:.2f} of PyTensor's time ({name}), at most {most:.2f} is due"
+
+
+def table(rows: dict[str, Report]) -> Table:
+    """The figures as a table."""
+    found = Table(
+        title="function() + first call in a fresh process, ms: PyTensor's own cache and the adapter"
+    )
+    for name, justify in (("model", "left"), ("nodes", "right")):
+        found.add_column(name, justify=justify)
+    for name in ("cold", "cold, adapter", "warm", "warm, adapter", "ratio", "of CPU", "without imports"):
+        found.add_column(name, justify="right")
+    for model, row in rows.items():
+        other, own = (row["ways"][way] for way in WAYS)
+        cells = (other["cold_ms"], own["cold_ms"], other["warm_ms"], own["warm_ms"])
+        found.add_row(
+            model, str(row["nodes"]), *map(str, cells), *(f"{ratio:.2f}" for ratio in row["ratios"].values())
+        )
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

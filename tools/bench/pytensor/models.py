@@ -1,0 +1,186 @@
+"""What is compiled: six models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+
+Each function of MODELS returns a Subject; its graph is built by then, so that what `compile` takes is `pytensor.function` alone (or what
+PyMC does around it). What `compile` returns is called with the values of `point`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.traversal import ancestors
+
+Variable = Any
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Something to compile; `nodes` counts the Apply nodes of its graph before any rewrite (inner graphs are one node)."""
+
+    compile: Callable[[], Callable[..., Any]]
+    point: list[Any]
+    nodes: int
+
+
+def hierarchical() -> Subject:
+    """A hierarchical regression: 12 groups, two slopes, 240 observations."""
+    return density_of(hierarchical_model())
+
+
+def hierarchical_model() -> Any:
+    """The model of `hierarchical`, which `sample` samples from."""
+    import pymc as pm
+
+    random = np.random.default_rng(1)
+    group, predictors = np.repeat(np.arange(12), 20), random.normal(size=(240, 2))
+    observed = predictors @ [0.5, -0.3] + 0.1 * group + random.normal(size=240)
+    with pm.Model() as model:
+        mean = pm.Normal("mean", 0.0, 2.0, shape=3)
+        spread = pm.HalfNormal("spread", 1.0, shape=3)
+        offset = pm.Normal("offset", 0.0, 1.0, shape=(12, 3))
+        effect = pm.Deterministic("effect", mean + spread * offset)
+        noise = pm.Exponential("noise", 1.0)
+        predicted = (
+            effect[group, 0] + effect[group, 1] * predictors[:, 0] + effect[group, 2] * predictors[:, 1]
+        )
+        pm.StudentT("observed", nu=5.0, mu=predicted, sigma=noise, observed=observed)
+    return model
+
+
+def many_variables() -> Subject:
+    """Forty-four free variables of eight distributions, and eleven observed vectors."""
+    import pymc as pm
+
+    random = np.random.default_rng(2)
+    with pm.Model() as model:
+        for number in range(11):
+            location = pm.Normal(f"location_{number}", 0.0, 1.0 + number)
+            scale = (pm.HalfNormal, pm.Exponential)[number % 2](f"scale_{number}", 1.0)
+            shape = (
+                pm.Gamma(f"shape_{number}", 2.0, 1.0 + number)
+                if number % 3
+                else pm.InverseGamma(f"shape_{number}", 3.0, 1.0)
+            )
+            share = (
+                pm.Beta(f"share_{number}", 2.0, 2.0)
+                if number % 2
+                else pm.Uniform(f"share_{number}", 0.0, 1.0)
+            )
+            mean = share * location + (1 - share) * pt.log1p(shape)
+            pm.StudentT(
+                f"observed_{number}",
+                nu=3.0 + number,
+                mu=mean,
+                sigma=scale,
+                observed=random.normal(size=20 + number),
+            )
+    return density_of(model)
+
+
+def density_of(model: Any) -> Subject:
+    """The log-density of a PyMC model and its gradient, compiled as PyMC compiles."""
+    import pymc as pm
+
+    inputs, outputs = model.value_vars, [model.logp(), model.dlogp()]
+    start = model.initial_point()
+    point = [np.asarray(start[variable.name]) for variable in inputs]
+    return Subject(lambda: pm.pytensorf.compile(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
+
+
+def kalman() -> Subject:
+    """A Kalman filter of a local linear trend, 100 steps of a matrix and a vector in a scan, and its gradient."""
+    series = np.random.default_rng(3).normal(size=100).cumsum()
+    theta = pt.vector("theta", shape=(3,))
+    moves, seen_as = pt.as_tensor(np.array([[1.0, 1.0], [0.0, 1.0]])), pt.as_tensor(np.array([1.0, 0.0]))
+    step, noise = pt.diag(pt.exp(theta[:2])), pt.exp(theta[2])
+
+    def filtered(seen: Variable, mean: Variable, spread: Variable, step: Variable, noise: Variable) -> Any:
+        mean, spread = moves @ mean, moves @ spread @ moves.T + step
+        surprise, common = seen - seen_as @ mean, spread @ seen_as
+        total = seen_as @ common + noise
+        density = -0.5 * (pt.log(total) + pt.sqr(surprise) / total)
+        return mean + common * surprise / total, spread - pt.outer(common, common) / total, density
+
+    _, _, densities = pytensor.scan(
+        filtered,
+        sequences=[pt.as_tensor(series)],
+        outputs_info=[pt.zeros(2), 10.0 * pt.eye(2), None],
+        non_sequences=[step, noise],
+        return_updates=False,
+    )
+    return function_of([theta], [densities.sum()], [np.array([0.1, -1.0, 0.2])])
+
+
+def layers() -> Subject:
+    """A chain of fifty equal layers, each an OpFromGraph."""
+    state, weights = pt.vector("state"), pt.matrix("weights")
+    layer = OpFromGraph([state, weights], [pt.tanh(pt.dot(weights, state)) + 0.5 * state])
+    out = state
+    for _ in range(50):
+        out = layer(out, weights)
+    random = np.random.default_rng(4)
+    return function_of(
+        [state, weights], [pt.sqr(out).sum()], [random.normal(size=16), 0.25 * random.normal(size=(16, 16))]
+    )
+
+
+def deep() -> Subject:
+    """A graph of about 2,000 nodes: 40 rounds of elementwise operations, products, slices and sums, and its gradient."""
+    state, weights = pt.vector("state", shape=(8,)), pt.matrix("weights", shape=(8, 8))
+    out = state
+    for number in range(40):
+        turned = pt.dot(weights, out) if number % 3 == 0 else pt.concatenate([out[1:], out[:1]])
+        out = pt.tanh(turned * (1.0 + 0.01 * number)) + 0.5 * out - 0.1 * pt.sigmoid(out).mean()
+    random = np.random.default_rng(5)
+    return function_of(
+        [state, weights], [pt.sqr(out).sum()], [random.normal(size=8), 0.3 * random.normal(size=(8, 8))]
+    )
+
+
+def sample() -> Subject:
+    """`pm.sample` of the hierarchical regression for one draw: what it takes before sampling starts, and after."""
+    import pymc as pm
+
+    model = hierarchical_model()
+
+    def draw() -> list[Any]:
+        with model:
+            found = pm.sample(
+                draws=1,
+                tune=1,
+                chains=1,
+                cores=1,
+                random_seed=1,
+                progressbar=False,
+                compute_convergence_checks=False,
+            )
+        return [found.posterior["mean"].values, found.posterior["effect"].values]
+
+    return Subject(lambda: draw, [], nodes_of([model.logp(), model.dlogp()]))
+
+
+def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> Subject:
+    """The function of `outputs` and of the gradient of the first by all inputs."""
+    outputs = [*outputs, *pytensor.grad(outputs[0], inputs)]
+    return Subject(lambda: pytensor.function(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
+
+
+def nodes_of(outputs: list[Variable]) -> int:
+    """The number of Apply nodes that compute `outputs`."""
+    return len({variable.owner for variable in ancestors(outputs) if variable.owner is not None})
+
+
+MODELS: dict[str, Callable[[], Subject]] = {
+    "hierarchical": hierarchical,
+    "44-variables": many_variables,
+    "kalman": kalman,
+    "50-layers": layers,
+    "2000-nodes": deep,
+    "pm.sample": sample,
+}

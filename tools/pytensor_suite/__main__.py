@@ -1,0 +1,219 @@
+"""PyTensor's own tests with and without the adapter: the same must pass.
+
+Run as `python tools/pytensor_suite CHECKOUT`, in an environment with PyTensor, PyMC and pytest. CHECKOUT is a folder with PyTensor's
+repository, best at the tag of the release that is installed; only its tests are used, on the PyTensor that is installed. Three runs:
+
+    plain  without the adapter
+    cold   with it, on an empty store
+    warm   with it, on the store that the cold run left
+
+Each file of tests is a process of its own in each run, and PyTensor's own compile directory is empty at the start of each run.
+Prints each test with another outcome than in the plain run, whether it is explained (differences.py), what was not run, and what the
+adapter counted. Exit code 1 if there is a difference that is not explained.
+
+All that happened is kept in `--directory`, from which a run that was stopped goes on: files that are done and tests that are done
+are not run again. `--shard 2/4` runs the second quarter of the files; shards share a directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from differences import NEVER_ENDED, Run, differences, run_of, tally
+from recorded import ADAPTER, RECORD, events
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SUITES = ("tests/compile", "tests/link/numba", "tests/scan")
+RUNS = ("plain", "cold", "warm")
+
+
+def main() -> int:
+    """Run what is asked for, print the comparison, and return the exit code."""
+    arguments = parsed()
+    suite = copied(arguments.checkout, arguments.directory)
+    if not arguments.report:
+        files = shard(test_files(suite, arguments.tests or SUITES), arguments.shard)
+        end = monotonic() + arguments.seconds
+        for run in arguments.run or RUNS:
+            for file in files:
+                carry_out(arguments.directory, suite, run, file, arguments.file_seconds, end)
+    return report(arguments.directory, arguments.json)
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="pytensor_suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("checkout", type=Path, help="a folder with PyTensor's repository")
+    parser.add_argument(
+        "--directory",
+        type=lambda name: Path(name).resolve(),
+        required=True,
+        help="where runs are kept, and the stores",
+    )
+    parser.add_argument("--run", action="append", choices=RUNS, help="only this one; may be repeated")
+    parser.add_argument("--tests", action="append", help=f"a folder or a file; default: {', '.join(SUITES)}")
+    parser.add_argument("--shard", default="1/1", help="K/N: the K-th of N parts of the files")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no file later than this")
+    parser.add_argument(
+        "--file-seconds", type=float, default=3600.0, help="stop a file's process after this (default: 3600)"
+    )
+    parser.add_argument("--report", action="store_true", help="run nothing, compare what is there")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    return parser.parse_args()
+
+
+def copied(checkout: Path, directory: Path) -> Path:
+    """A folder with the tests of `checkout` and their settings, and without its PyTensor, which would be imported instead."""
+    suite = directory / "suite"
+    if not suite.exists():
+        half = directory / "suite-unfinished"
+        shutil.copytree(checkout / "tests", half / "tests")
+        for name in ("conftest.py", "pyproject.toml"):
+            shutil.copy(checkout / name, half / name)
+        half.rename(suite)
+    return suite
+
+
+def test_files(suite: Path, tests: list[str] | tuple[str, ...]) -> list[str]:
+    """The files of tests below `tests`, relative to `suite`, in a fixed order."""
+    found = [
+        path
+        for name in tests
+        for path in ([suite / name] if (suite / name).is_file() else (suite / name).rglob("test_*.py"))
+    ]
+    return sorted({str(path.relative_to(suite)) for path in found})
+
+
+def shard(files: list[str], which: str) -> list[str]:
+    """The K-th of N parts of `files`, for "K/N"."""
+    number, count = map(int, which.split("/"))
+    if not 1 <= number <= count:
+        raise SystemExit(f"--shard {which}: the first of the two numbers is from 1 to the second")
+    return files[number - 1 :: count]
+
+
+def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float, end: float) -> None:
+    """Run a file of tests in fresh processes until each of its tests has an outcome. A test in which the process dies has none."""
+    record = record_of(directory, run, file)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    while monotonic() < end and not any("end" in event for event in events(record)):
+        before = len(list(events(record)))
+        print(f"{run} {file}", file=sys.stderr, flush=True)
+        began = monotonic()
+        try:
+            code: int | str = subprocess.run(
+                command(file),
+                cwd=suite,
+                env=environment(directory, run, record),
+                timeout=seconds,
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = "time limit"
+        print(f"{run} {file}: {code}, {monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        if code == "time limit" or len(list(events(record))) == before:
+            return
+
+
+def record_of(directory: Path, run: str, file: str) -> Path:
+    """Where the run of a file of tests is recorded."""
+    return directory / "records" / run / (file.replace("/", "__") + ".jsonl")
+
+
+def command(file: str) -> list[str]:
+    """The command that runs a file of tests."""
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "recorded",
+        "-p",
+        "no:cacheprovider",
+        "--tb=short",
+        file,
+    ]
+
+
+def environment(directory: Path, run: str, record: Path) -> dict[str, str]:
+    """The variables of a run: where it keeps what it compiles, and whether the adapter is installed."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("CACHEGRAPH_", "PYTENSOR_"))
+    }
+    scratch = directory / "temporary" / run
+    scratch.mkdir(parents=True, exist_ok=True)
+    return kept | {
+        "PYTHONPATH": os.pathsep.join((str(HERE), str(ROOT))),
+        "PYTENSOR_FLAGS": f"base_compiledir={directory / 'compiled' / run}",
+        "CACHEGRAPH_DIR": str(directory / "store"),
+        "TMPDIR": str(scratch),
+        RECORD: str(record),
+        ADAPTER: str(int(run != "plain")),
+    }
+
+
+def report(directory: Path, as_json: bool) -> int:
+    """Print what the runs in `directory` did and how they differ; return the exit code."""
+    runs = {run: run_of(all_events(directory, run)) for run in RUNS}
+    found = [each for run in RUNS[1:] for each in differences(runs["plain"], run, runs[run])]
+    told = {
+        "runs": {name: summary(run, runs["plain"]) for name, run in runs.items()},
+        "differences": [asdict(each) for each in found],
+    }
+    if as_json:
+        print(json.dumps(told, indent=2))
+    else:
+        print_runs(told["runs"])
+        for each in found:
+            print(
+                f"{each.run}: {each.test}: {each.plain} -> {each.outcome}: {each.explanation or each.message[:500]}"
+            )
+    return 1 if any(not each.explanation for each in found) else 0
+
+
+def all_events(directory: Path, run: str) -> Iterator[dict[str, Any]]:
+    """Yield what all processes of a run wrote."""
+    for record in sorted((directory / "records" / run).glob("*.jsonl")):
+        yield from events(record)
+
+
+def summary(run: Run, plain: Run) -> dict[str, Any]:
+    """What a run did, as JSON. `not_run` counts the tests that the plain run knows and this one does not."""
+    return {
+        "tests": len(run.outcomes),
+        "outcomes": tally(run),
+        "seconds": round(run.seconds),
+        "not_run": len(plain.outcomes.keys() - run.outcomes.keys()),
+        "stopped": sorted(test for test, outcome in run.outcomes.items() if outcome == NEVER_ENDED),
+        "counters": run.counters,
+    }
+
+
+def print_runs(runs: dict[str, dict[str, Any]]) -> None:
+    """A paragraph for each run."""
+    for name, run in runs.items():
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(run["outcomes"].items()))
+        print(f"{name}: {run['tests']} tests in {run['seconds']} s: {outcomes}; {run['not_run']} not run")
+        for kind in ("levels", "misses", "bypasses", "store_failures"):
+            if run["counters"].get(kind):
+                print(f"    {kind}: {json.dumps(run['counters'][kind])}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""What became of each test in each run, how the runs differ, and which differences are explained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+EXPLAINED: dict[str, str] = {}
+"""A pattern of test ids -> why the adapter changes their outcome, and why that is right."""
+
+Outcomes = Mapping[str, str]
+NEVER_ENDED = "never ended"
+"""The outcome of a test in which the process died, or was stopped."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A test with another outcome than without the adapter; `explanation` is empty if nobody has one."""
+
+    test: str
+    run: str
+    plain: str
+    outcome: str
+    message: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run did: test -> outcome, test -> message of those that failed, seconds in tests, and what was counted."""
+
+    outcomes: Outcomes
+    messages: Mapping[str, str]
+    seconds: float
+    counters: Mapping[str, Any]
+
+
+def run_of(events: Iterable[Mapping[str, Any]]) -> Run:
+    """What the events of a run say (recorded.py)."""
+    outcomes: dict[str, str] = {}
+    messages: dict[str, str] = {}
+    seconds = 0.0
+    counted: dict[str, Any] = {}
+    for event in events:
+        if "start" in event:
+            outcomes[event["start"]] = NEVER_ENDED
+        elif "test" in event:
+            outcomes[event["test"]] = event["outcome"]
+            seconds += event["seconds"]
+            if event["message"]:
+                messages[event["test"]] = event["message"]
+        elif event["counters"]:
+            counted = added(counted, event["counters"])
+    return Run(outcomes, messages, seconds, counted)
+
+
+def added(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+    """The sum of two nested tables of numbers."""
+    total = dict(left)
+    for name, value in right.items():
+        total[name] = (
+            added(total.get(name, {}), value) if isinstance(value, Mapping) else total.get(name, 0) + value
+        )
+    return total
+
+
+def differences(plain: Run, name: str, other: Run) -> list[Difference]:
+    """The tests that ended in both runs, or in `plain` alone though they were started in `other`, with two outcomes."""
+    return [
+        Difference(
+            test, name, plain.outcomes[test], outcome, other.messages.get(test, ""), explanation_of(test)
+        )
+        for test, outcome in other.outcomes.items()
+        if plain.outcomes.get(test, NEVER_ENDED) not in (NEVER_ENDED, outcome)
+    ]
+
+
+def explanation_of(test: str) -> str:
+    """Why a test may differ, or nothing."""
+    return next((why for pattern, why in EXPLAINED.items() if fnmatchcase(test, pattern)), "")
+
+
+def tally(run: Run) -> dict[str, int]:
+    """How many tests had each outcome."""
+    return dict(Counter(run.outcomes.values()))

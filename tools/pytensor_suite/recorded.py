@@ -1,0 +1,114 @@
+"""A pytest plugin: writes what becomes of each test to a file, and installs the adapter before the tests are collected.
+
+Loaded with `-p recorded`. CACHEGRAPH_SUITE_RECORD names the file, CACHEGRAPH_SUITE_ADAPTER=1 asks for the adapter. A line of JSON for each
+event, written when it happens, so that a process that is killed leaves what it did:
+
+    {"start": TEST}
+    {"test": TEST, "outcome": "passed" | "failed" | "skipped" | "xfailed" | "xpassed", "seconds": S, "message": TEXT}
+    {"end": EXIT CODE, "pytensor": VERSION, "counters": what the process's caches did, or null without the adapter}
+
+Tests that the file knows already are not run again: one whose outcome is there, and one that was started and never ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RECORD = "CACHEGRAPH_SUITE_RECORD"
+ADAPTER = "CACHEGRAPH_SUITE_ADAPTER"
+
+
+def events(record: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events in a file. The last line of a process that was killed may be cut off: it is left out."""
+    if not record.exists():
+        return
+    for line in record.read_text().split("\n")[:-1]:
+        yield json.loads(line)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record this run, unless the plugin is imported for something else."""
+    if RECORD in os.environ:
+        config.pluginmanager.register(Recorder(Path(os.environ[RECORD])))
+
+
+class Recorder:
+    """Appends to the file `record`."""
+
+    def __init__(self, record: Path) -> None:
+        self.record = record
+        self.known = {event.get("test", event.get("start")) for event in events(record) if "end" not in event}
+        self.reports: dict[str, list[pytest.TestReport]] = {}
+
+    def write(self, event: dict[str, Any]) -> None:
+        with self.record.open("a") as file:
+            file.write(json.dumps(event) + "\n")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        # Not earlier: the flags of PyTensor's own conftest are set when the session starts.
+        import pytensor
+
+        suite = Path.cwd().resolve()
+        if suite in Path(pytensor.__file__).resolve().parents:
+            raise pytest.UsageError(f"PyTensor was imported from {suite}, not from where it is installed")
+        if os.environ.get(ADAPTER) == "1":
+            import cachegraph.pytensor
+
+            cachegraph.pytensor.install()
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        known = [item for item in items if item.nodeid in self.known]
+        config.hook.pytest_deselected(items=known)
+        items[:] = [item for item in items if item.nodeid not in self.known]
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.write({"start": nodeid})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.reports.setdefault(report.nodeid, []).append(report)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        reports = self.reports.pop(nodeid)
+        told = max(reports, key=lambda report: ("passed", "skipped", "failed").index(report.outcome))
+        self.write(
+            {
+                "test": nodeid,
+                "outcome": outcome(told),
+                "seconds": round(sum(report.duration for report in reports), 3),
+                "message": message(told),
+            }
+        )
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        import pytensor
+
+        self.write({"end": int(exitstatus), "pytensor": pytensor.__version__, "counters": counted()})
+
+
+def outcome(report: pytest.TestReport) -> str:
+    """One word for what became of a test."""
+    if hasattr(report, "wasxfail"):
+        return "xfailed" if report.outcome == "skipped" else "xpassed"
+    return report.outcome
+
+
+def message(report: pytest.TestReport) -> str:
+    """The last words of a test that did not pass."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return "" if report.outcome != "failed" else (crash.message if crash else str(report.longrepr))[-2000:]
+
+
+def counted() -> dict[str, Any] | None:
+    """What the caches of this process did."""
+    if os.environ.get(ADAPTER) != "1":
+        return None
+    import cachegraph
+
+    return cachegraph.counters()._asdict()
