@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
-from cachegraph.cache import Artifact, Cache, Found, default_cache
+from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.cache_info import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.bypassing import Bypass
@@ -111,7 +111,9 @@ class Lookup:
         self.info.seconds["key"] = perf_counter() - begin
         self.info.key = described.key.hex
         try:
-            found = cache.get_or_build(described.key, self._build, self._load)
+            found = cache.get_or_build(
+                described.key, self._build, self._load, partial(self._verify, accept_inplace)
+            )
         except Unstorable as error:
             return self.bypass(Bypass("unstorable", str(error)))
         self.graph = found.value
@@ -169,6 +171,23 @@ class Lookup:
         if len(graph.places) != len(wanted.results):
             raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
         return graph
+
+    def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
+        """Rewrite a copy of the graph, and compare what is stored with what comes of it."""
+        from cachegraph.pytensor.verification import (  # only the mode verify needs it
+            difference,
+            rewritten_copy,
+        )
+
+        begin = perf_counter()
+        copied = with_data(self.wanted, self._described.constants, self._data)
+        graph = rewritten_copy(copied, self.mode, accept_inplace)
+        seconds = {"rewrite": perf_counter() - begin}
+        made = self._packed(graph, self.wanted.context(self._described.classes))
+        differs = difference(found.value, made)
+        if differs is None:
+            return None
+        return Correction(differs, Artifact(made.content, seconds=seconds), self._load(made.content))
 
     def _by_pytensor(self, step: Callable[[], Any]) -> Any:
         try:
