@@ -19,4 +19,4 @@ def recipe_key(seed: int, prefix: str = "") -> str:
 
 if __name__ == "__main__":
     for number in range(int(sys.argv[1]), int(sys.argv[2])):
-        print(recipe_key(number, "renamed"))
+        print(recipe_key(number, *sys.argv[3:]))

@@ -67,7 +67,7 @@ def test_a_graph_built_again_under_other_names_has_its_key_and_its_results(keys:
 @pytest.mark.stress
 def test_every_change_at_one_site_makes_another_key(keys: list[str]) -> None:
     unchanged = []
-    for seed in range(0, COUNT, 10 if FULL else 25):
+    for seed in range(0, COUNT, 10 if FULL else 40):
         for site, recipe in mutated(made(seed), seed):
             built = build(recipe)
             if key_of(built.inputs, built.outputs, updates=built.updates) == keys[seed]:
@@ -76,15 +76,20 @@ def test_every_change_at_one_site_makes_another_key(keys: list[str]) -> None:
 
 
 @pytest.mark.stress
-@pytest.mark.parametrize("hash_seed", ["1", "4242"] if FULL else ["4242"])
-def test_another_process_under_another_hash_seed_has_the_same_keys(keys: list[str], hash_seed: str) -> None:
-    last = COUNT if FULL else 60
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.cachegraph.pytensor.keys_process", "0", str(last)],
+def test_processes_under_other_hash_seeds_have_the_same_keys() -> None:
+    # Not those of this process, in which other tests have loaded what registers rewrites.
+    processes = [keys_of(str(COUNT if FULL else 60), *how) for how in (("1",), ("4242", "renamed"))]
+    first, second = (process.communicate()[0].split() for process in processes)
+    assert [process.returncode for process in processes] == [0, 0]
+    assert len(set(first)) > 0.99 * len(first)
+    assert first == second
+
+
+def keys_of(count: str, hash_seed: str, *prefix: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.cachegraph.pytensor.keys_process", "0", count, *prefix],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    assert done.stdout.split() == keys[:last]

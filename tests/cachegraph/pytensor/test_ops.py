@@ -253,3 +253,39 @@ def test_pytensor_takes_frozen_minus_zero_for_zero_which_is_why_it_is_refused() 
     (node,) = minus.fgraph.toposort()
     assert zero == minus
     assert not np.signbit(node.inputs[1].data)
+
+
+def test_constants_that_are_no_arrays_are_what_they_hold() -> None:
+    import pytensor.sparse as sparse
+    import scipy.sparse
+    from pytensor.tensor.random.type import random_generator_type
+    from pytensor.tensor.type_other import NoneConst, SliceConstant, slicetype
+    from pytensor.typed_list import TypedListType
+
+    matrices = [scipy.sparse.csr_matrix(np.eye(3) * k) for k in (1, 1, 2)]
+    lists = TypedListType(pt.dvector)
+    several: list[list[Any]] = [
+        [sparse.as_sparse_variable(matrix) for matrix in matrices],
+        [random_generator_type.make_constant(np.random.default_rng(seed)) for seed in (1, 1, 2)],
+        [SliceConstant(slicetype, slice(None, stop)) for stop in (1, 1, 2)],
+        [lists.make_constant([np.ones(2) * k]) for k in (1, 1, 2)],
+        [NoneConst, NoneConst.clone(), pt.constant(0)],
+    ]
+    for first, same, other in several:
+        assert key_of([], first) == key_of([], same) != key_of([], other), first.type
+
+
+def test_a_distribution_of_a_users_own_is_its_code() -> None:
+    pm = pytest.importorskip("pymc")
+
+    def drawn(scale: float) -> Any:
+        def random(mean: Any, rng: Any = None, size: Any = None) -> Any:
+            return rng.normal(mean, scale, size=size)
+
+        with pm.Model() as model:
+            pm.CustomDist(
+                "own", pm.Normal("mean"), logp=lambda value, mean: -((value - mean) ** 2), random=random
+            )
+        return model.basic_RVs
+
+    assert key_of([], drawn(1.0)) == key_of([], drawn(1.0)) != key_of([], drawn(2.0))
