@@ -113,6 +113,7 @@ class _Work:
         self.info = CacheInfo()
         self.kernels = KernelTally()
         self.graphs = _Graphs(cache, wanted.mode)
+        self.trusts_graphs = True
         self.built: FrozenFunctionGraph | None = None
         self.callees: Mapping[str, Callee] = {}
         self.data = data_constants(wanted.graph)
@@ -163,17 +164,29 @@ class _Work:
         return self._compiled(runner, None, {})
 
     def build(self) -> Artifact:
-        """Rewrite the graph, lower it and link its kernels; again, if a user's function cannot be a part of these."""
+        """Rewrite the graph, lower it and link its kernels; again, if a user's function cannot be a part of these, and again
+        with every inner graph rewritten anew, if it does not work out with those that the cache has."""
         while True:
             try:
                 return self._build()
             except FunctionRefused as reason:
                 (_log().info if reason.is_expected else _log().warning)("%s", reason)
                 refuse(reason.op, reason.signature)
+            except CacheMissError:
+                raise
+            except Exception:  # whatever a stored graph makes of what is done with it
+                if not self.trusts_graphs or not self.graphs.has_found:
+                    raise
+                _log().warning(
+                    "%s cannot be made of the stored forms of its inner graphs, which are rewritten anew",
+                    self.wanted.name,
+                    exc_info=True,
+                )
+                self.trusts_graphs = False
 
     def _build(self) -> Artifact:
         begin = perf_counter()
-        self.graphs = _Graphs(self.cache, self.wanted.mode)
+        self.graphs = _Graphs(self.cache, self.wanted.mode, self.trusts_graphs)
         fgraph, report = _rewritten(self.wanted, self.graphs)
         rewritten = perf_counter()
         self.kernels = KernelTally()
@@ -287,17 +300,24 @@ class _Graphs:
     """The optimized forms of graphs that Ops hold: in the cache, where it can describe them.
 
     `found` has [hits, misses] of the level "op", if there were any; `seconds_saved` is what rewriting would have cost.
-    `used` are the digests of the keys of those that were found or kept.
+    `used` are the digests of the keys of those that were found or kept. Where the cache is not trusted (`is_trusted`), all
+    are rewritten, and what it has is replaced.
     """
 
-    def __init__(self, cache: Cache, mode: Mode) -> None:
+    def __init__(self, cache: Cache, mode: Mode, is_trusted: bool = True) -> None:
         self.cache = cache
         self.mode = mode
+        self._is_trusted = is_trusted
         self.tally = [0, 0]
         self.seconds_saved = 0.0
         self.used: list[bytes] = []
         # Found, and to be compared with what rewriting gives.
         self._doubted: dict[FrozenFunctionGraph, FrozenFunctionGraph] = {}
+
+    @property
+    def has_found(self) -> bool:
+        """Whether the cache had any."""
+        return self.tally[0] > 0
 
     @property
     def found(self) -> dict[str, list[int]]:
@@ -308,7 +328,7 @@ class _Graphs:
         users = UsersOps()
         key = self._key(graph, users)
         found = None
-        if key is not None:
+        if key is not None and self._is_trusted:
             found = self.cache.find(
                 key, lambda payload: _loaded_graph(payload, graph, users, self.cache.read_blob)
             )

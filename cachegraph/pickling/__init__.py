@@ -13,6 +13,10 @@ anything that lies beside it: it is the graph in hand, or the key that the entry
 pickle calls only what it names, not what it was given or has made, and changes only what it has made. Anything else is
 refused before it is imported, called or changed.
 
+Neither are a pickle's opcodes believed. Only those that `dumps` writes are done; numpy is given only dtypes, shapes and bytes
+that fit each other (calls.py), and an array is given its content once; what is copied is no more than the pickle holds; and
+tuples in each other are neither deeper nor, without sharing, larger than what can be hashed, compared and freed.
+
 Version history
     1  persistent ids are external objects, by number
     2  external objects by name; functions by their import paths; large arrays as blobs

@@ -33,8 +33,11 @@ def of_partial(arguments: tuple[Any, ...]) -> None:
 
 def of_dtype(arguments: tuple[Any, ...]) -> None:
     """Check what a dtype is made of: the name of a plain one."""
-    name = arguments[0] if len(arguments) == 3 else None
-    _require(isinstance(name, str) and bool(_DTYPE.fullmatch(name)), "a dtype", arguments)
+    name = arguments[0] if arguments[1:] == (False, True) else None
+    plain = (
+        isinstance(name, str) and _DTYPE.fullmatch(name) and all(type(item) is bool for item in arguments[1:])
+    )
+    _require(bool(plain), "a dtype", arguments)
 
 
 def of_array(arguments: tuple[Any, ...]) -> None:
@@ -134,7 +137,10 @@ def _is_unit(metadata: Any) -> bool:
     """Whether it is what dtypes of times have: nothing of the user's, and (unit, number, 1, 1)."""
     if not isinstance(metadata, tuple) or len(metadata) != 2 or metadata[0]:
         return False
-    return isinstance(metadata[1], tuple) and [type(item) for item in metadata[1]] == [bytes, int, int, int]
+    unit = metadata[1]
+    return (
+        isinstance(unit, tuple) and [type(item) for item in unit[:2]] == [bytes, int] and unit[2:] == (1, 1)
+    )
 
 
 def _require(fits: bool, made: str, found: object) -> None:

@@ -9,8 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import engine
+import engine.compiler
+import engine.tensor as pt
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.frozen_nodes import intern_node
 from tests.flow.hostile_entries import DUE
 
 ROOT = Path(__file__).parents[2]
@@ -74,3 +80,32 @@ def test_what_was_compiled_has_replaced_them(found: dict[str, Any]) -> None:
 def test_nothing_in_them_was_executed(found: dict[str, Any], file: Path) -> None:
     assert found
     assert not file.exists()
+
+
+def _nonsense(graph: FrozenFunctionGraph) -> FrozenFunctionGraph:
+    """A graph of the same types, whose only Op sums an axis that there is not."""
+    (node,) = graph.nodes
+    op = object.__new__(type(node.op))
+    vars(op).update({**vars(node.op), "axis": (5,)})
+    for name in ("_exact_props", "_exact_hash"):
+        vars(op).pop(name, None)
+    made = intern_node(op, node.inputs, tuple(output.type for output in node.outputs), None)
+    return FrozenFunctionGraph(graph.inputs, made.outputs)
+
+
+def test_a_stored_inner_graph_that_nothing_can_be_made_of_is_rewritten_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def functions() -> list[Any]:
+        m = pt.matrix("m")
+        inner = engine.OpFromGraph([m], [pt.sum(m, axis=1)])
+        return [lambda: engine.function([m], inner(m)), lambda: engine.function([m], [inner(m), m])]
+
+    first, second = functions()
+    assert first().cache_info.found["op"] == [0, 1]
+    load = engine.compiler._loaded_graph
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.compiler, "_loaded_graph", lambda *args: _nonsense(load(*args)))
+        f = second()
+    assert (f.cache_info.outcome, f.cache_info.found["op"]) == ("miss", [0, 1])
+    np.testing.assert_array_equal(f(np.ones((2, 3)))[0], [3.0, 3.0])
