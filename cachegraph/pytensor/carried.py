@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,14 +61,32 @@ class CarriedMaker:
 
 
 def _input(spec: Any) -> Any:
-    """The same input, of a variable without tags, which may hold anything, and updated by nobody knows what."""
+    """The same input, updated by nobody knows what."""
     carried = copy.copy(spec)
     unmark([carried])
-    carried.variable = spec.variable.clone()
-    carried.variable.tag = Scratchpad()
+    carried.variable = _bare(spec.variable)
     if spec.update is not None:
         carried.update = _like(spec.update)
     return carried
+
+
+def _bare(variable: Any) -> Any:
+    """`variable` itself, by which whoever pickles it too finds its value; a copy if it holds a graph, or what has no pickle."""
+    holds_graph = variable.owner is not None or getattr(variable, "default_update", None) is not None
+    if not holds_graph and _is_picklable(variable.tag):
+        return variable
+    bare = variable.clone()
+    bare.tag = Scratchpad()
+    return bare
+
+
+def _is_picklable(tag: Any) -> bool:
+    """Whether what others have noted about a variable can be pickled; most often it is where the variable was made."""
+    try:
+        pickle.dumps(tag)
+    except Exception:  # whatever the objects there raise
+        return False
+    return True
 
 
 def _output(spec: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 Calls = list[Callable[[], Any]]
 
 
-def reports(*cases: str, **environment: str) -> dict[str, Any]:
-    """What a fresh process reports about `cases`; the compilation directory is inside the cache's."""
+def reports(*arguments: str, **environment: str) -> dict[str, Any]:
+    """What a fresh process with these arguments reports; the compilation directory is inside the cache's."""
     directory = environment.get("CACHEGRAPH_DIR", os.environ["CACHEGRAPH_DIR"])
     variables = {
         **os.environ,
@@ -27,7 +28,7 @@ def reports(*cases: str, **environment: str) -> dict[str, Any]:
         "PYTENSOR_FLAGS": f"base_compiledir={directory}-pytensor",
         **environment,
     }
-    command = [sys.executable, __file__, *cases]
+    command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -155,13 +156,41 @@ def _printed(function: Any) -> str:
     return str(pytensor.dprint(function, file="str", print_type=True))
 
 
-def main(cases: list[str]) -> None:
-    """Print the reports of `cases` and the process's counters."""
+def pickled(file: str) -> dict[str, Any]:
+    """Write a function that has been called to `file`; what the next call gives here."""
+    import cachegraph.pytensor
+
+    cachegraph.pytensor.install()
+    function, calls = elementwise()
+    calls[0]()
+    Path(file).write_bytes(pickle.dumps(function))
+    return {"result": as_text(calls[0]())}
+
+
+def unpickled(file: str) -> dict[str, Any]:
+    """What the function in `file` gives where no adapter is installed, and what that took."""
+    import numpy as np
+
+    function = pickle.loads(Path(file).read_bytes())
+    values = np.array([1.0, 2.0, 0.5])
+    result = as_text(function(values, values.copy()))
+    import cachegraph.pytensor
+
+    numba_types = "pytensor.link.numba.dispatch" in sys.modules
+    info = cachegraph.pytensor.explain(function)
+    return {"result": result, "info": vars(info), "linked": numba_types, "graph": _printed(function)}
+
+
+def main(arguments: list[str]) -> None:
+    """Print a report of what the arguments ask for."""
+    if arguments[0] in ("pickle", "unpickle"):
+        print(json.dumps({"pickle": pickled, "unpickle": unpickled}[arguments[0]](arguments[1])))
+        return
     import cachegraph
     import cachegraph.pytensor
 
     cachegraph.pytensor.install()
-    found = {case: report(case) for case in cases}
+    found = {case: report(case) for case in arguments}
     counters = cachegraph.counters()
     print(json.dumps({**found, "bypasses": dict(counters.bypasses), "misses": dict(counters.misses)}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,3 +76,25 @@ def test_nothing_went_wrong(filled: tuple[str, dict[str, Any]], warm: dict[str, 
 def test_without_a_cache_everything_is_left_to_pytensor(without: dict[str, Any]) -> None:
     assert {without[case]["info"]["outcome"] for case in CASES} == {"bypass"}
     assert without["bypasses"] == {"disabled": len(CASES)}
+
+
+def test_a_pickled_function_finds_its_code_where_no_adapter_is_installed(
+    filled: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "function.pickle")
+    here = reports("pickle", file, CACHEGRAPH_DIR=filled[0])
+    there = reports("unpickle", file, CACHEGRAPH_DIR=filled[0], CACHEGRAPH_ON_MISS="error")
+    assert there["result"] == here["result"]
+    assert (there["info"]["outcome"], there["info"]["found"]) == ("carried", {"numba": [1, 0]})
+    assert there["info"]["key"] == filled[1]["elementwise"]["info"]["key"]
+    assert not there["linked"]  # what turns graphs into numba's functions was not even imported
+
+
+def test_a_pickled_function_is_compiled_where_the_store_is_empty(
+    filled: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    file = str(tmp_path / "function.pickle")
+    here = reports("pickle", file, CACHEGRAPH_DIR=filled[0])
+    elsewhere = reports("unpickle", file, CACHEGRAPH_DIR=str(tmp_path / "empty"))
+    assert elsewhere["info"]["found"] == {"numba": [0, 1]}
+    assert elsewhere["result"] == here["result"]

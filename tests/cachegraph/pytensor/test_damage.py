@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import random
 import shutil
 import zlib
@@ -16,8 +18,10 @@ import pytest
 
 import cachegraph.pytensor
 from cachegraph.cache import Artifact, default_cache
+from cachegraph.fingerprint.hasher import pack_uint
 from cachegraph.key import CacheKey
 from cachegraph.pytensor import explain
+from cachegraph.pytensor.optimized import FORMAT
 
 VALUES = np.array([1.0, 2.0, 0.25])
 
@@ -146,3 +150,32 @@ def test_entries_that_hold_nonsense_are_misses(store: Path, level: str) -> None:
     for key in keys:
         assert default_cache().store(key, Artifact(b"nonsense" * 9, seconds={"rewrite": 1.0}))
     check(make())
+
+
+class Hostile:
+    """What a pickle of it runs when it is loaded."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> Any:
+        return os.system, (f"touch {self.canary}",)
+
+
+def test_a_hostile_graph_runs_nothing(store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stored, canary = make().maker._stored, tmp_path / "canary"
+    places = [pack_uint(place) for place in stored.places]
+    hostile = pickle.dumps(Hostile(canary))
+    parts = (
+        bytes((FORMAT,)),
+        pack_uint(len(places)),
+        *places,
+        pack_uint(0),
+        pack_uint(len(hostile)),
+        hostile,
+    )
+    default_cache().store(stored.key, Artifact(b"".join(parts), seconds={"rewrite": 1.0}))
+    function = make()
+    check(function)
+    assert not canary.exists()
+    assert "UntrustedPickle" in caplog.text

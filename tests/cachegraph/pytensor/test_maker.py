@@ -252,6 +252,21 @@ def test_a_pickle_holds_neither_the_graph_it_was_made_of_nor_tags() -> None:
     assert (again(VALUES), again(VALUES)) == (5.0, 10.0)
 
 
+def test_what_is_pickled_with_a_function_stays_its_own() -> None:
+    x = pt.vector("x")
+    shared = pytensor.shared(VALUES.copy(), name="shared")
+    function = pytensor.function([x], x * shared, updates={shared: shared + 1})
+    for again, y, other in (
+        pickle.loads(pickle.dumps((function, x, shared))),
+        copy.deepcopy((function, x, shared)),
+    ):
+        again(VALUES)
+        assert other.get_value().tolist() == [2.0, 3.0]
+        assert shared.get_value().tolist() == [1.0, 2.0]
+        assert again.get_shared() == [other]
+        assert again._finder[y] is again.input_storage[0]
+
+
 def test_deep_copies_are_functions_of_their_own() -> None:
     found, count, _ = hit()
     deep = copy.deepcopy(found)
