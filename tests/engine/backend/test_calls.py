@@ -309,3 +309,23 @@ def test_an_op_without_a_function_for_some_types_is_computed_by_python_there():
     assert narrow.dtype == "float32"
     again = engine.function([x], Elemwise(Choosy(1))(x + 1) * 3)
     assert sum(again.cache_info.found["kernel"]) == 2  # it still fuses where it has a function
+
+
+class Careful(Softening):
+    """Its function raises."""
+
+    def numba_function(self, node):
+        def careful(x):
+            if x > 2:
+                raise ValueError("too large")
+            return x / (1 + abs(x))
+
+        return careful
+
+
+def test_an_exception_within_a_kernel_names_the_op():
+    x = pt.vector("x")
+    f = engine.function([x], Elemwise(Careful())(x) * 2)
+    np.testing.assert_allclose(f(X - 1), 2 * (X - 1) / X)
+    with pytest.raises(RuntimeError, match=r"softening.*numba_function\(\) raised an exception"):
+        f(X)
