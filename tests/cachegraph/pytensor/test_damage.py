@@ -165,7 +165,7 @@ class Hostile:
 def test_a_hostile_graph_runs_nothing(store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stored, canary = make().maker._stored, tmp_path / "canary"
     places = [pack_uint(place) for place in stored.places]
-    hostile = pickle.dumps(Hostile(canary))
+    hostile = pickle.dumps(Hostile(canary), 5)
     parts = (
         bytes((FORMAT,)),
         pack_uint(len(places)),
