@@ -40,7 +40,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, strong_digest
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
@@ -276,7 +275,11 @@ def _encode_users_op(op: Op, users: UsersOps) -> bytes:
 
 def _encode_surroundings(op: Op) -> bytes:
     """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
-    return _prefixed(encode_extensions(_DESCRIBED) if hasattr(op, "numba_function") else b"")
+    if not hasattr(op, "numba_function"):
+        return _prefixed(b"")
+    from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
+
+    return _prefixed(encode_extensions(_DESCRIBED))
 
 
 class _CodeEncoder(Encoder):

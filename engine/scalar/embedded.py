@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.fingerprint.hasher import encode, strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
@@ -109,6 +108,8 @@ def embedded_node(node: Apply, arguments: tuple[str, ...], result: str, ranks: t
 def _embedded(
     node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...] | None
 ) -> Embedded:
+    from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
+
     function = numba_function_of(node.op, node)
     found = Embedded("", arguments, result, ranks, node.op, function)
     if function is None:
