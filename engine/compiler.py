@@ -31,6 +31,7 @@ from engine.errors import FunctionRefused, UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.users import users_ops
+from engine.harmless import made_harmless
 from engine.keys import data_constants, function_key, inner_constants, op_key
 from engine.mode import Mode
 from engine.scalar.embedded import refuse, refused_signatures
@@ -61,6 +62,7 @@ def compile_function(wanted: Specification) -> Compiled:
 
     Raises LoweringError for an Op without a kernel, and CacheMissError where CACHEGRAPH_ON_MISS is "error".
     """
+    wanted = replace(wanted, graph=made_harmless(wanted.graph))
     if wanted.mode.linker == "numpy":
         return _interpreted(wanted)
     cache = default_cache()

@@ -16,7 +16,7 @@ import engine
 from engine.backend.reference import evaluate
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
 from engine.graph.traversal import io_toposort
-from engine.inner import HasInnerGraph, OpFromGraph
+from engine.inner import HasInnerGraph, OpFromGraph, Scan
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import same
 from engine.tensor.elemwise import Elemwise
@@ -108,49 +108,57 @@ class SameNumber(ScalarOp):
         return a
 
 
-WITHIN = (Same(), Inferred(), Remembering(), Reusing(), Elemwise(SameNumber()))
+KINDS = (Same(), Inferred(), Remembering(), Reusing(), Elemwise(SameNumber()))
 
 
-def sprinkled(
-    inputs: Sequence[Variable], outputs: Sequence[Variable], random: Random, may_overwrite: bool = True
-) -> list[Variable]:
-    """`outputs` with users' Ops behind some of what is computed, also in the graphs within Ops."""
-    copies: dict[Variable, Variable] = {variable: variable for variable in inputs}
-    for node in io_toposort(inputs, outputs):
-        arguments = [copies.get(variable, variable) for variable in node.inputs]
-        fresh = [output.type.make_variable() for output in node.outputs]
-        copy = Apply(with_sprinkled_graph(node.op, random), arguments, fresh)
-        for old, new in zip(node.outputs, copy.outputs, strict=True):
-            # A view may be of an input, which must not be overwritten.
-            own = may_overwrite and isinstance(node.op, Elemwise)
-            chosen = random.choice((*WITHIN, *([Overwriting()] if own else [])))
-            copies[old] = chosen(new) if random.random() < 0.4 else new
-    return [copies.get(variable, variable) for variable in outputs]
+class Sprinkler:
+    """Puts users' Ops behind some of what is computed, also in the graphs within Ops, which has `within` of them."""
+
+    def __init__(self, random: Random, within: Sequence[Any]) -> None:
+        self.random = random
+        self.within = within
+
+    def outputs(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], chosen: Sequence[Any]
+    ) -> list[Variable]:
+        random = self.random
+        copies: dict[Variable, Variable] = {variable: variable for variable in inputs}
+        for node in io_toposort(inputs, outputs):
+            arguments = [copies.get(variable, variable) for variable in node.inputs]
+            fresh = [output.type.make_variable() for output in node.outputs]
+            copy = Apply(self.op(node.op), arguments, fresh)
+            for old, new in zip(node.outputs, copy.outputs, strict=True):
+                op = random.choice(chosen)
+                # A view may be of an input, which must not be overwritten.
+                is_fit = op != Overwriting() or isinstance(node.op, Elemwise)
+                copies[old] = op(new) if is_fit and random.random() < 0.4 else new
+        return [copies.get(variable, variable) for variable in outputs]
+
+    def op(self, op: Any) -> Any:
+        if not isinstance(op, HasInnerGraph) or isinstance(op, ScalarOp):
+            return op
+        inner = [variable.type.make_variable() for variable in op.fgraph.inputs]
+        outputs = self.outputs(inner, op.fgraph.bind(inner), self.within)
+        fgraph = FrozenFunctionGraph.from_io(inner, outputs)
+        return OpFromGraph.from_fgraph(fgraph) if type(op) is OpFromGraph else op.with_inner_graph(fgraph)
 
 
-def with_sprinkled_graph(op: Any, random: Random) -> Any:
-    if not isinstance(op, HasInnerGraph) or isinstance(op, ScalarOp):
-        return op
-    inner = [variable.type.make_variable() for variable in op.fgraph.inputs]
-    outputs = sprinkled(inner, op.fgraph.bind(inner), random, may_overwrite=False)
-    fgraph = FrozenFunctionGraph.from_io(inner, outputs)
-    return OpFromGraph.from_fgraph(fgraph) if type(op) is OpFromGraph else op.with_inner_graph(fgraph)
-
-
-def check(inputs: list[Any], values: list[Any], outputs: list[Any], random: Random) -> None:
+def check(inputs: list[Any], values: list[Any], outputs: list[Any], random: Random, tolerance: float) -> None:
     due = evaluate(inputs, outputs, values)
-    changed = sprinkled(inputs, outputs, random)
+    # Of a loop that makes no step only the Ops know how long its rows would be.
+    within = KINDS if makes_steps(inputs, values, outputs) else (Elemwise(SameNumber()),)
+    changed = Sprinkler(random, within).outputs(inputs, outputs, (*KINDS, Overwriting()))
     for mode in ("FAST_RUN", "NUMPY"):
         f = engine.function(inputs, changed, mode=mode, on_unused_input="ignore")
         for _ in range(2):
             for found, expected in zip(f(*values), due, strict=True):
-                assert found.dtype == expected.dtype
-                # How long the rows of a loop are, which makes none, only the Op knows.
-                assert found.shape == expected.shape or found.size == expected.size == 0
-                if not found.size:
-                    continue
-                tolerance = 1e-4 if found.dtype == "float32" else 1e-9
+                assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
                 np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def makes_steps(inputs: list[Any], values: list[Any], outputs: list[Any]) -> bool:
+    counts = [node.inputs[0] for node in io_toposort(inputs, outputs) if isinstance(node.op, Scan)]
+    return all(evaluate(inputs, counts, values))
 
 
 @pytest.mark.stress
@@ -158,7 +166,8 @@ def check(inputs: list[Any], values: list[Any], outputs: list[Any], random: Rand
 @given(graphs(10), st.integers(0, 2**32))
 def test_graphs_compute_the_same_whatever_users_ops_are_in_them(graph: Any, seed: int) -> None:
     inputs, values = graph.needed(graph.sinks)
-    check(inputs, values, graph.sinks, Random(seed))
+    is_rough = any(value.dtype == np.float32 for value in graph.known.values())
+    check(inputs, values, graph.sinks, Random(seed), 1e-3 * graph.scale if is_rough else 1e-9 * graph.scale)
 
 
 @pytest.mark.stress
@@ -166,4 +175,4 @@ def test_graphs_compute_the_same_whatever_users_ops_are_in_them(graph: Any, seed
 def test_loops_compute_the_same_whatever_users_ops_are_in_them(seed: int) -> None:
     random = Random(seed)
     loop = generated_loop(random, depth=2)
-    check(loop.inputs, loop.values, list(loop.outputs), random)
+    check(loop.inputs, loop.values, list(loop.outputs), random, 1e-9)
