@@ -9,14 +9,13 @@ the wanted and of the stored part, and returns one line that says what differs f
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import describe_difference
-from cachegraph.key import SUBJECTS, CacheKey
+from cachegraph.key import SUBJECTS, CacheKey, expanded
 from cachegraph.store.entry import Miss
 from cachegraph.store.local import LocalStore
 from cachegraph.store.reasons import NearKey, nearest_keys
@@ -106,8 +105,8 @@ def explain_kept(store: LocalStore, kept: KeptMiss) -> Explanation:
 def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
     """Return the key of a compressed encoding, None when it is not the key of that digest."""
     try:
-        key = CacheKey.parse(zlib.decompress(compressed))
-    except (zlib.error, InvalidEncoding):
+        key = CacheKey.parse(expanded(compressed))
+    except InvalidEncoding:
         return None
     return key if key.digest == digest else None
 
@@ -123,8 +122,8 @@ def _nearest(store: LocalStore, key: CacheKey, before: float | None) -> CacheKey
 
 def _likeness(encoding: bytes, near: NearKey) -> float:
     try:
-        other = zlib.decompress(near.encoding)
-    except zlib.error:
+        other = expanded(near.encoding)
+    except InvalidEncoding:
         return 0.0
     common = _common_prefix(encoding, other) + _common_prefix(encoding[::-1], other[::-1])
     return common / max(len(encoding), len(other))

@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest, pack_uint, strong_digest
+
+_LONGEST = 256 * 2**20
 
 LEVELS = ("function", "op", "kernel", "numba")
 
@@ -78,6 +81,21 @@ class CacheKey:
     def part_digests(self) -> dict[str, bytes]:
         """Name of each part -> XXH3-128 of its encoding: what two keys are compared by to say why one missed."""
         return {name: digest(part) for name, part in self.parts}
+
+
+def expanded(compressed: bytes) -> bytes:
+    """Return the encoding that was compressed with zlib; raises InvalidEncoding for anything else, and above 256 MiB."""
+    import zlib  # a hit needs no encoding
+
+    stream = zlib.decompressobj()
+    doing = "expanding the encoding of a key"
+    try:
+        found = stream.decompress(compressed, _LONGEST)
+    except zlib.error as error:
+        raise InvalidEncoding(doing, 0, "what zlib compressed", str(error)) from None
+    if not stream.eof:
+        raise InvalidEncoding(doing, len(found), f"the end within {_LONGEST} bytes", "more, or nothing")
+    return found
 
 
 def _pieces(level: str, parts: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from cachegraph.cli.list import describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, expanded
 from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.units import format_age, format_seconds, format_size
@@ -55,8 +54,8 @@ def _only(found: Sequence[Entry], prefix: str, cache: CacheDirectory) -> Entry:
 def _stored_key(cache: CacheDirectory, entry: Entry) -> CacheKey:
     compressed = cache.encoding(entry.digest)
     try:
-        parsed = CacheKey.parse(zlib.decompress(compressed or b""))
-    except (zlib.error, InvalidEncoding) as error:
+        parsed = CacheKey.parse(expanded(compressed or b""))
+    except InvalidEncoding as error:
         fail(f"the encoding of key {entry.hex} is damaged: {error}")
     if parsed.digest != entry.digest:
         fail(f"the encoding of key {entry.hex} is damaged: it is that of {parsed.hex}")

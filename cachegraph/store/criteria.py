@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import encode
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, expanded
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.entry import Entry
 from cachegraph.store.record import RECORD_FORMAT
@@ -104,7 +103,7 @@ def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
     if record_format != RECORD_FORMAT:
         return True
     try:
-        key = CacheKey.parse(zlib.decompress(compressed_encoding))
-    except (zlib.error, InvalidEncoding):  # of another HASH_VERSION, or damaged: nothing finds it
+        key = CacheKey.parse(expanded(compressed_encoding))
+    except InvalidEncoding:  # of another HASH_VERSION, or damaged: nothing finds it
         return True
     return dict(key.parts).get("toolchain", encode(toolchain())) != encode(toolchain())

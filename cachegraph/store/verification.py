@@ -7,11 +7,12 @@ so once: it is looked at again just before it is deleted, in a local store under
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import digest
+from cachegraph.key import expanded
 from cachegraph.store import schema
 from cachegraph.store.aside import keep_damaged
 from cachegraph.store.blobs import BlobFile
@@ -141,8 +142,8 @@ def _entry_fault(connection: sqlalchemy.Connection, store: LocalStore, key_diges
 def encoding_fault(compressed: object, key_digest: bytes) -> str:
     """Return what is wrong with the compressed encoding of the key of that digest; empty if nothing is."""
     try:
-        encoding = zlib.decompress(compressed) if isinstance(compressed, bytes) else b""
-    except zlib.error as error:
+        encoding = expanded(compressed) if isinstance(compressed, bytes) else b""
+    except InvalidEncoding as error:
         return f"the encoding of its key is damaged: {error}"
     found = digest(encoding)
     return "" if found == key_digest else f"the encoding of its key is that of {found.hex()}"

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from cachegraph import pickling
 from cachegraph.errors import CachegraphError, InvalidEncoding, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, expanded
 from cachegraph.objects import read_symbols
 from cachegraph.store.claims import Holder
 from tests.cachegraph.pickling.hostile_pickles import TRUSTED, group, name, number, text, whole
@@ -114,6 +115,14 @@ def test_a_deep_encoding_is_invalid() -> None:
 def test_what_is_no_key_is_refused(content: bytes) -> None:
     with pytest.raises(CachegraphError):
         CacheKey.parse(content)
+
+
+@pytest.mark.parametrize(
+    "compressed", [b"", b"x", zlib.compress(bytes(300 * 2**20), 1), zlib.compress(b"abc")[:-5]], ids=range(4)
+)
+def test_what_expands_to_no_encoding_is_refused(compressed: bytes) -> None:
+    with pytest.raises(InvalidEncoding):
+        expanded(compressed)
 
 
 @pytest.mark.parametrize(
