@@ -224,7 +224,9 @@ class Mapped:
         loop.carried.append(Carried(kept, zero))
         table.emit("MAX", (kept, kept, found), stage)
         op, what = self._what
-        table.emit("SAME", (kept, length), stage, Check("step-rows", op, (what, str(dim))))
+        # `found` may be there before `length` is, if that is known to be what another register holds.
+        compared = table.stage((kept, length))
+        table.emit("SAME", (kept, length), compared, Check("step-rows", op, (what, str(dim))))
         return kept
 
     def dims(self, done: int) -> tuple[int, ...]:

@@ -330,6 +330,22 @@ def test_rows_of_a_loop_may_have_a_length_that_only_the_op_tells(mode: str) -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_rows_of_a_loop_may_be_what_a_state_becomes_whose_length_is_checked(mode: str) -> None:
+    op = OnVectors(lambda value: value * 2)
+
+    def step(state: Any) -> Any:
+        new = op(state)
+        return new + 1, new
+
+    _, rows = engine.scan(step, outputs_info=[x, None], n_steps=2, return_updates=False)
+    np.testing.assert_array_equal(computed(rows, mode, VALUE), [2 * VALUE, 4 * VALUE + 2])
+    with pytest.raises(ValueError, match=r"shape|length"):
+        longer = OnVectors(lambda value: np.append(value, 0.0))
+        states = engine.scan(lambda state: longer(state), outputs_info=[x], n_steps=2, return_updates=False)
+        computed(states, mode, VALUE)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_what_overwrites_in_a_loop_overwrites_no_state(mode: str) -> None:
     states = engine.scan(
         lambda state: Overwriting(None)(state), outputs_info=[x], n_steps=3, return_updates=False
