@@ -279,7 +279,8 @@ class _Unpickler(_Python):  # type: ignore[misc]
         held = [self._held[id(part)] for part in parts if id(part) in self._held]
         size = 1 + sum(part.size for part in held)
         depth = 1 + max((part.depth for part in held), default=0)
-        if size > _LARGEST or depth > _DEEPEST:
+        is_bomb = size > max(_LARGEST, self._size) or depth > _DEEPEST
+        if is_bomb and not self._trusts_everything:
             raise InvalidPickle(f"tuples in each other, {depth} deep, {size} in all")
         item = self.stack[-1]
         self._held[id(item)] = _Held(item, size, depth)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cachegraph import pickling
 from tests.cachegraph.pickling.hostile_pickles import all_of_them
 
 ROOT = Path(__file__).parents[3]
@@ -38,6 +39,14 @@ def test_all_are_refused_with_a_reason(tried: tuple[dict[str, str], Path]) -> No
     assert said.keys() == set(names)
     assert len(names) > 400
     assert {name: what for name, what in said.items() if not what.startswith(REFUSALS)} == {}
+
+
+def test_what_is_large_by_itself_is_loaded() -> None:
+    many = tuple((number,) for number in range(100_000))
+    deep: tuple[object, ...] = ()
+    for _ in range(300):
+        deep = (deep,)
+    assert pickling.loads(pickling.dumps([many, deep, {deep: 1}]), ()) == [many, deep, {deep: 1}]
 
 
 def test_nothing_in_them_was_executed(tried: tuple[dict[str, str], Path]) -> None:
