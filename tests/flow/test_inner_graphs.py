@@ -295,8 +295,8 @@ def test_an_entry_that_holds_anything_else_is_rewritten_anew(
     x, weights = pt.vector("x"), pt.matrix("weights")
     payload = {
         "nothing": b"",
-        "another op": pickle.dumps(layer_of_one()),
-        "untrusted": pickle.dumps(subprocess.Popen),
+        "another op": pickle.dumps(layer_of_one(), protocol=5),
+        "untrusted": pickle.dumps(subprocess.Popen, protocol=5),
     }[content]
     op_entries(lambda _: payload, monkeypatch)
     engine.function([x, weights], layer()(x, weights))

@@ -318,7 +318,7 @@ class Evil:
 
 def test_a_class_that_an_entry_may_not_load_is_untrusted(cache_directory: Path, key: Key) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
-    cache.store(key("a"), Artifact(pickle.dumps(Evil())))
+    cache.store(key("a"), Artifact(pickle.dumps(Evil(), protocol=5)))
     found = cache.find(key("a"), lambda payload: pickling.loads(payload, ("engine",)))
     assert isinstance(found, Miss)
     assert found.reason == "untrusted"
