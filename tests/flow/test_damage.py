@@ -465,7 +465,7 @@ def graphs_of(open_store: Cache, key: CacheKey) -> Iterator[Callable[[bytes], An
         lambda: pickling.dumps("a string"),
         lambda: pickling.dumps(None),
         lambda: pickling.dumps([1, 2], [1]),
-        lambda: pickle.dumps(Hostile()),
+        lambda: pickle.dumps(Hostile(), protocol=5),
         lambda: b"cposix\nsystem\n(S'false'\ntR.",
         lambda: b"cengine.compiler\nperf_counter\n(tR.",
     ],

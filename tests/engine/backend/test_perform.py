@@ -339,9 +339,9 @@ def test_rows_of_a_loop_may_be_what_a_state_becomes_whose_length_is_checked(mode
 
     _, rows = engine.scan(step, outputs_info=[x, None], n_steps=2, return_updates=False)
     np.testing.assert_array_equal(computed(rows, mode, VALUE), [2 * VALUE, 4 * VALUE + 2])
+    longer = OnVectors(lambda value: np.append(value, 0.0))
+    states = engine.scan(lambda state: longer(state), outputs_info=[x], n_steps=2, return_updates=False)
     with pytest.raises(ValueError, match=r"shape|length"):
-        longer = OnVectors(lambda value: np.append(value, 0.0))
-        states = engine.scan(lambda state: longer(state), outputs_info=[x], n_steps=2, return_updates=False)
         computed(states, mode, VALUE)
 
 
