@@ -111,7 +111,7 @@ class GraphWriter:
     def _constant(self, constant: Any) -> bytes:
         try:
             tags = variable_tags(constant)
-            encoding = encode_constant(constant, self.met, within=self.thawed)
+            encoding = encode_constant(constant, self.met)
             return encoding if tags is None else encoding + encode_value(tags, self.met)
         except Unfingerprintable as error:
             error.inside("a constant")

@@ -75,10 +75,13 @@ def uninstall() -> None:
 def _hook() -> None:
     """Take the place of what is there, and remember it."""
     from pytensor.compile.mode import Mode
+    from pytensor.graph.basic import FrozenApply
 
     from cachegraph.pytensor.inner_lookup import with_lookup
+    from cachegraph.pytensor.interning import ExactNodes
 
     _replace(Mode, "function_maker", property(_cached_maker))
+    _replace(FrozenApply, "_cache", ExactNodes(FrozenApply._cache))
     rewriting = import_module(_INNER_REWRITING[0])
     looked_up = with_lookup(rewriting.rewrite_inner_graph)
     for module in _INNER_REWRITING:

@@ -33,11 +33,13 @@ from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.hosts import encode_host_code, hosts_described
 from cachegraph.pytensor.registries import encode_registrations
 from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
-from cachegraph.pytensor.values import FEW_ELEMENTS, Met, encode_op, encode_type
+from cachegraph.pytensor.values import Met, encode_op, encode_type
 from cachegraph.releases import package_version
 from cachegraph.toolchain import toolchain
 
 VERSION = 1
+FEW_ELEMENTS = 32
+"""Constants of no more elements are what rewrites look into; more are data, where large constants are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,6 @@ from cachegraph.fingerprint.origin import origin_of, write_origin
 from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
 from cachegraph.pytensor.hosts import HOSTS
 
-FEW_ELEMENTS = 32
-"""Constants of no more elements are what rewrites look into and move; more are data, where large constants are."""
-
 _MOST_PLAIN_OPS = 10_000
 _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
 """Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
@@ -182,33 +179,13 @@ def _remembered(op: Any, met: Met) -> bytes | None:
     return found
 
 
-def encode_constant(constant: Any, met: Met, *, within: bool = False) -> bytes:
-    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable.
-
-    `within` says that an Op's graph holds it. There, and wherever it has few elements, so that rewrites may move it there,
-    -0.0 is refused: PyTensor takes frozen nodes that are equal but for the signs of zeros for one, so what a miss
-    would give depends on what else its process compiled.
-    """
+def encode_constant(constant: Any, met: Met) -> bytes:
+    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
     data = constant.data
     type_ = _prefixed(encode_type(constant.type, met))
     if type(data) is np.ndarray:
-        if within or data.size <= FEW_ELEMENTS:
-            _refuse_negative_zero(data)
         return b"".join((type_, b"a", _layout(data), encode(data)))
-    if isinstance(data, np.inexact | float | complex):
-        _refuse_negative_zero(np.asarray(data))
     return b"".join((type_, b"v", encode_value(_plain(data), met)))
-
-
-def _refuse_negative_zero(data: np.ndarray[Any, Any]) -> None:
-    if data.dtype.kind not in "fc":
-        return
-    parts = (data.real, data.imag) if data.dtype.kind == "c" else (data,)
-    if any(np.any(np.signbit(part) & (part == 0)) for part in parts):
-        raise Unfingerprintable(
-            "a constant -0.0",
-            "PyTensor may take it for 0.0, as it happens; pass it to the function as an input",
-        )
 
 
 def _plain(data: Any) -> Any:

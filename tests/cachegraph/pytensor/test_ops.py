@@ -246,15 +246,6 @@ def test_a_wrapped_function_that_tells_shapes_is_its_code_too() -> None:
     assert key_of([x], wrapped(1)(x)) == key_of([x], wrapped(1)(x)) != key_of([x], wrapped(2)(x))
 
 
-def test_pytensor_takes_frozen_minus_zero_for_zero_which_is_why_it_is_refused() -> None:
-    z = ps.float64("z")
-    zero = Composite([z], [z * ps.constant(0.0, dtype="float64")])
-    minus = Composite([z], [z * ps.constant(-0.0, dtype="float64")])
-    (node,) = minus.fgraph.toposort()
-    assert zero == minus
-    assert not np.signbit(node.inputs[1].data)
-
-
 def test_constants_that_are_no_arrays_are_what_they_hold() -> None:
     import pytensor.sparse as sparse
     import scipy.sparse
