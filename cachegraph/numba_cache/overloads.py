@@ -16,6 +16,7 @@ from cachegraph.cache import WRITING, Artifact, Cache, Found
 from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
+from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 
@@ -126,7 +127,8 @@ class StoredOverloads(caching._Cache):
         """What numba compiles for `sig`, without being asked for it here."""
         self.disable()
         try:
-            dispatcher.compile(sig)
+            with compiled_anew():
+                dispatcher.compile(sig)
         finally:
             self.enable()
         arguments, _ = sigutils.normalize_signature(sig)

@@ -25,6 +25,7 @@ from cachegraph.cache import Artifact, Found
 from cachegraph.errors import CythonFunctionError
 from cachegraph.fingerprint import Encoder, register_encoder
 from cachegraph.key import CacheKey
+from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
@@ -259,7 +260,7 @@ class StoredFunction(CPUDispatcher):
         """The overload that PyTensor's own dispatcher compiles."""
         entrypoints.init_all()
         dispatcher = self.pytensor_dispatcher
-        with kept_op_code():
+        with kept_op_code(), compiled_anew():
             dispatcher.compile(tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 

@@ -219,3 +219,67 @@ def test_processes_that_call_a_function_at_once_compile_it_once(tmp_path: Path) 
         assert_right(rows, words)
     assert sum(counts["misses"] for _, _, counts in found) == 1
     assert sum(counts["hits"] for _, _, counts in found) == 2
+
+
+FILED = """
+import sys
+import numba, numpy as np
+import engine, engine.tensor as pt
+from ops import Bent, Cumulated, Elemwise
+from outer import outer
+
+class Filed(Bent):
+    def numba_function(self, node):
+        return outer
+
+class FiledArray(Cumulated):
+    def numba_function(self, node):
+        @numba.njit
+        def function(x):
+            found = np.empty_like(x)
+            for n in range(len(x)):
+                found[n] = outer(x[n])
+            return found
+        return function
+
+if sys.argv[1:] == ["by-numba"]:
+    print(outer(1.0))
+else:
+    x = pt.vector("x")
+    f = engine.function([x], [Elemwise(Filed(1))(x), FiledArray(1)(x)])
+    print(*np.concatenate(f(np.ones(1))), f.cache_info.outcome)
+"""
+
+
+def test_what_numba_has_in_files_of_its_own_is_not_linked_into_entries(tmp_path: Path) -> None:
+    """numba #8851: a function with cache=True is taken from its file when what it calls in another was edited."""
+    write_ops(tmp_path, "@numba.njit")
+    (tmp_path / "program.py").write_text(FILED)
+    (tmp_path / "outer.py").write_text(
+        "import numba\nfrom inner import inner\n\n@numba.njit(cache=True)\ndef outer(x):\n    return inner(x) * 2.0\n"
+    )
+    inner = "import numba\n\n@numba.njit\ndef inner(x):\n    return x + {}\n"
+    (tmp_path / "inner.py").write_text(inner.format(1.0))
+    assert printed(tmp_path, "by-numba") == ["4.0"]
+    assert printed(tmp_path) == ["4.0", "4.0", "miss"]
+    (tmp_path / "inner.py").write_text(inner.format(10.0))
+    assert printed(tmp_path, "by-numba") == ["4.0"], "numba knows by now what its files depend on"
+    assert printed(tmp_path) == ["22.0", "22.0", "miss"]
+    assert printed(tmp_path) == ["22.0", "22.0", "hit"]
+
+
+def printed(directory: Path, *words: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "program.py", *words],
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(directory)]),
+            "NUMBA_CACHE_DIR": str(directory / "numba"),
+        },
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.split()

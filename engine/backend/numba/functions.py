@@ -17,6 +17,7 @@ from numba.core import cgutils, compiler, types
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import populate_array
 
+from cachegraph.numba_cache.anew import compiled_anew
 from engine.backend.loops import FUNCTION_RAISED
 from engine.backend.numba.contexts import TYPES
 from engine.scalar.embedded import Embedded
@@ -35,7 +36,8 @@ def compile_function(embedded: Embedded) -> Any:
     found = _compiled.get(embedded.name)
     if found is None:
         try:
-            found = _compile(embedded)
+            with compiled_anew():
+                found = _compile(embedded)
         except Exception as error:
             raise embedded.refused(f"{type(error).__name__}: {error}") from error
         _check(embedded, found)
