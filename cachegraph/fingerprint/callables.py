@@ -168,7 +168,7 @@ def _write_read(encoder: Encoder, function: FunctionType, read: Read) -> None:
 
 
 def _builtins_of(function: FunctionType) -> dict[str, object]:
-    found: dict[str, object] = function.__builtins__  # type: ignore[attr-defined]
+    found: dict[str, object] = function.__builtins__
     return found
 
 
