@@ -103,14 +103,45 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """What numba makes the cache of a dispatcher by: of PyTensor's functions those with completed keys have one."""
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
+    recent: dict[Any, Any] = {}
+
     def cache(function: Any) -> Any:
         key = CACHED_SRC_FUNCTIONS.get(function)
         if key is None:
             return file_cache(function)
         if not key.startswith(_COMPLETE):
             return NullCache()
-        described = encode(("pytensor op", key))
-        entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
-        return StoredOverloads(function, entries)
+        return _OpOverloads(function, key, recent)
 
     return cache
+
+
+class _OpOverloads(StoredOverloads):
+    """numba's cache of the function of one Op, whose completed key is `key`.
+
+    Equal Ops of a function have a dispatcher each. What one of them has compiled or loaded is `recent`, for the others.
+    """
+
+    def __init__(self, function: Any, key: str, recent: dict[Any, Any]) -> None:
+        described = encode(("pytensor op", key))
+        entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
+        super().__init__(function, entries)
+        self._key = key
+        self._recent = recent
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled overload for `sig`; None if it is to be compiled."""
+        known = self._recent.get((self._key, sig))
+        if known is None:
+            known = super().load_overload(sig, target_context)
+            if known is not None:
+                self._recent[self._key, sig] = known
+            return known
+        # A dispatcher that goes takes its entry point from numba's tables: each has one of its own.
+        entry_point = target_context.get_executable(known.library, known.fndesc, known.environment)
+        return known._replace(entry_point=entry_point)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep `data`, numba's CompileResult for `sig`."""
+        self._recent[self._key, sig] = data
+        super().save_overload(sig, data)
