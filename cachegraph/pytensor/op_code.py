@@ -139,7 +139,7 @@ class _OpOverloads(StoredOverloads):
             return known
         # A dispatcher that goes takes its entry point from numba's tables: each has one of its own.
         entry_point = target_context.get_executable(known.library, known.fndesc, known.environment)
-        return known._replace(entry_point=entry_point)
+        return known._replace(entry_point=entry_point, metadata=None)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep `data`, numba's CompileResult for `sig`."""
