@@ -167,7 +167,7 @@ def _write_read(encoder: Encoder, function: FunctionType, read: Read) -> None:
     write_inside(encoder, value, ".".join((f"{'global' if own else 'builtin'} {read.name!r}", *taken)))
 
 
-def _builtins_of(function: FunctionType) -> dict[str, object]:
+def _builtins_of(function: Any) -> dict[str, object]:
     found: dict[str, object] = function.__builtins__
     return found
 
