@@ -29,7 +29,7 @@ def reports(*arguments: str, **environment: str) -> dict[str, Any]:
         **environment,
     }
     command = [sys.executable, __file__, *arguments]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     report["stderr"] = done.stderr

@@ -10,9 +10,13 @@ import pytest
 
 from tests.flow.pytensor_process import CASES, reports
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("pytensor") is None, reason="PyTensor is not installed (it needs Python 3.12)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("pytensor") is None,
+        reason="PyTensor is not installed (it needs Python 3.12)",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
