@@ -11,6 +11,7 @@ import copy
 from functools import partial
 from typing import Any
 
+from numba.core.dispatcher import Dispatcher
 from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.cache import Artifact, Found, default_cache
@@ -52,6 +53,10 @@ class StoredLinker(NumbaLinker):
         if self.expects:
             return stored_function(self.description, lambda: NumbaLinker.jit_compile(self, fn()))
         dispatcher = super().jit_compile(fn)
+        if not isinstance(
+            dispatcher, Dispatcher
+        ):  # numba is made to compile nothing: there is nothing to keep
+            return dispatcher
         is_keyed = fn[1] is not None
         _note(self.description, is_keyed)
         return stored_function(self.description, lambda: dispatcher) if is_keyed else dispatcher

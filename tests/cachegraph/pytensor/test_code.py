@@ -178,6 +178,20 @@ def test_calls_keep_nothing(store: Path) -> None:
     assert _resident() - held[1] < 2 << 20
 
 
+def test_what_numba_is_not_to_compile_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pytensor.link.numba.linker import NumbaLinker
+
+    from cachegraph.pytensor.linker import StoredLinker, expects_code
+
+    def plain(*args: Any) -> Any:
+        return args
+
+    monkeypatch.setattr(NumbaLinker, "jit_compile", lambda self, fn: plain)
+    linker = StoredLinker.like(NumbaLinker(), b"plain")
+    assert linker.jit_compile((plain, "key")) is plain
+    assert not expects_code(b"plain")
+
+
 def test_pytensor_names_the_addresses_that_it_fills() -> None:
     """A variable of PyTensor's code is filled by its name: what a name stands for is what PyTensor would fill it with."""
     import pytensor.link.numba.dispatch as dispatch
