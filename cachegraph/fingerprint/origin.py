@@ -13,9 +13,7 @@ a file that has the name of one of Python's modules, or is a part of a namespace
 from __future__ import annotations
 
 import os
-import site
 import sys
-import sysconfig
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
@@ -118,12 +116,17 @@ def _release_at(package: str, file: str) -> str:
 
 @lru_cache(maxsize=1)
 def _site_directories() -> tuple[str, ...]:
+    import site  # these two read the environment, and only what follows code needs them
+    import sysconfig
+
     paths = sysconfig.get_paths()
     return _real((paths["purelib"], paths["platlib"], *site.getsitepackages(), site.getusersitepackages()))
 
 
 @lru_cache(maxsize=1)
 def _directories_of_python() -> tuple[str, ...]:
+    import sysconfig
+
     paths = sysconfig.get_paths()
     return _real((paths["stdlib"], paths["platstdlib"]))
 
