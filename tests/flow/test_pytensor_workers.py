@@ -34,7 +34,7 @@ from cachegraph.counters import Tally
 def noting(name, function):
     def noted(self, first, *rest):
         with open(os.environ["NOTES"], "a") as file:
-            file.write(f"{os.getpid()} {name} {first.replace(' ', '-')}\\n")
+            file.write(f"{os.getpid()} {name} {first.replace(' ', '-')} {rest}\\n")
         return function(self, first, *rest)
     return noted
 
@@ -83,7 +83,7 @@ class Workplace:
         notes = self.directory / "notes"
         lines = notes.read_text().splitlines() if notes.exists() else []
         notes.unlink(missing_ok=True)
-        return [(int(pid), what, of) for pid, what, of in map(str.split, lines)]
+        return [(int(pid), what, of) for pid, what, of, *_ in map(str.split, lines)]
 
     def entries(self) -> dict[str, int]:
         """How many entries the store has on each level."""
@@ -107,11 +107,14 @@ def workplace(tmp_path: Path) -> Workplace:
 
 
 def assert_built_once(workplace: Workplace, found: list[tuple[int, str, str]]) -> None:
-    """Each entry was built by one process, once, and nothing was built that is not there."""
+    """Each entry was built by one process, once, and nothing that numba compiles was built without a key."""
     built = Counter(level for _, what, level in found if what == "miss")
     assert built == workplace.entries()
     assert built["function"] >= 1
-    assert not [each for each in found if each[1] in ("bypass", "store_failure")]
+    # PyMC makes some functions for itself that numba does not compile.
+    assert {(what, of) for _, what, of in found if what in ("bypass", "store_failure")} <= {
+        ("bypass", "linker")
+    }
 
 
 def assert_like_the_posterior(mean: Any) -> None:
