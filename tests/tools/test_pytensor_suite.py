@@ -139,11 +139,12 @@ def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(diffe
 
 
 def test_an_explained_difference_has_its_explanation(differences, monkeypatch):
-    monkeypatch.setattr(differences, "EXPLAINED", {"tests/one.py::test_a*": "they look at the cache"})
+    monkeypatch.setattr(differences, "EXPLAINED", {"warm tests/one.py::test_a*": "they look at the cache"})
     plain, other = (
         differences.Run({f"tests/one.py::test_{name}": outcome for name in "abc"}, {}, 0.0, {})
         for outcome in ("passed", "failed")
     )
     found = differences.differences(plain, "warm", other)
     assert [each.explanation for each in found] == ["they look at the cache", "", ""]
+    assert differences.differences(plain, "cold", other)[0].explanation == ""
     assert differences.differences(plain, "warm", plain) == []
