@@ -135,7 +135,8 @@ def test_chains_in_four_processes_compile_nothing_of_their_own(
     assert_built_once(workplace, found)
     assert len({pid for pid, what, _ in found if what == "miss"}) == 1
     assert workplace.run("sample", start_method) == cold
-    assert {what for _, what, _ in workplace.noted()} == {"hit"}
+    warm = {(what, of) for _, what, of in workplace.noted()}
+    assert {("hit", "function")} <= warm <= {("hit", "function"), ("hit", "numba"), ("bypass", "linker")}
 
 
 def test_chains_of_sequential_monte_carlo_share_what_each_of_them_needs(workplace: Workplace) -> None:
