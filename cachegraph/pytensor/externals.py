@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ _FUNCTIONS = (
     ("pytensor.scalar.basic", "upgrade_to_float_no_complex"),
     ("pytensor.scalar.basic", "same_out_nocomplex"),
     ("pytensor.scalar.basic", "real_out"),
+    ("pytensor.scalar.basic", "Sign._output_types_preference"),
 )
 """The functions that Ops of PyTensor hold in their properties: they give the types of scalar results.
 
@@ -126,5 +128,8 @@ def _with_inner(ops: Iterable[Any]) -> Iterator[Any]:
         waiting += reversed([*(item for item in held if isinstance(item, Op)), *inner])
 
 
-def _function(module: str, name: str) -> Any:
-    return getattr(sys.modules.get(module), name, (module, name))
+def _function(module: str, path: str) -> Any:
+    try:
+        return attrgetter(path)(sys.modules.get(module))
+    except AttributeError:
+        return module, path

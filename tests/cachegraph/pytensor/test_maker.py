@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,11 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.raise_op import Assert, CheckAndRaise
+from pytensor.scalar.basic import ScalarOp
 
 import cachegraph.pytensor
 from cachegraph.pytensor import explain
+from cachegraph.pytensor.externals import Context
 
 VALUES = np.array([1.0, 2.0])
 
@@ -397,3 +400,11 @@ def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
     assert explain(function).outcome == "hit"
     with pytest.raises(ValueError, match="positive"):
         function(-VALUES)
+
+
+def test_what_gives_the_types_of_pytensors_scalar_operations_can_be_stored() -> None:
+    external = Context().external()
+    for module in (pytensor.scalar.basic, pytensor.scalar.math):
+        for op in filter(lambda value: isinstance(value, ScalarOp), vars(module).values()):
+            function = op.__dict__.get("output_types_preference")
+            assert function is None or not inspect.isfunction(function) or function in external, op
