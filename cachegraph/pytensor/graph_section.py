@@ -85,7 +85,10 @@ class GraphTable:
         self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
         self._constants = tuple(map(self._constant, self.variables[len(inputs) :]))
         self.variables += (variable for node in nodes for variable in node.outputs)
-        self._numbers = {variable: number for number, variable in enumerate(self.variables)}
+        # A frozen graph lists a node as often as the graph had it from which it was frozen: the first can be computed.
+        self._numbers: dict[Any, int] = {}
+        for number, variable in enumerate(self.variables):
+            self._numbers.setdefault(variable, number)
 
     @property
     def section(self) -> Section:
