@@ -1,6 +1,6 @@
-"""What PyTensor and PyMC are in this process: a release, or a checkout whose whole source is read.
+"""What PyTensor and PyMC are in this process: a release, or a checkout whose whole source is read, as the adapter's own is.
 
-A checkout that was edited after the process began is refused: what was imported is no longer what is read.
+Source that was edited after the process began is refused: what was imported is no longer what is read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ def hosts_described() -> tuple[str, ...]:
 
 
 def encode_host_code() -> bytes:
-    """The encoding of what PyTensor and PyMC are; raises SourceError for a checkout that cannot be read, or was edited."""
-    digests = [(name, _source_digest_of(name)) for name in hosts_described()]
+    """The encoding of what PyTensor, PyMC and this adapter are, whose every edit is a miss.
+
+    Raises SourceError for a source that cannot be read, or was edited.
+    """
+    digests = [(name, _source_digest_of(name)) for name in (*hosts_described(), __package__)]
     return encode((_version("pytensor"), digests))
 
 
