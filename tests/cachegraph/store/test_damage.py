@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -179,9 +180,9 @@ def test_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged
     random_flips(40, 1, sound, damaged)
 
 
-@pytest.mark.slow
+@pytest.mark.stress
 def test_many_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
-    random_flips(1500, 2, sound, damaged)
+    random_flips(1500 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 300, 2, sound, damaged)
 
 
 def test_truncation_at_every_class_of_offset(

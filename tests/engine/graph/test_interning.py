@@ -1,6 +1,7 @@
 """Intern tables: one object a key, for every thread, and nothing kept alive."""
 
 import gc
+import os
 import sys
 import threading
 import tracemalloc
@@ -17,6 +18,8 @@ from engine.graph import (
 )
 from engine.graph.interning import SMALLEST_COPY, InternedValues, InternTable
 from tests.engine.graph.small_ops import PLAIN, Combine, chain, combine, constant, follow
+
+MANY = 1_000_000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 200_000
 
 
 class Thing:
@@ -136,7 +139,7 @@ def test_threads_that_make_and_drop_the_same_nodes_never_see_two_at_once():
     assert in_threads(4, work) == [None] * 4
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20_000, pytest.param(MANY, marks=pytest.mark.stress)])
 def test_building_and_dropping_many_nodes_returns_the_memory(count):
     def build(length):
         x = NominalVariable(0, PLAIN)
