@@ -36,11 +36,12 @@ Version history
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, strong_digest
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed, strong_digest
+from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
@@ -48,10 +49,9 @@ from engine.graph.op import Op
 from engine.graph.types import Type
 from engine.graph.users import is_of_engine, is_users, needs_python, users_ops
 from engine.graph.variables import Constant, Variable
+from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
 
-_DESCRIBED = ("engine", "cachegraph")
-"""The packages whose source is a part of every key."""
 _AT_HAND = "at hand "
 """What the name of an Op begins with that cannot be described."""
 
@@ -130,29 +130,6 @@ def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
     return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
 
 
-class _Table:
-    """Numbers things as they are met, equal ones once."""
-
-    def __init__(self) -> None:
-        self.rows: list[bytes] = []
-        self._by_id: dict[int, bytes] = {}
-        self._by_encoding: dict[bytes, bytes] = {}
-
-    def known(self, item: object) -> bytes | None:
-        return self._by_id.get(id(item))
-
-    def add(self, item: object, encoding: bytes) -> bytes:
-        number = self._by_encoding.get(encoding)
-        if number is None:
-            number = self._by_encoding[encoding] = pack_uint(len(self.rows))
-            self.rows.append(encoding)
-        self._by_id[id(item)] = number
-        return number
-
-    def encoding(self) -> bytes:
-        return pack_uint(len(self.rows)) + b"".join(_prefixed(row) for row in self.rows)
-
-
 class _GraphEncoder:
     """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
 
@@ -160,8 +137,8 @@ class _GraphEncoder:
         self.graph = graph
         self.data = data
         self.users = users
-        self.types = _Table()
-        self.ops = _Table()
+        self.types = Table()
+        self.ops = Table()
         self.constants: list[bytes] = []
         self.numbers: dict[Variable, bytes] = {}
 
@@ -177,15 +154,15 @@ class _GraphEncoder:
                 self.numbers[output] = pack_uint(2 * count)
                 count += 1
         outputs = [self.variable(variable) for variable in graph.outputs]
-        constants = pack_uint(len(self.constants)) + b"".join(_prefixed(row) for row in self.constants)
+        constants = pack_uint(len(self.constants)) + b"".join(prefixed(row) for row in self.constants)
         tables = (self.types.encoding(), self.ops.encoding(), constants)
-        return b"".join((*tables, *_counted(inputs), *_counted(nodes), *_counted(outputs)))
+        return b"".join((*tables, *counted(inputs), *counted(nodes), *counted(outputs)))
 
     def node(self, node: FrozenApply) -> bytes:
         op = self.ops.known(node.op) or self.ops.add(node.op, _encode_op(node.op, self.users))
         inputs = [self.numbers.get(variable) or self.variable(variable) for variable in node.inputs]
         types = [self.type_number(variable.type) for variable in node.outputs]
-        return b"".join((op, *_counted(inputs), *_counted(types)))
+        return b"".join((op, *counted(inputs), *counted(types)))
 
     def variable(self, variable: Variable) -> bytes:
         found = self.numbers.get(variable)
@@ -201,7 +178,7 @@ class _GraphEncoder:
         content = constant.data.tobytes()
         if len(content) > LARGE:
             return b"h" + number + strong_digest(content)
-        return b"c" + number + _prefixed(content)
+        return b"c" + number + prefixed(content)
 
     def type_number(self, type: Type) -> bytes:
         return self.types.known(type) or self.types.add(type, _encode_type(type))
@@ -256,7 +233,7 @@ def _write_property(encoder: Encoder, name: str, value: object, users: UsersOps)
 
 def _encode_class(item: Op | Type) -> bytes:
     cls = type(item)
-    return _prefixed(cls.__module__.encode()) + _prefixed(cls.__qualname__.encode())
+    return prefixed(cls.__module__.encode()) + prefixed(cls.__qualname__.encode())
 
 
 def _encode_users_op(op: Op, users: UsersOps) -> bytes:
@@ -266,20 +243,19 @@ def _encode_users_op(op: Op, users: UsersOps) -> bytes:
         encoder.value(op)
     except (Unfingerprintable, UndescribedOpError):
         raise
-    except (
-        Exception
-    ) as error:  # what runs here is the user's, or found in what is: no key, and nothing breaks
+    except Exception as error:
+        # What runs here is the user's, or found in what is: no key, and nothing breaks.
         _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
-    return _prefixed(b"") + _prefixed(type(op).__name__.encode()) + encoder.encoding
+    return prefixed(b"") + prefixed(type(op).__name__.encode()) + encoder.encoding
 
 
 def _encode_surroundings(op: Op) -> bytes:
     """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
     if not hasattr(op, "numba_function"):
-        return _prefixed(b"")
+        return prefixed(b"")
     from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
 
-    return _prefixed(encode_extensions(_DESCRIBED))
+    return prefixed(encode_extensions(DESCRIBED))
 
 
 class _CodeEncoder(Encoder):
@@ -288,7 +264,7 @@ class _CodeEncoder(Encoder):
     __slots__ = ("_users",)
 
     def __init__(self, users: UsersOps) -> None:
-        super().__init__(_DESCRIBED)
+        super().__init__(DESCRIBED)
         self._users = users
 
     def value(self, value: Any) -> None:
@@ -332,11 +308,3 @@ def _write_op(encoder: Encoder, op: Op) -> None:
 
 def _refuse(item: object, advice: str) -> Any:
     raise Unfingerprintable(f"{type(item).__module__}.{type(item).__qualname__}", advice)
-
-
-def _prefixed(content: bytes) -> bytes:
-    return pack_uint(len(content)) + content
-
-
-def _counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
-    return pack_uint(len(items)), *items

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.backend.callbacks import OF_USERS
 from engine.backend.execution import Execution
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.types import Type
@@ -53,7 +54,7 @@ def _repeats(program: Execution, arguments: Sequence[np.ndarray[Any, Any]], due:
 
 def _runs_users_code(program: Execution) -> bool:
     called = [callee.execution for callee in program.callees]
-    return any(use.kind == "perform" for use in program.program.callbacks) or any(
+    return any(use.kind in OF_USERS for use in program.program.callbacks) or any(
         map(_runs_users_code, called)
     )
 

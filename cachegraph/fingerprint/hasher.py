@@ -76,6 +76,11 @@ def pack_uint(n: int) -> bytes:
     return bytes((0xF7 + size,)) + n.to_bytes(size, "little")
 
 
+def prefixed(content: bytes) -> bytes:
+    """Return `content` as the grammar's bytes: preceded by its length."""
+    return pack_uint(len(content)) + content
+
+
 class Encoder:
     """Collects one canonical encoding, which starts with HASH_VERSION.
 

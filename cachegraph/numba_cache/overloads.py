@@ -164,7 +164,9 @@ def keep_overloads(
     """Have the overloads of `dispatcher`, one of numba.njit's, kept in the store from now on.
 
     `description` is the canonical encoding of the computation: all that the function does and reads, but for the options
-    of the dispatcher. Raises Unfingerprintable for options that have no encoding.
+    of the dispatcher. What it calls that is decorated with `cache=True` numba may take from its own files when Python calls
+    `dispatcher`, whatever that calls in turn has become (numba #8851): decorate none so. Raises Unfingerprintable for options
+    that have no encoding.
     """
     entries = OverloadEntries(description, encode(dispatcher.targetoptions), cache, trusted)
     dispatcher._cache = StoredOverloads(dispatcher.py_func, entries)

@@ -205,9 +205,8 @@ class StoredFunction(CPUDispatcher):
             self._entries.bypass(str(refusal), refusal.kind)
             summary = f"{self.__name__}: cannot be stored: {refusal.found}"
             return Artifact(pack_refusal(refusal), seconds={"compile": 0.0}, summary=summary)
-        except (
-            Exception
-        ) as error:  # it is compiled and works: that it cannot be stored is the cache's own affair
+        except Exception as error:
+            # It is compiled and works: that it cannot be stored is the cache's own affair.
             raise _Unkept from error
 
     def _loaded(self, key: CacheKey, payload: bytes, arguments: Any) -> LinkedOverload | Stored | NotStorable:

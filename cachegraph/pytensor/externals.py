@@ -16,8 +16,7 @@ import numpy as np
 from pytensor.compile.ops import FromFunctionOp
 from pytensor.graph.op import HasInnerGraph, Op
 
-TRUSTED = ("pytensor", "pymc")
-"""The packages whose classes a stored graph may name."""
+from cachegraph.pytensor.attributes import is_of_host
 
 _EXCEPTIONS = (
     AssertionError,
@@ -111,7 +110,7 @@ def users_ops(ops: Iterable[Any]) -> tuple[Any, ...]:
 
 def is_users(op: Any) -> bool:
     """Whether `op` is of a class, or around a function, that is neither PyTensor's nor PyMC's."""
-    return type(op).__module__.partition(".")[0] not in TRUSTED or isinstance(op, FromFunctionOp)
+    return not is_of_host(type(op)) or isinstance(op, FromFunctionOp)
 
 
 def _with_inner(ops: Iterable[Any]) -> Iterator[Any]:

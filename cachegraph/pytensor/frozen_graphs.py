@@ -10,8 +10,8 @@ from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import same_constant
-from cachegraph.pytensor.externals import TRUSTED
 from cachegraph.pytensor.graph_section import GraphTable, Section
+from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_pickling import held_graphs
 
 
@@ -52,7 +52,7 @@ def unpack_frozen(content: bytes, external: Sequence[object]) -> Any:
     Raises ValueError where PyTensor has interned a node with other bits in a constant that it takes for equal, and as
     pickling.loads does.
     """
-    section, types, positions = pickling.loads(content, TRUSTED)
+    section, types, positions = pickling.loads(content, HOSTS)
     inputs = tuple(NominalVariable(number, type_) for number, type_ in enumerate(types))
     nodes: list[Any] = []
 

@@ -22,10 +22,10 @@ from pytensor.graph.basic import Constant
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import pack_constant, unpack_constant
-from cachegraph.pytensor.externals import TRUSTED
+from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_pickling import dumps
 
-_TRUSTED = (*TRUSTED, "cachegraph.pytensor.op_pickling")
+_TRUSTED = (*HOSTS, "cachegraph.pytensor.op_pickling")
 
 StoredConstant = tuple[int, Any, Any]
 

@@ -23,6 +23,7 @@ from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import pack_uint
+from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.pytensor.tags import node_tags, variable_tags
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
 
@@ -67,9 +68,9 @@ class GraphWriter:
         self.nodes = nodes
         self.met = met
         self.thawed = thawed
-        self.types = _Table()
-        self.ops = _Table()
-        self.constants = _Table()
+        self.types = Table()
+        self.ops = Table()
+        self.constants = Table()
         self.numbers: dict[int, bytes] = {}
         self.data = _data_of(inputs, outputs, nodes, is_data)
 
@@ -87,7 +88,7 @@ class GraphWriter:
                 count += 1
         outputs = [self._variable(variable) for variable in self.outputs]
         tables = (self.types.encoding(), self.ops.encoding(), self.constants.encoding())
-        parts = (_counted(inputs), _counted(nodes), _counted(outputs), _counted(list(self._tagged())))
+        parts = (counted(inputs), counted(nodes), counted(outputs), counted(list(self._tagged())))
         return b"".join((*tables, *(piece for part in parts for piece in part)))
 
     def _node(self, node: Any) -> bytes:
@@ -135,31 +136,6 @@ class GraphWriter:
                 yield b"n" + pack_uint(position) + encode_value(tags, self.met)
 
 
-class _Table:
-    """Numbers things as they are met, equal ones once."""
-
-    def __init__(self) -> None:
-        self.rows: list[bytes] = []
-        self._by_id: dict[int, bytes] = {}
-        self._by_encoding: dict[bytes, int] = {}
-
-    def known(self, item: object) -> bytes | None:
-        return self._by_id.get(id(item))
-
-    def add(self, item: object, encoding: bytes) -> bytes:
-        number = self._by_id[id(item)] = pack_uint(self.position(encoding))
-        return number
-
-    def position(self, encoding: bytes) -> int:
-        found = self._by_encoding.setdefault(encoding, len(self.rows))
-        if found == len(self.rows):
-            self.rows.append(encoding)
-        return found
-
-    def encoding(self) -> bytes:
-        return b"".join((pack_uint(len(self.rows)), *(pack_uint(len(row)) + row for row in self.rows)))
-
-
 def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
     """The nodes between `inputs` and `outputs`, depth first from the outputs, each after what it needs."""
     done = {id(variable) for variable in inputs}
@@ -193,7 +169,3 @@ def _data_of(
         id(v): v for v in (*met, *outputs) if isinstance(v, Constant) and id(v) not in given and is_data(v)
     }
     return list(found.values())
-
-
-def _counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
-    return pack_uint(len(items)), *items

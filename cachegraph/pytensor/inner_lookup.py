@@ -22,7 +22,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.fingerprint.hasher import Reader, pack_uint
+from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.externals import Context, users_ops
 from cachegraph.pytensor.failures import note_failure
@@ -48,8 +48,7 @@ def pack_inner(graph: Any, context: Context) -> bytes:
     for held in [*inner_graphs([node.op for node in graph.toposort()], external), graph]:
         packed.append(pack_frozen(held, external))
         external += named_by(held)
-    parts = (pack_uint(len(content)) + content for content in packed)
-    return b"".join((bytes((FORMAT,)), pack_uint(len(packed)), *parts))
+    return b"".join((bytes((FORMAT,)), pack_uint(len(packed)), *map(prefixed, packed)))
 
 
 def unpack_inner(content: bytes, context: Context) -> Any:

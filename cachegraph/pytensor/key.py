@@ -26,7 +26,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.basic import infer_shape_db
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, pack_uint
+from cachegraph.fingerprint.hasher import encode, prefixed
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
@@ -63,7 +63,7 @@ def describe(
 
     With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must be made
     inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
-    SourceError where a checkout of PyTensor or PyMC was edited since it was imported.
+    SourceError where the adapter, or a checkout of PyTensor or PyMC, was edited since it was imported.
     """
     met = Met(hosts_described(), encode_frozen)
     outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
@@ -92,7 +92,7 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
     types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
     parts = {
         "scheme": encode(("pytensor inner graph", VERSION)),
-        "graph": b"".join(pack_uint(len(piece)) + piece for piece in (encode_op(op, met), *types)),
+        "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
         **_surroundings(mode, met),
     }
     return CacheKey.build("op", parts)
@@ -147,7 +147,7 @@ def _rewrites(mode: Any, late: frozenset[str], met: Met) -> bytes:
         encode_query(mode._optimizer, met),
         encode_databases((mode.optdb, optdb, infer_shape_db), late, met),
     )
-    return b"".join(pack_uint(len(part)) + part for part in parts)
+    return b"".join(map(prefixed, parts))
 
 
 def _check_linker(linker: Any) -> None:

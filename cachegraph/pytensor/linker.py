@@ -53,9 +53,8 @@ class StoredLinker(NumbaLinker):
         if self.expects:
             return stored_function(self.description, lambda: NumbaLinker.jit_compile(self, fn()))
         dispatcher = super().jit_compile(fn)
-        if not isinstance(
-            dispatcher, Dispatcher
-        ):  # numba is made to compile nothing: there is nothing to keep
+        if not isinstance(dispatcher, Dispatcher):
+            # numba is made to compile nothing: there is nothing to keep.
             return dispatcher
         is_keyed = fn[1] is not None
         _note(self.description, is_keyed)

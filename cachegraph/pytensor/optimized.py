@@ -28,10 +28,11 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
 from cachegraph import pickling
-from cachegraph.fingerprint.hasher import Reader, pack_uint
-from cachegraph.pytensor.externals import TRUSTED, Context
+from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
+from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
 from cachegraph.pytensor.graph_section import GraphTable, Section
+from cachegraph.pytensor.hosts import HOSTS
 
 FORMAT = 1
 COMPUTED = 0
@@ -58,7 +59,7 @@ def pack(fgraph: Any, context: Context) -> bytes:
     main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
     places = output_places(fgraph)
     head = (bytes((FORMAT,)), pack_uint(len(places)), *map(pack_uint, places), pack_uint(len(frozen)))
-    return b"".join((*head, *map(_prefixed, (*frozen, main))))
+    return b"".join((*head, *map(prefixed, (*frozen, main))))
 
 
 def read_places(content: bytes) -> list[int]:
@@ -76,7 +77,7 @@ def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionG
     external = context.external()
     for _ in range(reader.uint()):
         external += named_by(unpack_frozen(reader.bytes(), external))
-    section, kept, features = pickling.loads(reader.bytes(), TRUSTED)
+    section, kept, features = pickling.loads(reader.bytes(), HOSTS)
     reader.end()
     variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
     for variable, number in kept:
@@ -102,10 +103,6 @@ def _read_places(reader: Reader) -> list[int]:
     if (version := reader.byte()) != FORMAT:
         raise reader.error(f"format {FORMAT}", f"format {version}")
     return [reader.uint() for _ in range(reader.uint())]
-
-
-def _prefixed(content: bytes) -> bytes:
-    return pack_uint(len(content)) + content
 
 
 def _kept_names(variables: Sequence[Any], first: int, names: Mapping[int, str]) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, pack_uint, strong_digest
+from cachegraph.fingerprint.hasher import encode, pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.values import Met, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
@@ -110,12 +110,12 @@ def _database(database: Any, databases: dict[int, Any], late: frozenset[str], me
 def _entry(
     database: Any, name: str, tags: dict[int, list[str]], databases: dict[int, Any], item: Any, met: Met
 ) -> bytes:
-    labels = [_prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
+    labels = [prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
     places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
         content = pack_uint(list(databases).index(id(item)))
     else:
-        content = _prefixed(_rewriter(item, met))
+        content = prefixed(_rewriter(item, met))
     return b"".join((pack_uint(len(labels)), *labels, places, content))
 
 
@@ -205,10 +205,6 @@ def _parts(item: Any) -> Iterator[Any]:
         yield from (item.op_match, *item.inputs)
     elif isinstance(item, OpPattern):
         yield item.op_type
-
-
-def _prefixed(content: bytes) -> bytes:
-    return pack_uint(len(content)) + content
 
 
 def is_within(module: str, package: str) -> bool:

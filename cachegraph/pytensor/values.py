@@ -43,7 +43,7 @@ from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.type import DenseTensorType, TensorType
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
@@ -140,7 +140,7 @@ def encode_type(type_: Any, met: Met) -> bytes:
 @lru_cache(maxsize=4096)
 def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
     extents = (b"\0" if extent is None else pack_uint(extent + 1) for extent in shape)
-    return b"".join((b"t", _prefixed(dtype.encode()), pack_uint(len(shape)), *extents))
+    return b"".join((b"t", prefixed(dtype.encode()), pack_uint(len(shape)), *extents))
 
 
 def encode_op(op: Any, met: Met) -> bytes:
@@ -182,7 +182,7 @@ def _remembered(op: Any, met: Met) -> bytes | None:
 def encode_constant(constant: Any, met: Met) -> bytes:
     """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
     data = constant.data
-    type_ = _prefixed(encode_type(constant.type, met))
+    type_ = prefixed(encode_type(constant.type, met))
     if type(data) is np.ndarray:
         return b"".join((type_, b"a", _layout(data), encode(data)))
     return b"".join((type_, b"v", encode_value(_plain(data), met)))
@@ -243,7 +243,7 @@ def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
 
 
 def _code_row(met: Met, cls: type) -> bytes:
-    return b"c" + _prefixed(encode_value(cls, met))
+    return b"c" + prefixed(encode_value(cls, met))
 
 
 @lru_cache(maxsize=4096)
@@ -298,7 +298,7 @@ def _encode_rewriter(value: Any, met: Met) -> bytes:
     released = type(function) is FunctionType and _is_released(function, met.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
         name = f"{function.__module__}:{function.__name__}"
-        return b"-" + _prefixed(name.encode()) + _release_row_of_module(function.__module__, met.described)
+        return b"-" + prefixed(name.encode()) + _release_row_of_module(function.__module__, met.described)
     return b"+" + _encode_object(value, met)
 
 
@@ -354,7 +354,3 @@ _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
     (partial, (b"Z", _encode_partial)),
     (FromFunctionNodeRewriter, (b"J", _encode_rewriter)),
 )
-
-
-def _prefixed(content: bytes) -> bytes:
-    return pack_uint(len(content)) + content

@@ -24,6 +24,9 @@ from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
 
+OF_USERS = ("perform", "compiled")
+"""The kinds that run users' code."""
+
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
 """A compiled function: from one array an input, each as its type demands and C-contiguous, to its outputs."""
@@ -57,7 +60,7 @@ def build_callback(use: CallbackUse, functions: Sequence[Function], ops: Mapping
 
 def check_site(use: CallbackUse, site: Invocation) -> None:
     """Refuse (ProgramFormatError) a place where a user's Op is shown, or is to give, other arrays than its record says."""
-    if use.kind != "perform":
+    if use.kind not in OF_USERS:
         return
     options = json.loads(use.options)
     said = [[(dtype, len(shape)) for dtype, shape in options[name]] for name in ("inputs", "outputs")]

@@ -16,10 +16,18 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.backend import callbacks
-from engine.backend.callbacks import Callback, build_callback
+from engine.backend.callbacks import OF_USERS, Callback, build_callback, check_site
 from engine.backend.instructions import show
 from engine.backend.lower import OpRule
-from engine.backend.program import CallbackUse, ProgramFormatError, pack_program, unpack_program
+from engine.backend.program import (
+    CallbackUse,
+    Invocation,
+    Operand,
+    ProgramFormatError,
+    Returned,
+    pack_program,
+    unpack_program,
+)
 from engine.backend.rules import RULES
 from engine.graph import Apply, Op, Variable
 from engine.scanning import scan, until
@@ -359,3 +367,19 @@ def test_a_kind_of_callback_that_there_is_not_is_refused():
     for use in (CallbackUse("nothing", 1, "{}", ()), CallbackUse("optimize", 99, "{}", ())):
         with pytest.raises(ProgramFormatError, match=f"{use.kind}.*{use.version}"):
             build_callback(use, [], {})
+
+
+@pytest.mark.parametrize("kind", OF_USERS)
+def test_a_record_of_a_users_op_that_fits_another_place_is_refused(kind: str) -> None:
+    vector = ["float64", [None]]
+    options = json.dumps({"op": "name", "inputs": [vector], "outputs": [vector]})
+    use = CallbackUse(kind, 1, options, ())
+    shown, given = Operand("float64", 8, (9,), None), Returned("float64", (None,))
+    check_site(use, Invocation(0, "Op", (shown,), (given,)))
+    for inputs, outputs in (
+        ((shown, shown), (given,)),
+        ((shown._replace(dtype="int64"),), (given,)),
+        ((shown,), (Returned("float64", ()),)),
+    ):
+        with pytest.raises(ProgramFormatError, match="its record says"):
+            check_site(use, Invocation(0, "Op", inputs, outputs))
