@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlalchemy.Connection]:
         """One consistent view of the index through SQLAlchemy; raises FileNotFoundError when there is no index."""
-        database = _handle(self._open_existing, "BEGIN")
+        database = _handle(self._open_existing)
         try:
             with _plain_errors(), database.begin() as connection:
                 yield connection
@@ -98,18 +98,20 @@ class Database:
             database.dispose()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlalchemy.Connection]:
-        """One transaction through SQLAlchemy, committed at the end; the index is made when there is none.
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, committed at the end; the index is made when there is none.
 
         Raises sqlite3.Error and OSError, after which the connection is opened anew.
         """
         with self._writing:
             try:
-                with _plain_errors(), self._current_writer().database.begin() as connection:
-                    self._check_if_doubted(connection)
-                    yield connection
+                connection = self._current_writer().connection
+                connection.execute("BEGIN IMMEDIATE")
+                self._check_if_doubted(connection)
+                yield connection
+                connection.execute("COMMIT")
             except BaseException:
-                self._close_writer()
+                self._close_writer()  # which rolls back
                 raise
 
     def doubt(self) -> None:
@@ -177,11 +179,11 @@ class Database:
         self._writer = _Writer(self.path)
         return self._writer
 
-    def _check_if_doubted(self, connection: sqlalchemy.Connection) -> None:
+    def _check_if_doubted(self, connection: sqlite3.Connection) -> None:
         doubted, self._doubted = self._doubted, None
         if doubted is None or doubted != identity(self.path) or os.stat(self.path).st_size > _CHECKED_SIZE:
             return
-        (found,) = connection.exec_driver_sql("PRAGMA quick_check(1)").one()
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise IndexDamaged(f"checking the index {self.path}: {found}")
 
@@ -193,7 +195,7 @@ class Database:
 
     def _close_writer(self) -> None:
         if self._writer is not None and self._writer.pid == os.getpid():
-            self._writer.database.dispose()
+            self._writer.connection.close()
         self._writer = None
 
     def _close_all(self) -> None:
@@ -236,12 +238,10 @@ class _Reader:
 
 
 class _Writer:
-    """The process's writing connection, in SQLAlchemy's handle."""
+    """The process's writing connection."""
 
     def __init__(self, path: Path) -> None:
-        self.database = _handle(lambda: open_for_writing(path), "BEGIN IMMEDIATE")
-        with _plain_errors():
-            self.database.connect().close()
+        self.connection = open_for_writing(path)
         self.identity = identity(path)
         self.pid = os.getpid()
 
@@ -282,14 +282,14 @@ def _directory_lock(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _handle(connect: Any, begin: str) -> sqlalchemy.Engine:
+def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
     import sqlalchemy
     from sqlalchemy.pool import StaticPool
 
     database = sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
 
     def begin_transaction(connection: sqlalchemy.Connection) -> None:
-        connection.exec_driver_sql(begin)
+        connection.exec_driver_sql("BEGIN")
 
     sqlalchemy.event.listen(database, "begin", begin_transaction)
     return database

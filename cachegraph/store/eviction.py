@@ -19,23 +19,44 @@ for their grace period. A limit that is smaller than a function with all that it
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachegraph.store import schema
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.files import remove_file
+from cachegraph.store.publication import remove
 from cachegraph.units import format_size
 
 if TYPE_CHECKING:
-    import sqlalchemy
-
     from cachegraph.store.local import LocalStore
 
 GRACE_SECONDS = 3600.0
 MOST_EVICTED = 256
 """Of one put. A limit that was lowered is reached over several puts, or by pruning."""
 
+WORTH = (
+    "clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / "
+    "(max(stored_size, payload_size) + blob_size + 1)"
+)
+"""As above. SQLite uses the index on it only for the expression that the migration has."""
+
+SELECT_INDEX_BYTES = """
+    SELECT (page_count - freelist_count) * page_size
+    FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()
+"""
+"""How many bytes of the index hold something."""
+
+SELECT_LEAST_WORTH = f"""
+    SELECT digest, max(stored_size, payload_size) + blob_size, {WORTH} FROM entry
+    WHERE referrers = 0 AND digest != ? ORDER BY {WORTH} LIMIT ?
+"""
+_SELECT_BLOBS_OF = """
+    SELECT DISTINCT blob FROM blob_reference JOIN entry ON entry.id = entry_id WHERE digest = ?
+"""
+_SELECT_REFERENCE_TO = "SELECT 1 FROM blob_reference WHERE blob = ? LIMIT 1"
+_SELECT_BLOB_BYTES = "SELECT blob_bytes FROM eviction"
+_ADVANCE_CLOCK = "UPDATE eviction SET clock = max(clock, ?)"
 _AT_ONCE = 16
 
 
@@ -57,7 +78,7 @@ class Eviction:
         self.evicted = 0
         self.freed: list[str] = []
 
-    def make_room(self, connection: sqlalchemy.Connection) -> None:
+    def make_room(self, connection: sqlite3.Connection) -> None:
         """Evict the least worth first, in the transaction of `connection`."""
         while self.limit and self.evicted < MOST_EVICTED:
             excess = bytes_held(connection) - self.limit
@@ -66,20 +87,18 @@ class Eviction:
                 return
             self._evict(connection, victims, excess)
 
-    def _least_worth(self, connection: sqlalchemy.Connection) -> list[_Victim]:
-        parameters = {"spared": self.spared, "most": _AT_ONCE}
-        return [_Victim(*row) for row in connection.execute(schema.SELECT_LEAST_WORTH, parameters)]
+    def _least_worth(self, connection: sqlite3.Connection) -> list[_Victim]:
+        rows = connection.execute(SELECT_LEAST_WORTH, (self.spared, _AT_ONCE))
+        return [_Victim(*row) for row in rows.fetchall()]
 
-    def _evict(self, connection: sqlalchemy.Connection, victims: list[_Victim], excess: int) -> None:
+    def _evict(self, connection: sqlite3.Connection, victims: list[_Victim], excess: int) -> None:
         """Remove `victims`, the first of which is there to be removed, until their sizes add up to `excess`."""
         why = f"to keep {format_size(self.limit)}, as it saved the fewest seconds a byte"
         for digest, size, worth in victims:
-            blobs = connection.execute(schema.SELECT_BLOBS_OF, {"key": digest}).scalars().all()
-            gone = {"key": digest, "now": time.time(), "why": why}
-            connection.execute(schema.UPSERT_EVICTED, gone)
-            connection.execute(schema.DELETE_ENTRY, {"key": digest})
-            connection.execute(schema.ADVANCE_CLOCK, {"worth": worth})
-            self.freed += (blob.hex() for blob in blobs if not is_referred_to(connection, blob))
+            blobs = connection.execute(_SELECT_BLOBS_OF, (digest,)).fetchall()
+            remove(connection, digest, why)
+            connection.execute(_ADVANCE_CLOCK, (worth,))
+            self.freed += (blob.hex() for (blob,) in blobs if not is_referred_to(connection, blob))
             self.evicted += 1
             excess -= size
             if excess <= 0:
@@ -102,7 +121,7 @@ def remove_freed(store: LocalStore, freed: list[str]) -> None:
             remove_unreferenced(connection, file)
 
 
-def remove_unreferenced(connection: sqlalchemy.Connection, file: BlobFile) -> int:
+def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
     """Remove a file that no entry refers to and nobody has renewed since it was listed; return the bytes freed.
 
     `connection` holds the write lock. Raises OSError.
@@ -113,21 +132,15 @@ def remove_unreferenced(connection: sqlalchemy.Connection, file: BlobFile) -> in
     return file.size
 
 
-def is_referred_to(connection: sqlalchemy.Connection, blob: bytes) -> bool:
+def is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
     """Return whether an entry refers to the blob of that digest."""
-    return connection.execute(schema.SELECT_REFERENCE_TO, {"digest": blob}).scalar() is not None
+    return connection.execute(_SELECT_REFERENCE_TO, (blob,)).fetchone() is not None
 
 
-def bytes_held(connection: sqlalchemy.Connection) -> int:
+def bytes_held(connection: sqlite3.Connection) -> int:
     """Return how many bytes the used pages of the index and the blobs that entries refer to take."""
-    blobs = connection.execute(schema.SELECT_BLOB_BYTES).scalar() or 0
-    return index_bytes(connection) + blobs
-
-
-def index_bytes(connection: sqlalchemy.Connection) -> int:
-    """Return how many bytes of the index hold something."""
-    pages, free, size = (
-        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-        for name in ("page_count", "freelist_count", "page_size")
+    ((pages,), (blobs,)) = (
+        connection.execute(statement).fetchone() or (0,)
+        for statement in (SELECT_INDEX_BYTES, _SELECT_BLOB_BYTES)
     )
-    return (pages - free) * size
+    return int(pages) + int(blobs)

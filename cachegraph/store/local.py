@@ -68,7 +68,9 @@ class LocalStore:
 
         A later miss says `why`. Raises sqlite3.Error and OSError.
         """
-        return self.catalogue.delete(dict.fromkeys(digests, why))
+        from cachegraph.store.publication import delete  # no hit needs it
+
+        return delete(self.database, dict.fromkeys(digests, why))
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""

@@ -17,10 +17,11 @@ from typing import TypeVar
 from cachegraph.store.connections import open_for_update
 from cachegraph.store.criteria import NEEDLESS_ONLY, Advance, Criteria, Leftover, Plan, is_stale
 from cachegraph.store.entry import Entry
-from cachegraph.store.eviction import GRACE_SECONDS, remove_unreferenced
+from cachegraph.store.eviction import GRACE_SECONDS, SELECT_INDEX_BYTES, remove_unreferenced
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import DAMAGED_SUFFIX, Layout
 from cachegraph.store.planning import KEPT_ASIDE_SECONDS, Contents, half_cleared, leftover_files, make_plan
+from cachegraph.store.publication import delete
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ def carry_out(store: LocalStore, plan: Plan, advance: Advance = lambda _: None) 
     Raises sqlite3.Error and OSError.
     """
     for batch in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
-        store.catalogue.delete({entry.digest: plan.reasons[entry.digest] for entry in batch})
+        delete(store.database, {entry.digest: plan.reasons[entry.digest] for entry in batch})
         advance(len(batch))
     freed = sum(entry.stored_size for entry in plan.entries)
     for files in _batches(plan.blobs, _BLOBS_PER_TRANSACTION):
@@ -85,6 +86,7 @@ def _contents(store: LocalStore, now: float) -> Contents:
     def stale(entry: Entry) -> bool:
         return is_stale(catalogue.encoding(entry.digest) or b"", entry.format)
 
+    (used,) = store.database.select_one(SELECT_INDEX_BYTES, ()) or (0,)
     aside = sum(path.stat().st_size for path in _set_aside(store.layout))
     return Contents(
         entries=store.scan(),
@@ -96,7 +98,7 @@ def _contents(store: LocalStore, now: float) -> Contents:
         leftovers=list(_leftovers(store, now)),
         grace_seconds=GRACE_SECONDS,
         knows_uses=True,
-        overhead=catalogue.used_bytes() + aside,
+        overhead=used + aside,
     )
 
 

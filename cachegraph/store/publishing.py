@@ -40,8 +40,8 @@ def publish(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: 
 
 
 def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
-    from cachegraph.store.catalogue import Publication
-    from cachegraph.store.eviction import Eviction
+    from cachegraph.store.eviction import Eviction  # imported by what a hit imports, which needs none of it
+    from cachegraph.store.publication import Publication, write
 
     payload, named = write_blobs(store.blobs, artifact)
     record = encode(key, make_record(artifact, payload, named))
@@ -54,7 +54,7 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
 
     publication = Publication(entry, record, encoding, key.part_digests, blobs, artifact.references)
     eviction = Eviction(store.max_size, key.digest)
-    published = store.catalogue.publish(publication, all_exist, eviction.make_room)
+    published = write(store.database, publication, all_exist, eviction.make_room)
     if eviction.evicted:
         _remove_freed(store, eviction.freed)
     return published

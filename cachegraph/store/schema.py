@@ -1,7 +1,7 @@
-"""The tables of the index as SQLAlchemy sees them, and the statements on them, built once.
+"""The tables of the index as SQLAlchemy sees them, and the statements that list what is in them, built once.
 
-The DDL is in migrations/; a test holds that both agree. Importing this module imports SQLAlchemy: only what writes,
-lists or prunes does, when it first needs to.
+The DDL is in migrations/; a test holds that both agree. Importing this module imports SQLAlchemy: only what lists or
+prunes does, when it first needs to.
 """
 
 from __future__ import annotations
@@ -17,22 +17,15 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
-    delete,
     func,
     literal_column,
     select,
     text,
-    update,
 )
-from sqlalchemy.dialects.sqlite import insert
+
+from cachegraph.store.eviction import WORTH
 
 metadata = MetaData()
-
-WORTH = (
-    "clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / "
-    "(max(stored_size, payload_size) + blob_size + 1)"
-)
-"""What eviction.py explains. SQLite uses the index on it only for the expression that the migration has."""
 
 
 def _entry_id() -> Column[int]:
@@ -143,48 +136,6 @@ eviction = Table(
 
 KEPT_BY_TRIGGERS = ("clock", "referrers")
 
-_new_entry = insert(entry)
-UPSERT_ENTRY = _new_entry.on_conflict_do_update(
-    index_elements=["digest"],
-    set_={
-        column.name: column
-        for column in _new_entry.excluded
-        if column.name not in ("id", "digest", *KEPT_BY_TRIGGERS)
-    },
-)
-SELECT_ENTRY_ID = select(entry.c.id).where(entry.c.digest == bindparam("digest"))
-
-_new_record = insert(record)
-UPSERT_RECORD = _new_record.on_conflict_do_update(set_={"content": _new_record.excluded.content})
-SELECT_RECORD = (
-    select(record.c.content)
-    .join(entry, entry.c.id == record.c.entry_id)
-    .where(entry.c.digest == bindparam("key"))
-)
-_new_encoding = insert(encoding)
-UPSERT_ENCODING = _new_encoding.on_conflict_do_update(set_={"content": _new_encoding.excluded.content})
-
-DELETE_REFERENCES = delete(blob_reference).where(blob_reference.c.entry_id == bindparam("entry"))
-INSERT_REFERENCE = insert(blob_reference)
-
-DELETE_PARTS = delete(part).where(part.c.entry_id == bindparam("entry"))
-INSERT_PART = insert(part)
-
-DELETE_ENTRY_REFERENCES = delete(reference).where(reference.c.entry_id == bindparam("entry"))
-INSERT_ENTRY_REFERENCE = insert(reference)
-
-_gone = insert(evicted).from_select(
-    ["digest", "level", "evicted", "why"],
-    select(entry.c.digest, entry.c.level, bindparam("now", type_=REAL), bindparam("why", type_=Text)).where(
-        entry.c.digest == bindparam("key")
-    ),
-)
-UPSERT_EVICTED = _gone.on_conflict_do_update(
-    index_elements=["digest"], set_={"evicted": _gone.excluded.evicted, "why": _gone.excluded.why}
-)
-_oldest_kept = select(evicted.c.evicted).order_by(evicted.c.evicted.desc()).offset(bindparam("kept")).limit(1)
-FORGET_EVICTED = delete(evicted).where(evicted.c.evicted <= _oldest_kept.scalar_subquery())
-
 SELECT_MISSES = select(miss).order_by(miss.c.missed.desc(), miss.c.digest).limit(bindparam("most"))
 SELECT_MISSES_BY_PREFIX = (
     select(miss)
@@ -192,20 +143,6 @@ SELECT_MISSES_BY_PREFIX = (
     .order_by(miss.c.digest)
 )
 
-DELETE_ENTRY = delete(entry).where(entry.c.digest == bindparam("key"))
-
-SELECT_LEAST_WORTH = (
-    select(
-        entry.c.digest,
-        func.max(entry.c.stored_size, entry.c.payload_size) + entry.c.blob_size,
-        literal_column(WORTH, REAL),
-    )
-    .where(literal_column("referrers = 0"), entry.c.digest != bindparam("spared"))
-    .order_by(text(WORTH))
-    .limit(bindparam("most"))
-)
-ADVANCE_CLOCK = update(eviction).values(clock=func.max(eviction.c.clock, bindparam("worth")))
-SELECT_BLOB_BYTES = select(eviction.c.blob_bytes)
 SELECT_WORTHS = select(entry.c.digest, literal_column(WORTH, REAL))
 SELECT_ENTRY_REFERENCES = select(entry.c.digest, reference.c.digest).join(
     reference, reference.c.entry_id == entry.c.id
@@ -232,16 +169,6 @@ SELECT_REFERENCES = select(
 SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
     blob_reference.c.name
 )
-SELECT_BLOBS_OF = (
-    select(blob_reference.c.blob)
-    .join(entry, entry.c.id == blob_reference.c.entry_id)
-    .where(entry.c.digest == bindparam("key"))
-    .distinct()
-)
-SELECT_REFERENCE_TO = (
-    select(blob_reference.c.entry_id).where(blob_reference.c.blob == bindparam("digest")).limit(1)
-)
-
 SELECT_LEVELS = select(
     entry.c.level, func.count(), func.sum(entry.c.payload_size + entry.c.blob_size)
 ).group_by(entry.c.level)
@@ -263,19 +190,3 @@ SELECT_UNPROFITABLE = (
     .order_by(entry.c.uses.desc(), entry.c.id)
     .limit(bindparam("most"))
 )
-
-SELECT_STORED = (
-    select(record.c.content, encoding.c.content)
-    .select_from(entry)
-    .outerjoin(record, record.c.entry_id == entry.c.id)
-    .outerjoin(encoding, encoding.c.entry_id == entry.c.id)
-    .where(entry.c.digest == bindparam("key"))
-)
-_blob_sizes = select(func.max(blob_reference.c.size).label("size")).group_by(blob_reference.c.blob).subquery()
-COUNT_BLOB_BYTES = select(func.coalesce(func.sum(_blob_sizes.c.size), 0))
-CORRECT_BLOB_BYTES = update(eviction).values(blob_bytes=COUNT_BLOB_BYTES.scalar_subquery())
-_referring = (
-    select(func.count()).where(reference.c.digest == entry.c.digest).correlate(entry).scalar_subquery()
-)
-COUNT_WRONG_REFERRERS = select(func.count()).select_from(entry).where(entry.c.referrers != _referring)
-CORRECT_REFERRERS = update(entry).where(entry.c.referrers != _referring).values(referrers=_referring)

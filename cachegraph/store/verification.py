@@ -7,31 +7,47 @@ so once: it is looked at again just before it is deleted, in a local store under
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.key import expanded
-from cachegraph.store import schema
 from cachegraph.store.aside import keep_damaged
 from cachegraph.store.blobs import BlobFile
+from cachegraph.store.connections import open_for_reading
 from cachegraph.store.criteria import Advance
 from cachegraph.store.database import identity, set_aside
 from cachegraph.store.entry import PAYLOAD, Miss
 from cachegraph.store.failures import is_damage
 from cachegraph.store.files import read_file, remove_file
 from cachegraph.store.local import LocalStore
+from cachegraph.store.publication import remove_damaged
 from cachegraph.store.record import decode_unasked
-
-if TYPE_CHECKING:
-    import sqlalchemy
-
 
 UNREADABLE = "it cannot be read"
 """How what was found begins where nothing can be said, and nothing is removed."""
 
-_ENTRIES_AT_ONCE = 100
+_SELECT_STORED = """
+    SELECT record.content, encoding.content FROM entry
+    LEFT JOIN record ON record.entry_id = entry.id LEFT JOIN encoding ON encoding.entry_id = entry.id
+    WHERE digest = ?
+"""
+_SELECT_BLOBS = "SELECT name, blob FROM blob_reference JOIN entry ON entry.id = entry_id WHERE digest = ?"
+_COUNT_BLOB_BYTES = (
+    "SELECT coalesce(sum(size), 0) FROM (SELECT max(size) AS size FROM blob_reference GROUP BY blob)"
+)
+_REFERRERS = "(SELECT count(*) FROM reference WHERE reference.digest = entry.digest)"
+_COUNT_BOOKS = f"""
+    SELECT (SELECT blob_bytes FROM eviction), ({_COUNT_BLOB_BYTES}),
+    (SELECT count(*) FROM entry WHERE referrers != {_REFERRERS})
+"""
+_CORRECT_BLOB_BYTES = f"UPDATE eviction SET blob_bytes = ({_COUNT_BLOB_BYTES})"
+_CORRECT_REFERRERS = f"UPDATE entry SET referrers = {_REFERRERS} WHERE referrers != {_REFERRERS}"
+
+Select = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
+"""Runs a statement with its parameters and returns every row."""
 
 
 class Problem(NamedTuple):
@@ -68,13 +84,25 @@ def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem
 
 def _check_index(store: LocalStore) -> None:
     """Raise sqlite3.DatabaseError if SQLite finds the index damaged."""
-    try:
-        with store.database.reading() as connection:
-            found = connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
-    except FileNotFoundError:
+    with _reading(store) as select:
+        found = select("PRAGMA integrity_check(1)", ())
+    if found not in ([], [("ok",)]):
+        raise sqlite3.DataError(f"its integrity check says: {found[0][0]}")
+
+
+@contextmanager
+def _reading(store: LocalStore) -> Iterator[Select]:
+    """A connection of its own, which has nothing of the index in memory; without an index, nothing is found."""
+    connection = open_for_reading(store.layout.index)
+    if connection is None:
+        yield lambda statement, parameters: []
         return
-    if found != "ok":
-        raise sqlite3.DataError(f"its integrity check says: {found}")
+    with closing(connection):
+        yield _selecting(connection)
+
+
+def _selecting(connection: sqlite3.Connection) -> Select:
+    return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
 
 
 def _check_contents(store: LocalStore, digests: Sequence[bytes], advance: Advance) -> Iterator[Problem]:
@@ -83,13 +111,11 @@ def _check_contents(store: LocalStore, digests: Sequence[bytes], advance: Advanc
         if found:
             yield _without_blob(store, file, found)
         advance(1)
-    for begin in range(0, len(digests), _ENTRIES_AT_ONCE):
-        batch = digests[begin : begin + _ENTRIES_AT_ONCE]
-        with store.database.reading() as connection:
-            suspicious = [one for one in batch if _entry_fault(connection, store, one)]
-        for key_digest in suspicious:
-            yield from _without_entry(store, key_digest)
-        advance(len(batch))
+    with _reading(store) as select:
+        for key_digest in digests:
+            if _entry_fault(select, store, key_digest):
+                yield from _without_entry(store, key_digest)
+            advance(1)
     if digests:
         yield from _check_books(store)
 
@@ -121,22 +147,22 @@ def _without_blob(store: LocalStore, file: BlobFile, found: str) -> Problem:
     return Problem("blob", file.digest, found, "removed")
 
 
-def _entry_fault(connection: sqlalchemy.Connection, store: LocalStore, key_digest: bytes) -> str:
+def _entry_fault(select: Select, store: LocalStore, key_digest: bytes) -> str:
     """What is wrong with an entry; empty if nothing is, if it is gone, or of another release."""
-    row = connection.execute(schema.SELECT_STORED, {"key": key_digest}).first()
-    if row is None:
+    stored = select(_SELECT_STORED, (key_digest,))
+    if not stored:
         return ""
-    record = decode_unasked(row[0], key_digest)
+    ((content, encoding),) = stored
+    record = decode_unasked(content, key_digest)
     if isinstance(record, Miss):
         return "" if record.reason == "foreign-format" else record.detail
     blobs = {**record.blobs, **({} if record.payload_blob is None else {PAYLOAD: record.payload_blob})}
-    rows = connection.execute(schema.SELECT_REFERENCES_OF, {"key": key_digest}).all()
-    if {name: blob.hex() for _, name, blob, _ in rows} != blobs:
+    if {name: blob.hex() for name, blob in select(_SELECT_BLOBS, (key_digest,))} != blobs:
         return "the index refers to other blobs than the record does"
     for name, blob in blobs.items():
         if not store.blobs.exists(blob):
             return f"the blob {blob} ({name or 'its payload'}) is missing"
-    return encoding_fault(row[1], key_digest)
+    return encoding_fault(encoding, key_digest)
 
 
 def encoding_fault(compressed: object, key_digest: bytes) -> str:
@@ -151,24 +177,24 @@ def encoding_fault(compressed: object, key_digest: bytes) -> str:
 
 def _without_entry(store: LocalStore, key_digest: bytes) -> Iterator[Problem]:
     with store.database.writing() as connection:
-        found = _entry_fault(connection, store, key_digest)
+        select = _selecting(connection)
+        found = _entry_fault(select, store, key_digest)
         if not found:
             return
-        (content, _) = connection.execute(schema.SELECT_STORED, {"key": key_digest}).one()
+        ((content, _),) = select(_SELECT_STORED, (key_digest,))
         if isinstance(content, bytes):
             keep_damaged(store.layout.root, f"entry-{key_digest.hex()}", content, store.guard)
-        connection.execute(schema.DELETE_ENTRY, {"key": key_digest})
+        remove_damaged(connection, key_digest)
     yield Problem("entry", key_digest.hex(), found, "removed")
 
 
 def _check_books(store: LocalStore) -> Iterator[Problem]:
     """What eviction goes by is counted anew."""
     with store.database.writing() as connection:
-        said = connection.execute(schema.SELECT_BLOB_BYTES).scalar()
-        counted = connection.execute(schema.COUNT_BLOB_BYTES).scalar_one()
-        wrong = connection.execute(schema.COUNT_WRONG_REFERRERS).scalar_one()
-        connection.execute(schema.CORRECT_BLOB_BYTES)
-        connection.execute(schema.CORRECT_REFERRERS)
+        select = _selecting(connection)
+        ((said, counted, wrong),) = select(_COUNT_BOOKS, ())
+        connection.execute(_CORRECT_BLOB_BYTES)
+        connection.execute(_CORRECT_REFERRERS)
     if said != counted:
         yield Problem("books", "bytes of blobs", f"{said} where there are {counted}", "corrected")
     if wrong:

@@ -93,7 +93,7 @@ def test_what_was_evicted_says_why_and_when(make: Make, cache_directory: Path) -
 def test_only_the_latest_evictions_are_remembered(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cachegraph.store.catalogue.EVICTED_KEPT", 2)
+    monkeypatch.setattr("cachegraph.store.publication.EVICTED_KEPT", 2)
     store = LocalStore(cache_directory)
     for graph in "abcd":
         store.put(key_of(graph=graph), Artifact(b"a"))

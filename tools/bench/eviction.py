@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
@@ -29,10 +30,9 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from sqlalchemy import Connection, select  # noqa: E402
 
 from cachegraph.key import CacheKey  # noqa: E402
-from cachegraph.store import eviction, schema  # noqa: E402
+from cachegraph.store import eviction  # noqa: E402
 from cachegraph.store.activity import Activity  # noqa: E402
 from cachegraph.store.entry import Artifact, Hit, Miss  # noqa: E402
 from cachegraph.store.local import LocalStore  # noqa: E402
@@ -61,15 +61,19 @@ class Request(NamedTuple):
     kernels: tuple[Item, ...]
 
 
+SELECT_OLDEST = """
+    SELECT digest, max(stored_size, payload_size) + blob_size, clock FROM entry
+    WHERE digest != ? ORDER BY last_used, id LIMIT 16
+"""
+
+
 class LeastRecentlyUsed(eviction.Eviction):
     """What a put would evict if recency were all that counts; all else is as in the store."""
 
-    def _least_worth(self, connection: Connection) -> list[Any]:
-        entry = schema.entry.c
-        size = schema.func.max(entry.stored_size, entry.payload_size) + entry.blob_size
-        oldest = select(entry.digest, size, entry.clock).where(entry.digest != self.spared)
-        rows = connection.execute(oldest.order_by(entry.last_used, entry.id).limit(16)).all()
-        return [eviction._Victim(*row) for row in rows]
+    def _least_worth(self, connection: sqlite3.Connection) -> list[Any]:
+        return [
+            eviction._Victim(*row) for row in connection.execute(SELECT_OLDEST, (self.spared,)).fetchall()
+        ]
 
 
 POLICIES = {"store": eviction.Eviction, "lru": LeastRecentlyUsed}
@@ -184,7 +188,7 @@ def empty_size(store: LocalStore) -> int:
     """What an index takes that holds nothing."""
     store.put(CacheKey.build("kernel", {"graph": b"first"}), Artifact(b""))
     store.delete([CacheKey.build("kernel", {"graph": b"first"}).digest])
-    with store.database.reading() as connection:
+    with store.database.writing() as connection:
         return eviction.bytes_held(connection)
 
 

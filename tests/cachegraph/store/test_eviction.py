@@ -14,10 +14,10 @@ import pytest
 from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import eviction, schema
+from cachegraph.store import eviction
 from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.eviction import GRACE_SECONDS, bytes_held
+from cachegraph.store.eviction import GRACE_SECONDS, SELECT_LEAST_WORTH, bytes_held
 from cachegraph.store.local import LocalStore
 
 Key = Callable[..., CacheKey]
@@ -41,7 +41,7 @@ def artifact(
 
 
 def held(store: LocalStore) -> int:
-    with store.database.reading() as connection:
+    with store.database.writing() as connection:
         return bytes_held(connection)
 
 
@@ -203,12 +203,8 @@ def test_one_put_evicts_a_bounded_number_and_the_next_ones_the_rest(
 
 
 def test_victims_come_from_an_index_so_that_a_put_looks_at_no_others(store: LocalStore, key: Key) -> None:
-    from sqlalchemy.dialects import sqlite
-
     store.put(key("a"), artifact("a"))
-    statement = schema.SELECT_LEAST_WORTH.compile(dialect=sqlite.dialect())
-    with store.database.reading() as connection:
-        explained = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", (b"", 16, 0)).all()
+    explained = store.database.select_all(f"EXPLAIN QUERY PLAN {SELECT_LEAST_WORTH}", (b"", 16))
     assert [row[-1] for row in explained] == ["SCAN entry USING INDEX entry_by_worth"]
 
 

@@ -90,6 +90,16 @@ def test_what_one_process_puts_another_gets_without_heavy_imports(
     assert run_python(GET, cache_directory).strip() == "b'from another process' []"
 
 
+def test_what_is_put_and_evicts_is_written_without_sqlalchemy(run_python: Run, cache_directory: Path) -> None:
+    program = (
+        PRELUDE
+        + "cache = Cache(Settings(Path(sys.argv[1]), 'readwrite', 'compile', max_size=200_000))\n"
+        + "for i in range(9): assert cache.store(key_of(i), Artifact(payload_of(i, 50_000)))\n"
+        + "print(isinstance(cache.lookup(key_of(8)), Hit), cache.lookup(key_of(0)).reason, 'sqlalchemy' in sys.modules)"
+    )
+    assert run_python(program, cache_directory).strip() == "True evicted False"
+
+
 def test_the_end_of_a_warm_process_counts_its_uses_without_heavy_imports(
     run_python: Run, cache_directory: Path
 ) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cachegraph.key import CacheKey
-from cachegraph.store import catalogue, files, shared_pruning
+from cachegraph.store import files, publication, shared_pruning
 from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.eviction import bytes_held
@@ -72,13 +72,13 @@ def crashing(point: str) -> Iterator[None]:
         belongings(*told)
         raise Crash
 
-    write, belongings = files._write_durably, catalogue._write_belongings
+    write, belongings = files._write_durably, publication._write_belongings
     places: dict[str, tuple[Any, str, Any]] = {
         "before a file": (files, "_write_durably", crash),
         "within a file": (files, "_write_durably", half),
         "before its rename": (files, "_write_durably", before_rename),
-        "within a transaction": (catalogue, "_write_belongings", crash),
-        "before its end": (catalogue, "_write_belongings", written_and_crash),
+        "within a transaction": (publication, "_write_belongings", crash),
+        "before its end": (publication, "_write_belongings", written_and_crash),
     }
     with patch.object(*places[point]):
         yield
@@ -182,7 +182,7 @@ class LocalAgainstDict(StoreAgainstDict):
         limited.put(key, artifact)
         self.held[key] = artifact
         left = {entry.digest for entry in limited.scan()}
-        with limited.database.reading() as connection:
+        with limited.database.writing() as connection:
             assert bytes_held(connection) <= limited.max_size or len(left) == 1
         limited.close()
         assert key.digest in left
