@@ -3,6 +3,8 @@
 .PHONY: help demo test quick lint format types imports bench environment clean
 
 python = .venv/bin/python
+# A file's tests stay in one process, whose fixtures they share.
+workers = --numprocesses auto --maxprocesses 4 --dist loadfile
 
 help:
 	@echo "make demo     set everything up and run the demo: compile a model once, start warm in the next process"
@@ -21,10 +23,10 @@ demo: environment
 	@$(python) examples/nile/demo.py
 
 test: environment
-	@$(python) -m pytest
+	@$(python) -m pytest $(workers)
 
 quick: environment
-	@$(python) -m pytest -m "not slow and not stress"
+	@$(python) -m pytest $(workers) -m "not slow and not stress"
 
 lint: environment
 	@$(python) -m ruff check

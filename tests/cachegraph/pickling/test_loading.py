@@ -109,7 +109,7 @@ def test_classes_of_a_trusted_package_come_back() -> None:
         os.system,
         print,
     ],
-    ids=lambda value: str(getattr(value, "call", value))[:60],
+    ids=lambda value: getattr(getattr(value, "call", [value])[0], "__name__", type(value).__name__),
 )
 def test_anything_else_is_refused_and_does_not_run(
     value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
