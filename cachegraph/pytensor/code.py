@@ -19,6 +19,7 @@ from typing import Any
 from numba.core import entrypoints, sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
 from cachegraph.cache import Artifact, Found
@@ -76,6 +77,10 @@ class _Unkept(Exception):
     """What was compiled cannot be packed; the cause says why."""
 
 
+class _NotCompiled(Exception):
+    """numba is made to compile nothing: what PyTensor links is a Python function."""
+
+
 class StoredFunction(CPUDispatcher):
     """A dispatcher of numba's whose overloads come from the store. Calls from Python run them as they were stored; functions
     that numba compiles may call it, too, and inline it. `tally` has [hits, misses] of overloads, `seconds_saved` what the
@@ -100,19 +105,25 @@ class StoredFunction(CPUDispatcher):
                 assert self._link is not None
                 with kept_op_code():
                     linked = self._link()
-                linked._cache = NullCache()
+                if isinstance(linked, Dispatcher):
+                    linked._cache = NullCache()
                 self._linked, self._link = linked, None
             return self._linked
 
     def compile(self, sig: Any) -> Any:
-        """The entry point for `sig`: of the overload that is there, in the store, or compiled now."""
+        """The entry point for `sig`: of the overload that is there, in the store, or compiled now.
+
+        A Python function where numba is made to compile nothing."""
         with global_compiler_lock:
             arguments, _ = sigutils.normalize_signature(sig)
             found: Any = self.overloads.get(tuple(arguments))
             if found is None:
                 if not self._can_compile:
                     raise RuntimeError("compilation disabled")
-                found = self._find_or_compile(arguments)
+                try:
+                    found = self._find_or_compile(arguments)
+                except _NotCompiled:
+                    return lambda arguments: self.pytensor_dispatcher(*arguments)
                 self.add_overload(found)
             return found.entry_point
 
@@ -259,6 +270,8 @@ class StoredFunction(CPUDispatcher):
         """The overload that PyTensor's own dispatcher compiles."""
         entrypoints.init_all()
         dispatcher = self.pytensor_dispatcher
+        if not isinstance(dispatcher, Dispatcher):
+            raise _NotCompiled
         with kept_op_code(), compiled_anew():
             dispatcher.compile(tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]

@@ -126,6 +126,18 @@ def test_what_runs_in_python_is_not_stored_and_is_linked_at_once() -> None:
     assert counted["bypasses"] == {"without a key": 1}
 
 
+def test_where_numba_compiles_nothing_the_python_function_is_called_and_nothing_stored() -> None:
+    """As when `numba.njit` is replaced by a function that does nothing, to look into an implementation."""
+    from cachegraph.cache import default_cache
+    from cachegraph.pytensor.code import stored_function
+
+    f = stored_function(b"of no graph", lambda: lambda x: (x + 1.0,))
+    for _ in range(2):
+        (found,) = f(np.arange(3.0))
+        assert found.tolist() == [1.0, 2.0, 3.0]
+    assert default_cache()._store.scan() == []  # type: ignore[union-attr]
+
+
 @pytest.mark.slow
 def test_processes_that_start_together_compile_once() -> None:
     started = [start("asserted") for _ in range(3)]
