@@ -180,6 +180,7 @@ def test_stats_shows_hits_that_do_not_pay(run: Run, cache_directory: Path) -> No
             key_of("slow"), lambda: Artifact(b"", {}, {"compile": 0.001}, "slow to load"), load
         )
         cache.get_or_build(key_of("fine"), lambda: Artifact(b"", {}, {"compile": 1.0}), load)
+        cache.get_or_build(key_of("a note"), lambda: Artifact(b"", {}, {"compile": 0.0}), len)
     cache.flush()
     cache._store.close()
     (entry,) = run("stats", "--json").json["unprofitable"]
