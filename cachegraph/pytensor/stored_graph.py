@@ -7,6 +7,8 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
+from pytensor.configdefaults import config
+
 from cachegraph.fingerprint.hasher import encode, strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.externals import Context
@@ -42,7 +44,8 @@ class StoredGraph:
 
     def load(self) -> Any:
         """The graph; raises InvalidEncoding, and what loading pickles raises."""
-        return unpack(self.content, self.context(), self.inputs)
+        with config.change_flags(warn_float64="ignore"):  # whoever built it was warned
+            return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:
         """What a new Function asks of its graph: the inputs, and which of the results are computed by a node."""

@@ -13,6 +13,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Apply
@@ -400,6 +401,19 @@ def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
     assert explain(function).outcome == "hit"
     with pytest.raises(ValueError, match="positive"):
         function(-VALUES)
+
+
+def test_what_is_read_from_the_store_warns_of_nothing() -> None:
+    """Where variables of 64 bits are an error, those of a graph that was stored are its own affair."""
+    for _ in range(2):
+        x = pt.fvector("x")
+        function = pytensor.function(
+            [x], pt.cast(OpFromGraph([x], [pt.cast(x, "float64") + 1.5])(x), "float32")
+        )
+    assert explain(function).outcome == "hit"
+    with pytensor.config.change_flags(warn_float64="raise"):
+        assert function.maker.fgraph.apply_nodes
+    assert "adapter-failure" not in cachegraph.counters().bypasses
 
 
 def test_what_gives_the_types_of_pytensors_scalar_operations_can_be_stored() -> None:
