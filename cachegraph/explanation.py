@@ -2,8 +2,8 @@
 
 Computed when somebody asks, from the encodings of keys that the index keeps. What a part holds is known to whoever
 wrote it: a part that is no plain value is read by a function registered for it, or named by an entry point of the group
-"cachegraph.readers" (`function.graph = "package.module:function"`: level and part). It is called with the encodings of
-the wanted and of the stored part, and returns one line that says what differs first.
+"cachegraph.readers" (`function.graph.mine = "package.module:function"`: level, part, and whose). It is called with the encodings
+of the wanted and of the stored part, and returns one line that says what differs first, or raises where they are not its own.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _common_prefix(first: bytes, second: bytes) -> int:
 def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | None) -> str:
     if wanted is None or stored is None:
         return "only in the stored key" if wanted is None else "not in the stored key"
-    reader = _readers.get((level, part)) or _installed_reader(level, part)
-    if reader is not None:
+    own = _readers.get((level, part))
+    for reader in (own,) if own else _installed_readers(level, part):
         try:
             return reader(wanted, stored)
         except Exception as error:  # another's code, on bytes of another release: the plain account is left
@@ -153,17 +153,18 @@ def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | Non
 
 
 @lru_cache(maxsize=64)
-def _installed_reader(level: str, part: str) -> PartReader | None:
+def _installed_readers(level: str, part: str) -> tuple[PartReader, ...]:
     from importlib.metadata import entry_points
 
-    for found in entry_points(group=ENTRY_POINTS, name=f"{level}.{part}"):
+    name, readers = f"{level}.{part}", []
+    for found in entry_points(group=ENTRY_POINTS):
+        if found.name != name and not found.name.startswith(f"{name}."):
+            continue
         try:
-            reader: PartReader = found.load()
+            readers.append(found.load())
         except Exception as error:  # a package that is broken, or half installed
             _log().debug("loading the reader %s failed: %s", found.value, error)
-        else:
-            return reader
-    return None
+    return tuple(readers)
 
 
 def _log() -> Logger:

@@ -56,7 +56,7 @@ def check_version(reader: Reader) -> None:
 def decode_value(reader: Reader) -> Decoded:
     """Return the value that comes next; raises InvalidEncoding."""
     tag = reader.take(1)
-    read = _READERS.get(tag)
+    read = _READERS.get(tag) or reader.tags.get(tag)
     if read is None and tag not in _SEQUENCES:
         raise reader.error("the tag of a value", repr(tag))
     try:
@@ -133,10 +133,11 @@ def _class(reader: Reader) -> Decoded:
 
 
 def _module(reader: Reader) -> Decoded:
-    return Decoded(f"module {reader.text()} of {_origin(reader)}")
+    return Decoded(f"module {reader.text()} of {read_origin(reader)}")
 
 
-def _origin(reader: Reader) -> str:
+def read_origin(reader: Reader) -> str:
+    """Return what describes a module (origin.py); raises InvalidEncoding."""
     tag = reader.take(1)
     if tag not in _ORIGINS:
         raise reader.error("the origin of a module", repr(tag))

@@ -18,7 +18,7 @@ Version history
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -233,15 +233,24 @@ class _Definition:
             position += 1
 
 
+_NO_TAGS: Mapping[bytes, Callable[[Reader], Any]] = {}
+
+
 class Reader:
-    """Reads back, from the front, what an Encoder wrote; raises InvalidEncoding on what none can have written."""
+    """Reads back, from the front, what an Encoder wrote; raises InvalidEncoding on what none can have written.
 
-    __slots__ = ("_doing", "_encoding", "_offset")
+    `tags` are readers, by tag, of values that another grammar adds to this one; decoder.py calls them.
+    """
 
-    def __init__(self, encoding: bytes, doing: str) -> None:
+    __slots__ = ("_doing", "_encoding", "_offset", "tags")
+
+    def __init__(
+        self, encoding: bytes, doing: str, tags: Mapping[bytes, Callable[[Reader], Any]] = _NO_TAGS
+    ) -> None:
         self._encoding = encoding
         self._doing = doing
         self._offset = 0
+        self.tags = tags
 
     def byte(self) -> int:
         """Return the next byte as a number."""
@@ -268,6 +277,10 @@ class Reader:
             return content.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise self.error("UTF-8 text", error.reason) from None
+
+    def peek(self, size: int) -> builtins.bytes:
+        """Return the next `size` bytes, or as many as there are, and stay where we are."""
+        return self._encoding[self._offset : self._offset + size]
 
     def end(self) -> None:
         """Refuse anything that follows."""

@@ -12,7 +12,7 @@ They are written with tags of their own among the values of cachegraph/fingerpri
               | '+' object | '-' text(module:name) origin                   of a rewriter, that a module holds under its name
     function := text(module) text(qualname) origin uint(line) bytes(instructions) value(defaults)*2 value(free variables)
                                                                             of a release
-    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' bytes(value(attributes by name)))
+    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' value(attributes by name))
     constant := bytes(type) ('a' layout value(array) | 'v' value(data))
     class    := 'r' text(module) text(qualname) origin | 'c' bytes(encoding of the class, by its code)
     layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim               how numba sees the array

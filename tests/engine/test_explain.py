@@ -271,7 +271,8 @@ def test_no_truncated_encoding_is_taken_for_a_graph() -> None:
 
 def test_the_installed_package_names_the_reader() -> None:
     for level in ("function", "op"):
-        found = entry_points(group=explanation.ENTRY_POINTS, name=f"{level}.graph")
+        found = entry_points(group=explanation.ENTRY_POINTS, name=f"{level}.graph.engine")
         if not found:
             pytest.skip("the packages are tested as they lie, not installed")
         assert [point.load() for point in found] == [graph_difference]
+        assert graph_difference in explanation._installed_readers(level, "graph")

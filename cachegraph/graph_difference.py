@@ -1,0 +1,146 @@
+"""Where two graphs that were read from keys differ first, in one line, for people who ask why there was no hit.
+
+Who writes graphs into keys reads them back into these classes. No Op and no Type is made of what is read: it may have been
+written by another release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cachegraph.fingerprint.decoder import Decoded, first_difference
+
+_MOST_ELEMENTS = 4
+
+
+@dataclass(frozen=True)
+class Op:
+    """An Op that was read: its class, its properties, and how it is shown."""
+
+    name: str
+    properties: Mapping[str, Property]
+    shown: str
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that was read; its inputs as numbers of variables."""
+
+    op: Op
+    inputs: list[int]
+    types: list[str]
+
+
+@dataclass
+class Graph:
+    """A graph that was read: types of its inputs, nodes, outputs as numbers of variables, constants as text.
+
+    Variables are numbered: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j.
+    """
+
+    inputs: list[str]
+    nodes: list[Node]
+    outputs: list[int]
+    constants: list[str]
+    places: list[str] = field(init=False)
+    types: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = [f"input {k} of the graph" for k in range(len(self.inputs))]
+        self.types = list(self.inputs)
+        for number, node in enumerate(self.nodes):
+            several = len(node.types) > 1
+            self.places += [
+                f"output {k} of node {number}" if several else f"node {number}"
+                for k in range(len(node.types))
+            ]
+            self.types += node.types
+
+    def place(self, variable: int) -> str:
+        """Where a variable comes from, in words."""
+        constant, index = variable % 2, variable // 2
+        return self.constants[index] if constant else self.places[index]
+
+    def type(self, variable: int) -> str:
+        """The type of a variable; empty for a constant, whose text has it."""
+        return "" if variable % 2 else self.types[variable // 2]
+
+
+Property = Decoded | Op | str | Graph
+"""What an Op holds: a value, an Op, the text of a type, or a graph."""
+
+
+def difference(wanted: Graph, stored: Graph) -> str:
+    """Return the first node, input or output in which two graphs differ; raises IndexError for numbers of no variable."""
+    found = next(_differences(wanted, stored), None)
+    return found or "the graphs are the same; only how they are written differs"
+
+
+def _differences(wanted: Graph, stored: Graph) -> Iterator[str]:
+    for number, (one, other) in enumerate(zip(wanted.nodes, stored.nodes, strict=False)):
+        for found in _node_differences(wanted, one, stored, other):
+            yield f"node {number}: {found}"
+    yield from _length_difference("nodes", len(wanted.nodes), len(stored.nodes))
+    yield from _length_difference("inputs", len(wanted.inputs), len(stored.inputs))
+    for number, (mine, its) in enumerate(zip(wanted.inputs, stored.inputs, strict=False)):
+        if mine != its:
+            yield f"input {number} of the graph: {mine}, stored {its}"
+    yield from _length_difference("outputs", len(wanted.outputs), len(stored.outputs))
+    for number, (a, b) in enumerate(zip(wanted.outputs, stored.outputs, strict=False)):
+        if wanted.place(a) != stored.place(b):
+            yield f"output {number} of the graph: {wanted.place(a)}, stored {stored.place(b)}"
+
+
+def _node_differences(wanted: Graph, one: Node, stored: Graph, other: Node) -> Iterator[str]:
+    yield from op_differences(one.op, other.op)
+    yield from (
+        f"{one.op}, {found}" for found in _length_difference("inputs", len(one.inputs), len(other.inputs))
+    )
+    for number, (a, b) in enumerate(zip(one.inputs, other.inputs, strict=False)):
+        place, other_place = wanted.place(a), stored.place(b)
+        if place != other_place:
+            yield f"{one.op}, input {number}: {place}, stored {other_place}"
+        elif wanted.type(a) != stored.type(b):
+            yield f"{one.op}, input {number}: {wanted.type(a)}, stored {stored.type(b)}"
+    for number, (mine, its) in enumerate(zip(one.types, other.types, strict=False)):
+        if mine != its:
+            yield f"{one.op}, output {number}: {mine}, stored {its}"
+
+
+def op_differences(one: Op, other: Op) -> Iterator[str]:
+    """Yield the properties in which two Ops differ, a line each."""
+    if one.name != other.name or one.properties.keys() != other.properties.keys():
+        yield f"{one}, stored {other}"
+        return
+    for name, mine in one.properties.items():
+        its = other.properties[name]
+        if mine == its:
+            continue
+        if isinstance(mine, Graph) and isinstance(its, Graph):
+            yield from (f"{one}, inner graph: {found}" for found in _differences(mine, its))
+        elif isinstance(mine, Op) and isinstance(its, Op) and mine.name == its.name:
+            yield from (f"{one}, {name}: {found}" for found in op_differences(mine, its))
+        elif isinstance(mine, Decoded) and isinstance(its, Decoded):
+            yield f"{one}, {name}: {first_difference(mine, its)}"
+        else:
+            yield f"{one}, stored {other}"
+
+
+def _length_difference(what: str, wanted: int, stored: int) -> Iterator[str]:
+    if wanted != stored:
+        yield f"{wanted} {what}, stored {stored}"
+
+
+def elements(content: bytes, dtype: str) -> str:
+    """Return the numbers of an array as text: the first few, and how many there are."""
+    values = np.frombuffer(content, dtype).tolist()
+    if len(values) == 1:
+        return str(values[0])
+    shown = ", ".join(map(str, values[:_MOST_ELEMENTS]))
+    return f"[{shown}]" if len(values) <= _MOST_ELEMENTS else f"[{shown}, ... {len(values)} in all]"

@@ -1,0 +1,213 @@
+"""Says where the graphs of two functions of PyTensor differ first, for people who ask why one was not found.
+
+The grammar is that of graphs.py and values.py, where each Op, type, value and row of a class that is written apart starts with
+HASH_VERSION. Neither PyTensor nor anything else is imported for what is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
+from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest
+from cachegraph.graph_difference import Graph, Node, Op, Property, difference, elements, op_differences
+
+_RELEASE = bytes((HASH_VERSION,)) + b"r"
+
+
+def graph_difference(wanted: bytes, stored: bytes) -> str:
+    """Return the first node, input or output in which the graphs of two keys of functions differ, in one line.
+
+    Raises InvalidEncoding and IndexError on what graphs.py would not have written.
+    """
+    return difference(_whole_graph(wanted), _whole_graph(stored))
+
+
+def inner_graph_difference(wanted: bytes, stored: bytes) -> str:
+    """Return the first thing in which two Ops differ whose inner graphs are asked for, or the types they are given."""
+    (one, types), (other, other_types) = _inner(wanted), _inner(stored)
+    found = next(op_differences(one, other), None)
+    return found or f"{one} of {', '.join(types)}, stored of {', '.join(other_types)}"
+
+
+def _inner(encoding: bytes) -> tuple[Op, list[str]]:
+    reader = _reader(encoding)
+    op, types = _read_op(_part(reader)), []
+    while reader.peek(1):
+        types.append(_read_type(_part(reader)))
+    return op, types
+
+
+def _reader(encoding: bytes) -> Reader:
+    return Reader(encoding, "reading an encoded graph of PyTensor", _TAGS)
+
+
+def _part(reader: Reader) -> Reader:
+    return _reader(reader.bytes())
+
+
+def _whole_graph(encoding: bytes) -> Graph:
+    reader = _reader(encoding)
+    graph = _read_graph(reader)
+    reader.end()
+    return graph
+
+
+def _read_graph(reader: Reader) -> Graph:
+    types = [_read_type(_part(reader)) for _ in range(reader.uint())]
+    ops = [_read_op(_part(reader)) for _ in range(reader.uint())]
+    constants = [_read_constant(_part(reader)) for _ in range(reader.uint())]
+    inputs = [types[number] for number in _numbers(reader)]
+    nodes = [_read_node(reader, ops, types) for _ in range(reader.uint())]
+    outputs = _numbers(reader)
+    return _tagged(reader, Graph(inputs, nodes, outputs, constants))
+
+
+def _numbers(reader: Reader) -> list[int]:
+    return [reader.uint() for _ in range(reader.uint())]
+
+
+def _read_node(reader: Reader, ops: list[Op], types: list[str]) -> Node:
+    op, inputs = ops[reader.uint()], _numbers(reader)
+    return Node(op, inputs, [types[number] for number in _numbers(reader)])
+
+
+def _tagged(reader: Reader, graph: Graph) -> Graph:
+    """`graph`, in which the types of variables say what these are tagged with."""
+    types, first_of = list(graph.types), []
+    position = len(graph.inputs)
+    for node in graph.nodes:
+        first_of.append(position)
+        position += len(node.types)
+    for _ in range(reader.uint()):
+        kind, number = reader.take(1), reader.uint()
+        variable = number // 2 if kind == b"v" else first_of[number]
+        types[variable] += f" tagged {_read_value(reader).text}"
+    remaining = iter(types)
+    inputs = list(islice(remaining, len(graph.inputs)))
+    nodes = [Node(node.op, node.inputs, list(islice(remaining, len(node.types)))) for node in graph.nodes]
+    return Graph(inputs, nodes, graph.outputs, graph.constants)
+
+
+def _read_type(reader: Reader) -> str:
+    name, code = _read_class(reader)
+    if reader.take(1) == b"v":
+        return f"{name}{code}({_read_value(reader).text})"
+    dtype = reader.text()
+    extents = [reader.uint() for _ in range(reader.uint())]
+    shape = ", ".join("?" if extent == 0 else str(extent - 1) for extent in extents)
+    return f"{dtype} ({shape}{',' if len(extents) == 1 else ''})" if extents else dtype
+
+
+def _read_class(reader: Reader) -> tuple[str, str]:
+    """The name of a class, and what stands for its code where that describes it."""
+    if reader.peek(2) == _RELEASE:
+        reader.take(2)
+        _module, name = reader.text(), reader.text()
+        read_origin(reader)
+        return name, ""
+    if reader.take(1) != b"c":
+        raise reader.error("a class", "something else")
+    return "class", f" of code {digest(reader.bytes()).hex()[:12]}"
+
+
+def _read_op(reader: Reader) -> Op:
+    check_version(reader)
+    name, code = _read_class(reader)
+    if code:
+        return Op(name + code, {"attributes": decode_value(reader)}, name + code)
+    properties = {reader.text(): _read_property(reader) for _ in range(reader.uint())}
+    reader.end()
+    inner = ", ".join(str(value) for value in properties.values() if isinstance(value, Op))
+    shown = f"{name}{{{inner}}}" if inner else name
+    return Op(shown, properties, shown)
+
+
+def _read_property(reader: Reader) -> Property:
+    read = _PROPERTIES.get(reader.peek(1))
+    if read is None:
+        return decode_value(reader)
+    reader.take(1)
+    return read(_part(reader))
+
+
+_PROPERTIES: dict[bytes, Callable[[Reader], Property]] = {b"O": _read_op, b"Y": _read_type, b"G": _read_graph}
+
+
+def _read_constant(reader: Reader) -> str:
+    type_ = _read_type(_part(reader))
+    if reader.take(1) == b"v":
+        content = _read_value(reader).text
+    else:
+        _read_layout(reader)
+        content = _read_array(reader)
+    tags = f" tagged {_read_value(reader).text}" if reader.peek(1) else ""
+    return f"constant {content} {type_}{tags}"
+
+
+def _read_layout(reader: Reader) -> None:
+    if reader.take(1) == b"A":
+        _read_value(reader)
+
+
+def _read_array(reader: Reader) -> str:
+    """The numbers of an array."""
+    check_version(reader)
+    tag, dtype = reader.take(1), reader.text()
+    for _ in range(reader.uint()):
+        reader.uint()
+    if tag == b"h":
+        return f"of digest {reader.take(32).hex()[:12]}"
+    if tag != b"a":
+        raise reader.error("an array", repr(tag))
+    return elements(reader.bytes(), dtype)
+
+
+def _read_value(reader: Reader) -> Decoded:
+    check_version(reader)
+    return decode_value(reader)
+
+
+def _value_of(reader: Reader) -> Decoded:
+    return _read_value(_part(reader))
+
+
+def _object(reader: Reader) -> Decoded:
+    """Another object of PyTensor's: its attributes are its parts."""
+    inner = _part(reader)
+    if inner.peek(1) == b"-":
+        inner.take(1)
+        return Decoded(inner.text())
+    if inner.peek(1) == b"+":
+        inner.take(1)
+    op = _read_op(inner)
+    return Decoded(op.shown, tuple(_parts(op)))
+
+
+def _parts(op: Op) -> Iterator[tuple[str, Decoded]]:
+    for name, value in op.properties.items():
+        yield f".{name}", value if isinstance(value, Decoded) else Decoded(str(value))
+
+
+def _graph(reader: Reader) -> Decoded:
+    content = reader.bytes()
+    return Decoded(f"graph of {len(_whole_graph(content).nodes)} nodes, digest {digest(content).hex()[:12]}")
+
+
+def _function(reader: Reader) -> Decoded:
+    inner = _part(reader)
+    check_version(inner)
+    return Decoded(f"function {inner.text()}.{inner.text()}")
+
+
+_TAGS = {
+    b"O": _object,
+    b"J": _object,
+    b"Y": lambda reader: Decoded(_read_type(_part(reader))),
+    b"K": lambda reader: Decoded(_read_constant(_part(reader))),
+    b"G": _graph,
+    b"H": _function,
+    **dict.fromkeys((b"Z", b"Q", b"U", b"V", b"A"), _value_of),
+}
+"""Reads what follows the tags that values.py adds to those of values."""
