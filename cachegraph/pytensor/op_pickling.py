@@ -17,6 +17,7 @@ from pytensor.compile.inner_function import HasInnerFunction
 from pytensor.graph.basic import FrozenApply
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
+from pytensor.tensor.elemwise import CAReduce
 
 from cachegraph.pickling import rebuilds_pickled
 from cachegraph.pytensor.errors import Unstorable
@@ -81,7 +82,7 @@ class _Pickler(pickle.Pickler):
         cls: Any = type(obj)
         if id(cls) in self._numbers and cls not in NOT_USERS:
             return rebuild, (cls, _state_of(obj))
-        if isinstance(obj, HasInnerFunction) and all(
+        if isinstance(obj, HasInnerFunction | CAReduce) and all(
             getattr(cls, n) is getattr(object, n) for n in _REDUCERS
         ):
             return _new_object, (cls,), _without_caches(obj, dict(obj.__dict__))
@@ -114,10 +115,13 @@ def _state_of(obj: Any) -> Any:
     state = obj.__getstate__()
     if not isinstance(state, dict | None) and not hasattr(obj, "__setstate__"):
         raise Unstorable(f"an instance of {cls.__module__}.{cls.__qualname__}, which has slots")
-    return _without_caches(obj, dict(state)) if isinstance(obj, HasInnerFunction) else state
+    return _without_caches(obj, dict(state)) if isinstance(obj, HasInnerFunction | CAReduce) else state
 
 
 def _without_caches(op: Any, state: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(op, CAReduce):
+        state.pop("_ufunc", None)  # what it reduces by in Python
+        return state
     state["_fn"] = None
     if not isinstance(op, OpFromGraph):
         return state

@@ -403,6 +403,17 @@ def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
         function(-VALUES)
 
 
+@pytest.mark.parametrize("reduce", [pt.sum, pt.max, pt.all, pt.prod, pt.cumsum])
+def test_ops_that_have_run_in_python_are_stored(reduce: Any) -> None:
+    """As constant folding runs them: they remember by what they have computed."""
+    x = pt.vector("x")
+    reduced = reduce(x * 3.0)
+    pytensor.function([x], reduced, mode=Mode("py", None))(VALUES)
+    found = [pytensor.function([x], [reduced]) for _ in range(2)]
+    assert [explain(function).outcome for function in found] == ["miss", "hit"]
+    assert same(found[0](VALUES), found[1](VALUES))
+
+
 def test_what_is_read_from_the_store_warns_of_nothing() -> None:
     """Where variables of 64 bits are an error, those of a graph that was stored are its own affair."""
     for _ in range(2):
