@@ -21,6 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
+from pytensor.scalar.basic import ScalarOp
 
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, strong_digest
@@ -29,7 +30,7 @@ from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.flags import flags_in_key
 from cachegraph.pytensor.graphs import encode_frozen
 from cachegraph.pytensor.hosts import HOSTS, encode_host_code, hosts_described
-from cachegraph.pytensor.registries import encode_registrations
+from cachegraph.pytensor.registries import PYTENSOR, encode_registrations, is_of
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type
 
 VERSION = 1
@@ -87,16 +88,32 @@ def _completed(key: str, op: Any, node: Any, surroundings: bytes) -> str:
     met = Met(hosts_described(), encode_frozen)
     try:
         types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
-        constants = [
-            (position, encode_constant(variable, met))
-            for position, variable in enumerate(node.inputs)
-            if isinstance(variable, Constant) and getattr(variable.data, "size", 1) <= _SMALL
-        ]
-        described = encode((key, encode_op(op, met), types, constants, surroundings))
+        written = encode_op(op, met)
+        read = () if not met.code and _is_compiled_by_types(op) else _small_constants(node)
+        constants = [(position, encode_constant(variable, met)) for position, variable in read]
+        described = encode((key, written, types, constants, surroundings))
     except Unfingerprintable as error:
         log().debug("the code of %s is not kept by itself: %s", op, error)
         return key
     return _COMPLETE + strong_digest(described).hex()
+
+
+def _is_compiled_by_types(op: Any) -> bool:
+    """Whether what PyTensor compiles for `op`, an Op of a release, depends on the types around it and on no constant.
+
+    So it is with its own functions for its scalar Ops. Those would else be compiled again for each number that they multiply by.
+    """
+    from pytensor.link.numba.dispatch import basic
+
+    names = ("numba_funcify_and_cache_key", "numba_funcify_default_op_cache_key", "numba_funcify")
+    tables = [getattr(basic, name) for name in names]
+    return isinstance(op, ScalarOp) and all(is_of(PYTENSOR, table.dispatch(type(op))) for table in tables)
+
+
+def _small_constants(node: Any) -> Iterator[tuple[int, Any]]:
+    for position, variable in enumerate(node.inputs):
+        if isinstance(variable, Constant) and getattr(variable.data, "size", 1) <= _SMALL:
+            yield position, variable
 
 
 def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -42,8 +42,8 @@ NOT_READ = {
 """Those that decide nothing about a graph that is there, and why."""
 
 
-_HOST = ("pytensor",)
-_KNOWN_TO_HOST = ("numpy", "scipy", "numba", "xarray")
+PYTENSOR = ("pytensor",)
+_KNOWN_TOPYTENSOR = ("numpy", "scipy", "numba", "xarray")
 """Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
 
 
@@ -64,7 +64,7 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
         loaded = sys.modules.get(module)
         for name in names if loaded is not None else ():
             for cls, function in getattr(loaded, name).registry.items():
-                if not (_is_of(_HOST, function) and _is_of(_HOST + _KNOWN_TO_HOST, cls)):
+                if not (is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TOPYTENSOR, cls)):
                     yield f"{module}.{name}", cls, function
 
 
@@ -73,13 +73,13 @@ def _assumed() -> Iterator[tuple[str, object, object]]:
     core = sys.modules["pytensor.assumptions.core"]
     for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
         for position, rule in enumerate(rules):
-            if not _is_of(_HOST, rule):
+            if not is_of(PYTENSOR, rule):
                 yield "assumptions", (key, cls, position, len(rules)), rule
     for key, rule in core.CONSTANT_INFER_REGISTRY.items():
-        if not _is_of(_HOST, rule):
+        if not is_of(PYTENSOR, rule):
             yield "assumptions of constants", key, rule
     for (key, cls), rule in core.CLIENT_INFER_REGISTRY.items():
-        if not _is_of(_HOST, rule):
+        if not is_of(PYTENSOR, rule):
             yield "assumptions of clients", (key, cls), rule
 
 
@@ -88,7 +88,7 @@ def _implications() -> dict[str, list[str]]:
     return {stronger.name: [weaker.name for weaker in found] for stronger, found in core.IMPLIES.items()}
 
 
-def _is_of(packages: tuple[str, ...], item: Any) -> bool:
+def is_of(packages: tuple[str, ...], item: Any) -> bool:
     """Whether `item` was made by `packages` and Python alone: of a function, by its globals and the functions it holds."""
     pending, seen = [item], set[int]()
     while pending:

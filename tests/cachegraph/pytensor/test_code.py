@@ -139,6 +139,39 @@ def test_where_numba_compiles_nothing_the_python_function_is_called_and_nothing_
 
 
 @pytest.mark.slow
+def test_numbers_that_are_multiplied_by_share_the_code_of_the_product(adapter: Any) -> None:
+    import pytensor
+    import pytensor.tensor as pt
+
+    from cachegraph.cache import default_cache
+
+    x = pt.vector("x")
+    f = pytensor.function([x], pt.exp(x * 2.0) * 3.0 + pt.sin(x * 5.0), mode="NUMBA")
+    assert f(np.zeros(2)).tolist() == [3.0, 3.0]
+    kept = [entry.summary for entry in default_cache()._store.scan()]  # type: ignore[union-attr]
+    assert len([summary for summary in kept if summary.startswith("mul(")]) == 1, kept
+
+
+def test_only_pytensors_own_functions_are_known_to_read_no_constants() -> None:
+    from pytensor.link.numba.dispatch import basic
+    from pytensor.scalar.basic import Mul, mul
+    from pytensor.tensor.shape import specify_shape
+
+    from cachegraph.pytensor.op_code import _is_compiled_by_types
+
+    assert _is_compiled_by_types(mul)
+    assert not _is_compiled_by_types(specify_shape)
+    table = basic.numba_funcify_default_op_cache_key
+    own = table.dispatch(Mul)
+    table.register(Mul)(lambda op, node, **kwargs: own(op, node=node, **kwargs))
+    try:
+        assert not _is_compiled_by_types(mul)
+    finally:
+        table.register(Mul)(own)
+    assert _is_compiled_by_types(mul)
+
+
+@pytest.mark.slow
 def test_processes_that_start_together_compile_once() -> None:
     started = [start("asserted") for _ in range(3)]
     rows = [finish(process)[0] for process in started]
