@@ -121,6 +121,25 @@ def test_the_files_of_all_shards_are_all_files(checkout, tmp_path):
         tool["shard"](files, "4/3")
 
 
+def test_shards_may_begin_at_once(checkout, tmp_path):
+    command = [
+        sys.executable,
+        str(TOOL),
+        str(checkout),
+        "--directory",
+        str(tmp_path / "runs"),
+        "--seconds",
+        "0",
+    ]
+    shards = [
+        subprocess.Popen([*command, "--shard", f"{number}/4"], stdout=subprocess.DEVNULL)
+        for number in range(1, 5)
+    ]
+    assert [shard.wait(timeout=120) for shard in shards] == [0] * 4
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["suite"]
+    assert (tmp_path / "runs" / "suite" / "tests" / "test_one.py").read_text() == TESTS
+
+
 def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(differences):
     run = differences.run_of(
         [

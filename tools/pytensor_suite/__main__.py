@@ -23,6 +23,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -78,12 +79,18 @@ def parsed() -> argparse.Namespace:
 def copied(checkout: Path, directory: Path) -> Path:
     """A folder with the tests of `checkout` and their settings, and without its PyTensor, which would be imported instead."""
     suite = directory / "suite"
-    if not suite.exists():
-        half = directory / "suite-unfinished"
-        shutil.copytree(checkout / "tests", half / "tests")
+    if suite.exists():
+        return suite
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as half:
+        shutil.copytree(checkout / "tests", Path(half, "tests"))
         for name in ("conftest.py", "pyproject.toml"):
-            shutil.copy(checkout / name, half / name)
-        half.rename(suite)
+            shutil.copy(checkout / name, Path(half, name))
+        try:
+            Path(half).rename(suite)
+        except OSError:
+            if not suite.exists():  # else another shard was first
+                raise
     return suite
 
 
