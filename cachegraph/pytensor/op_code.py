@@ -21,7 +21,6 @@ from numba.core.compiler_lock import global_compiler_lock
 from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
-from pytensor.scalar.basic import ScalarOp
 
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, strong_digest
@@ -99,15 +98,15 @@ def _completed(key: str, op: Any, node: Any, surroundings: bytes) -> str:
 
 
 def _is_compiled_by_types(op: Any) -> bool:
-    """Whether what PyTensor compiles for `op`, an Op of a release, depends on the types around it and on no constant.
+    """Whether what is compiled for `op`, an Op of a release, depends on the types around it and on no constant.
 
-    So it is with its own functions for its scalar Ops. Those would else be compiled again for each number that they multiply by.
+    So it is with PyTensor's own functions, as a test finds in their source: what else they go by is in PyTensor's keys. Its Ops would else be
+    compiled again for each number that they multiply by, or take from an array.
     """
     from pytensor.link.numba.dispatch import basic
 
     names = ("numba_funcify_and_cache_key", "numba_funcify_default_op_cache_key", "numba_funcify")
-    tables = [getattr(basic, name) for name in names]
-    return isinstance(op, ScalarOp) and all(is_of(PYTENSOR, table.dispatch(type(op))) for table in tables)
+    return all(is_of(PYTENSOR, getattr(basic, name).dispatch(type(op))) for name in names)
 
 
 def _small_constants(node: Any) -> Iterator[tuple[int, Any]]:
