@@ -65,7 +65,6 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
     "pytensor.scan.op.Scan": {
         "name": "for readers",
         "profile": "what is measured, not what is computed",
-        "truncate_gradient": "how gradients are taken: done before the graph is compiled",
         "vector_seqs": "remembers what follows from the node last made",
         "vector_outs": "remembers what follows from the node last made",
         "t_call": "what is measured",

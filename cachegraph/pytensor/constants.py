@@ -1,4 +1,7 @@
-"""The data of a constant as it is stored, strides included: numba types an array by its layout."""
+"""The data of a constant as it is stored, strides included: numba types an array by its layout.
+
+data := plain value | (elements, strides) | (class of a sparse matrix, shape, whether its indices are sorted, data, indices, indptr)
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,20 @@ _MOST_SPREAD = 16
 was taken need not be kept. numba knows two contiguous layouts, and one for all others."""
 
 
+_SPARSE = ("csr_matrix", "csc_matrix")
+"""What PyTensor's sparse types hold."""
+
+
 def pack_constant(data: Any) -> Any:
-    """What is pickled in the place of `data`: a tuple for an array. Raises Unstorable for what is no plain value."""
+    """What is pickled in the place of `data`: a tuple for an array and for a sparse matrix.
+
+    Raises Unstorable for what is no plain value.
+    """
     if isinstance(data, _PLAIN):
         return data
+    if _is_sparse(data):
+        parts = [pack_constant(part) for part in _parts(data)]
+        return type(data).__name__, data.shape, bool(data.has_sorted_indices), *parts
     if type(data) is not np.ndarray or data.dtype.hasobject:
         raise Unstorable(f"a constant of {type(data).__module__}.{type(data).__qualname__}")
     is_spread = _memory_size(data.strides, data.shape, data.itemsize) > _MOST_SPREAD * (data.nbytes + 64)
@@ -28,7 +41,7 @@ def pack_constant(data: Any) -> Any:
 
 def unpack_constant(cls: Any, type_: Any, data: Any) -> Any:
     """The constant; raises ValueError where the type would hold other data than was stored."""
-    value = _array(*data) if isinstance(data, tuple) else data
+    value = _value(data)
     constant = cls(type_, value)
     if constant.data is not value and not _same_data(constant.data, value):
         raise ValueError(f"the constant {constant} holds another value than was stored")
@@ -40,13 +53,50 @@ def same_constant(first: Any, second: Any) -> bool:
     return first.type == second.type and _same_data(first.data, second.data)
 
 
+def _value(packed: Any) -> Any:
+    if not isinstance(packed, tuple):
+        return packed
+    return _sparse(*packed) if isinstance(packed[0], str) else _array(*packed)
+
+
+def _is_sparse(data: Any) -> bool:
+    cls = type(data)
+    return cls.__name__ in _SPARSE and cls.__module__.startswith("scipy.sparse.")
+
+
+def _sparse(name: str, shape: tuple[int, int], is_sorted: bool, *parts: Any) -> Any:
+    """The sparse matrix; raises ValueError where SciPy makes another one of what was stored."""
+    import scipy.sparse
+
+    if name not in _SPARSE:
+        raise ValueError(
+            f"reading a constant: found a sparse matrix of class {name}, where {_SPARSE} are read"
+        )
+    stored = [_array(*part) for part in parts]
+    matrix = getattr(scipy.sparse, name)(tuple(stored), shape=shape, copy=False)
+    matrix.has_sorted_indices = is_sorted
+    for part, found in zip(stored, _parts(matrix), strict=True):
+        if not _same_data(part, found):
+            raise ValueError(
+                f"reading a constant: the {name} of shape {shape} is another one than was stored"
+            )
+    return matrix
+
+
 def _same_data(first: Any, second: Any) -> bool:
+    if _is_sparse(first) and type(first) is type(second):
+        pairs = zip(_parts(first), _parts(second), strict=True)
+        return first.shape == second.shape and all(_same_data(*pair) for pair in pairs)
     if isinstance(first, np.ndarray | np.generic) and isinstance(second, np.ndarray | np.generic):
         bits = [(x.dtype, x.shape, x.tobytes()) for x in (first, second)]
         return bits[0] == bits[1]
     if isinstance(first, float | complex):
         return type(first) is type(second) and repr(first) == repr(second)
     return type(first) is type(second) and bool(first == second)
+
+
+def _parts(matrix: Any) -> tuple[Any, ...]:
+    return matrix.data, matrix.indices, matrix.indptr
 
 
 def _array(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytensor.tensor as pt
 import pytest
+import scipy.sparse
+from pytensor.sparse.type import SparseTensorType
+from pytensor.sparse.variable import SparseConstant
 from pytensor.tensor.variable import TensorConstant
 
 from cachegraph.pytensor.constants import pack_constant, same_constant, unpack_constant
@@ -31,6 +34,26 @@ def test_an_array_comes_back_with_its_bits_and_strides(array: np.ndarray) -> Non
     assert (found.dtype, found.shape) == (array.dtype, array.shape)
     assert found.tobytes() == array.tobytes()
     assert found.strides == array.strides or array.size == 0
+
+
+@pytest.mark.parametrize("name", ["csr", "csc"])
+@pytest.mark.parametrize("sort", [True, False])
+def test_a_sparse_matrix_comes_back_with_its_bits_and_order(name: str, sort: bool) -> None:
+    rows, columns = np.array([0, 0, 2, 2, 1]), np.array([2, 0, 1, 0, 1])
+    matrix = getattr(scipy.sparse, f"{name}_matrix")(
+        (np.array([1.0, -0.0, 3.0, 4.0, np.nan]), (rows, columns)), (3, 4)
+    )
+    if not sort:
+        matrix.indices[:2], matrix.data[:2] = matrix.indices[1::-1].copy(), matrix.data[1::-1].copy()
+        matrix.has_sorted_indices = False
+    type_ = SparseTensorType(name, "float64")
+    constant = SparseConstant(type_, matrix)
+    found = unpack_constant(SparseConstant, type_, pack_constant(constant.data))
+    assert same_constant(constant, found)
+    assert found.data.has_sorted_indices == constant.data.has_sorted_indices
+    changed = matrix.copy()
+    changed.data[0] = 2.0
+    assert not same_constant(constant, SparseConstant(type_, changed))
 
 
 def test_what_is_stored_is_a_copy() -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytensor
+import pytensor.sparse
 import pytensor.tensor as pt
 import pytest
+import scipy.sparse
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.executor import Function
 from pytensor.compile.mode import Mode
@@ -401,6 +403,15 @@ def test_ops_that_hold_types_and_exceptions_are_stored() -> None:
     assert explain(function).outcome == "hit"
     with pytest.raises(ValueError, match="positive"):
         function(-VALUES)
+
+
+def test_graphs_that_hold_sparse_matrices_are_stored() -> None:
+    matrix = scipy.sparse.csr_matrix(np.array([[1.0, 0.0], [2.0, 3.0]]))
+    x = pt.vector("x")
+    found = [pytensor.function([x], pytensor.sparse.dot(matrix, x)) for _ in range(2)]
+    assert [explain(function).outcome for function in found] == ["miss", "hit"]
+    assert [function(VALUES).tolist() for function in found] == [[1.0, 8.0]] * 2
+    assert found[1].maker.fgraph.apply_nodes
 
 
 @pytest.mark.parametrize("reduce", [pt.sum, pt.max, pt.all, pt.prod, pt.cumsum])
