@@ -19,6 +19,7 @@ from cachegraph.key import CacheKey
 from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.room import with_room
 
 
 class StoredOverloads(caching._Cache):
@@ -128,7 +129,7 @@ class StoredOverloads(caching._Cache):
         self.disable()
         try:
             with compiled_anew():
-                dispatcher.compile(sig)
+                with_room(dispatcher.compile, sig)
         finally:
             self.enable()
         arguments, _ = sigutils.normalize_signature(sig)

@@ -30,6 +30,7 @@ from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
+from cachegraph.numba_cache.room import with_room
 from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_code import kept_op_code
 
@@ -273,7 +274,7 @@ class StoredFunction(CPUDispatcher):
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
         with kept_op_code(), compiled_anew():
-            dispatcher.compile(tuple(arguments))
+            with_room(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 
 

@@ -1,0 +1,54 @@
+"""Room for frames: what is called often where CPython would begin a new piece of its stack maps no memory for it."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cachegraph.numba_cache.room import with_room
+
+CALLS = 500
+
+
+def leaf(n: int) -> int:
+    return n
+
+
+def called_often() -> None:
+    for n in range(CALLS):
+        leaf(n)
+
+
+def deeper(depth: int, function: Callable[[], Any]) -> Any:
+    return function() if depth == 0 else deeper(depth - 1, function)
+
+
+def most_faults(call: Callable[..., Any]) -> int:
+    """The most pages that were mapped for CALLS calls, of all depths at which these are made."""
+
+    def faults() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        called_often()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    return max(call(deeper, depth, faults) for depth in range(300))
+
+
+def test_frames_in_one_piece_map_nothing_when_they_come_and_go() -> None:
+    assert most_faults(with_room) < CALLS / 2
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="another Python has another stack")
+def test_without_room_there_is_a_depth_at_which_each_call_maps_memory() -> None:
+    """If this fails, CPython keeps its pieces, and nobody needs the room."""
+    assert most_faults(lambda function, *arguments: function(*arguments)) >= CALLS
+
+
+def test_results_and_errors_pass() -> None:
+    assert with_room(divmod, 7, 3) == (2, 1)
+    with pytest.raises(ZeroDivisionError):
+        with_room(divmod, 7, 0)
