@@ -45,7 +45,7 @@ from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
-from engine.graph.op import Op
+from engine.graph.op import Op, unnamed
 from engine.graph.types import Type
 from engine.graph.users import is_of_engine, is_users, needs_python, users_ops
 from engine.graph.variables import Constant, Variable
@@ -74,6 +74,7 @@ class UsersOps:
         found = self._encodings.get(op)
         if found is None:
             found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
+            _refuse_if_undecided(op, self.by_name.get(strong_digest(found).hex(), op))
             self.know(op, found)
         return found
 
@@ -287,6 +288,26 @@ def _hidden(op: Op) -> str:
     """
     is_run_only = not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
     return "_" if is_run_only else "_exact_"
+
+
+def _refuse_if_undecided(op: Op, other: Op) -> None:
+    """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which is called would be chance."""
+    hidden = _hidden(op)
+    ours, others = (
+        {name: vars(one)[name] for name in unnamed(one) if name.startswith(hidden)} for one in (op, other)
+    )
+    if ours.keys() != others.keys() or not all(map(_alike, ours.values(), others.values())):
+        _refuse(
+            op, "another of the graph differs from it in private attributes alone; name them in __props__"
+        )
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two things that Ops remember are the same, as a table that is still empty is like another."""
+    try:
+        return one is other or (type(one) is type(other) and bool(one == other))
+    except Exception:  # what a user's == raises, or an array's
+        return False
 
 
 def _write_op(encoder: Encoder, op: Op) -> None:

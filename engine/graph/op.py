@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
-from engine.graph.props import ByProps
+from engine.graph.props import ByProps, exact
 from engine.graph.types import Type
 
 
 class Op(ByProps):
     """An operation: its type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
 
-    Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity.
+    Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity. Of a user's Ops what is in
+    attributes that `__props__` does not name has to be equal, too: equal Ops are computed once, and one may stand for the other.
 
     A user's Op may also say what the lengths of its outputs are, with a method
     `infer_shape(fgraph, node, input_shapes)`: for each output a tuple of a length (a variable or an int; None: only the
@@ -29,6 +30,13 @@ class Op(ByProps):
     """The types, or makers of variables of these types, that an Op without a `make_node` of its own takes and gives."""
     holds_code: ClassVar[bool] = False
     """Whether what an Op of the engine computes is a user's code."""
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return super().__eq__(other) and (_is_of_engine(self) or unnamed(self) == unnamed(other))
+
+    __hash__ = ByProps.__hash__
 
     def make_node(self, *inputs: Any) -> Apply:
         """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes.
@@ -104,6 +112,27 @@ class Op(ByProps):
         return f"{type(self).__name__}{{{properties}}}"
 
     __repr__ = __str__
+
+
+def _is_of_engine(op: Op) -> bool:
+    return type(op).__module__.partition(".")[0] == "engine"
+
+
+def unnamed(op: Any) -> dict[str, Hashable]:
+    """Return the attributes that `__props__` does not name, by name: equal where they are the same to the last bit, or one object."""
+    named = op.__props__ or ()
+    return {
+        name: _exact_or_itself(value)
+        for name, value in vars(op).items()
+        if name not in named and not name.startswith("_exact_")
+    }
+
+
+def _exact_or_itself(value: Any) -> Hashable:
+    try:
+        return exact(value)
+    except TypeError:
+        return id, id(value)
 
 
 def as_type(item: Any) -> Any:

@@ -597,3 +597,38 @@ def test_two_ops_of_one_description_are_one_in_what_is_stored() -> None:
         extra = 0.0 if outcome == "hit" or ops[0] is ops[1] else -1.0
         np.testing.assert_allclose(f([1.0]), 1.0 - np.e + extra)
         engine.dprint(f, file="str")
+
+
+class Applied(Op):
+    """Says of itself less than what it does."""
+
+    __props__ = ()
+    itypes = (pt.dvector,)
+    otypes = (pt.dvector,)
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = self._function(inputs[0])
+
+
+def test_ops_that_do_not_say_in_what_they_differ_are_not_taken_for_each_other() -> None:
+    doubled, negated = Applied(lambda x: 2 * x), Applied(lambda x: -x)
+    x = pt.vector("x")
+    both = engine.function([x], [doubled(x), negated(x)])
+    apart = [engine.function([x], [op(x)]) for op in (doubled, negated, doubled)]
+    assert both.cache_info.outcome == "bypass"
+    assert "private attributes alone" in both.cache_info.reason
+    assert [found.tolist() for found in both(np.ones(1))] == [[2.0], [-1.0]]
+    assert [f(np.ones(1))[0].tolist() for f in apart] == [[2.0], [-1.0], [2.0]]
+
+
+def test_ops_that_remember_alike_are_cached() -> None:
+    first, second = (Applied(np.negative) for _ in range(2))
+    for op in (first, second):
+        op._memo = {}  # type: ignore[attr-defined]
+    x = pt.vector("x")
+    f = engine.function([x], [first(x), second(pt.exp(x))])
+    assert f.cache_info.outcome == "miss"
+    assert [found.tolist() for found in f(np.zeros(1))] == [[0.0], [-1.0]]

@@ -39,6 +39,25 @@ def test_ops_without_declared_properties_equal_only_themselves():
         op.props()
 
 
+@pytest.mark.parametrize("name", ["step", "_step"])
+def test_users_ops_are_not_equal_if_they_differ_in_what_their_props_do_not_name(name):
+    class Stepped(Op):
+        __props__ = ("start",)
+
+        def __init__(self, start, step):
+            self.start = start
+            setattr(self, name, step)
+
+    double, numbers = (lambda x: 2 * x), [1, 2]
+    assert Stepped(1, double) == Stepped(1, double)
+    assert Stepped(1, 2.0) == Stepped(1, 2.0)
+    assert Stepped(1, numbers) == Stepped(1, numbers)
+    assert hash(Stepped(1, 2.0)) == hash(Stepped(1, 2.0))
+    for first, second in [(double, lambda x: 3 * x), (2, 2.0), (0.0, -0.0), ([1], [1])]:
+        assert Stepped(1, first) != Stepped(1, second)
+    assert Stepped(1, 2.0) != Stepped(2, 2.0)
+
+
 def test_what_is_memoised_is_not_pickled():
     op = Combine("a")
     hash(op)
