@@ -26,6 +26,7 @@ IN_KEY = {
     "cxx": "rewrites look whether there is a compiler; which one does not matter",
     "lib__amdlibm": "which code Python steps of a function call",
     "numba__fastmath": "how the code is compiled",
+    "warn_float64": "rewrites make no variables of 64 bits where these are not wanted",
     "mode": "the default that what rewrites compile on their own has",
     "linker": "the default that what rewrites compile on their own has",
     "optimizer": "the default that what rewrites compile on their own has",
@@ -76,7 +77,7 @@ NOT_IN_KEY = {
     **dict.fromkeys(
         (
             "check_stack_trace", "compiler_verbose", "exception_verbosity", "optimizer_verbose",
-            "optimizer_verbose_ignore", "traceback__compile_limit", "traceback__limit", "warn_float64",
+            "optimizer_verbose_ignore", "traceback__compile_limit", "traceback__limit",
         ),
         "what is said, not what is computed; check_stack_trace is in the database of rewrites as well",
     ),

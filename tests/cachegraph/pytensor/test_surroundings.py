@@ -31,7 +31,7 @@ OTHERS = {
     "floatX": "float32", "cast_policy": "numpy+floatX", "cycle_detection": "fast", "on_opt_error": "raise",
     "on_shape_error": "raise", "optdb__max_use_ratio": 5.0, "optdb__position_cutoff": 49.0,
     "tensor__insert_inplace_optimizer_validate_nb": 3, "tensor__cmp_sloppy": 1, "scan__allow_gc": True,
-    "scan__allow_output_prealloc": False, "cxx": "", "lib__amdlibm": True, "numba__fastmath": False,
+    "scan__allow_output_prealloc": False, "cxx": "", "lib__amdlibm": True, "numba__fastmath": False, "warn_float64": "warn",
     "mode": "NUMBA", "linker": "numba", "optimizer": "fast_compile", "optimizer_excluding": "fusion",
     "optimizer_including": "fusion", "optimizer_requiring": "fusion",
 }  # fmt: skip
