@@ -156,9 +156,9 @@ def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | Non
 def _installed_readers(level: str, part: str) -> tuple[PartReader, ...]:
     from importlib.metadata import entry_points
 
-    name, readers = f"{level}.{part}", []
+    name, readers = f"{level}.{part}.", []
     for found in entry_points(group=ENTRY_POINTS):
-        if found.name != name and not found.name.startswith(f"{name}."):
+        if not found.name.startswith(name):
             continue
         try:
             readers.append(found.load())

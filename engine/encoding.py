@@ -45,9 +45,10 @@ from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
-from engine.graph.op import Op, unnamed
+from engine.graph.op import Op, unnamed_attributes
+from engine.graph.props import is_of_engine
 from engine.graph.types import Type
-from engine.graph.users import is_of_engine, is_users, needs_python, users_ops
+from engine.graph.users import is_users, needs_python, users_ops
 from engine.graph.variables import Constant, Variable
 from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
@@ -74,8 +75,9 @@ class UsersOps:
         found = self._encodings.get(op)
         if found is None:
             found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
-            _refuse_if_undecided(op, self.by_name.get(strong_digest(found).hex(), op))
-            self.know(op, found)
+            name = strong_digest(found).hex()
+            _refuse_if_undecided(op, self.by_name.get(name, op))
+            self._know(op, name)
         return found
 
     def name_of(self, op: Op) -> str:
@@ -294,7 +296,8 @@ def _refuse_if_undecided(op: Op, other: Op) -> None:
     """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which is called would be chance."""
     hidden = _hidden(op)
     ours, others = (
-        {name: vars(one)[name] for name in unnamed(one) if name.startswith(hidden)} for one in (op, other)
+        {name: vars(one)[name] for name in unnamed_attributes(one) if name.startswith(hidden)}
+        for one in (op, other)
     )
     if ours.keys() != others.keys() or not all(map(_alike, ours.values(), others.values())):
         _refuse(

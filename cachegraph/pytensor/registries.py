@@ -43,7 +43,7 @@ NOT_READ = {
 
 
 PYTENSOR = ("pytensor",)
-_KNOWN_TOPYTENSOR = ("numpy", "scipy", "numba", "xarray")
+_KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
 """Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
 
 
@@ -64,7 +64,7 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
         loaded = sys.modules.get(module)
         for name in names if loaded is not None else ():
             for cls, function in getattr(loaded, name).registry.items():
-                if not (is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TOPYTENSOR, cls)):
+                if not (is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TO_PYTENSOR, cls)):
                     yield f"{module}.{name}", cls, function
 
 

@@ -15,7 +15,7 @@ FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
 MISSES_IN_INDEX = 2000
 
-_SELECT_RECORD = (
+SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
 )
 _COUNT_USE = (
@@ -47,7 +47,7 @@ def select_record(database: Database, digest: bytes) -> object:
 
     Raises sqlite3.Error and OSError.
     """
-    row = database.select_one(_SELECT_RECORD, (digest,))
+    row = database.select_one(SELECT_RECORD, (digest,))
     return None if row is None else row[0]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from cachegraph.store.database import Database
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.failures import IndexDamaged
+from cachegraph.store.index import SELECT_RECORD
 
 EVICTED_KEPT = 10_000
 
@@ -30,7 +31,6 @@ _UPSERT_CONTENT = """
 """
 _UPSERT_RECORD = _UPSERT_CONTENT.format("record")
 _UPSERT_ENCODING = _UPSERT_CONTENT.format("encoding")
-_SELECT_RECORD = "SELECT content FROM record JOIN entry ON entry.id = entry_id WHERE digest = ?"
 _INSERT_BLOB_REFERENCE = "INSERT INTO blob_reference (entry_id, name, blob, size) VALUES (?, ?, ?, ?)"
 _INSERT_PART = "INSERT INTO part (entry_id, name, digest) VALUES (?, ?, ?)"
 _INSERT_REFERENCE = "INSERT INTO reference (entry_id, digest) VALUES (?, ?)"
@@ -75,7 +75,7 @@ def write(
         connection.execute(_UPSERT_ENTRY, row)
         (entry_id,) = connection.execute(_SELECT_ENTRY_ID, (digest,)).fetchone() or (None,)
         _write_belongings(connection, entry_id, publication)
-        if connection.execute(_SELECT_RECORD, (digest,)).fetchone() != (publication.record,):
+        if connection.execute(SELECT_RECORD, (digest,)).fetchone() != (publication.record,):
             raise IndexDamaged(f"storing {digest.hex()}: the index returned something else than was written")
         make_room(connection)
     return True

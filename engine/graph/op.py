@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
-from engine.graph.props import ByProps, exact
+from engine.graph.props import ByProps, exact, is_of_engine
 from engine.graph.types import Type
 
 
@@ -34,7 +34,9 @@ class Op(ByProps):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return super().__eq__(other) and (_is_of_engine(self) or unnamed(self) == unnamed(other))
+        return super().__eq__(other) and (
+            is_of_engine(self) or unnamed_attributes(self) == unnamed_attributes(other)
+        )
 
     __hash__ = ByProps.__hash__
 
@@ -114,11 +116,7 @@ class Op(ByProps):
     __repr__ = __str__
 
 
-def _is_of_engine(op: Op) -> bool:
-    return type(op).__module__.partition(".")[0] == "engine"
-
-
-def unnamed(op: Any) -> dict[str, Hashable]:
+def unnamed_attributes(op: Any) -> dict[str, Hashable]:
     """Return the attributes that `__props__` does not name, by name: equal where they are the same to the last bit, or one object."""
     named = op.__props__ or ()
     return {

@@ -22,6 +22,12 @@ def exact(value: Any) -> Hashable:
     return value
 
 
+def is_of_engine(item: ByProps) -> bool:
+    """Whether the class of `item` is one of the engine's own, described by its source."""
+    cls = type(item)
+    return cls.__module__.startswith("engine.") and "<locals>" not in cls.__qualname__
+
+
 class ByProps:
     """Objects whose identity is their class and the attributes named in `__props__`.
 

@@ -11,13 +11,7 @@ from typing import Any
 
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.graph.props import ByProps
-
-
-def is_of_engine(item: ByProps) -> bool:
-    """Whether the class of `item` is one of the engine's own, described by its source."""
-    cls = type(item)
-    return cls.__module__.startswith("engine.") and "<locals>" not in cls.__qualname__
+from engine.graph.props import is_of_engine
 
 
 def is_users(op: Op) -> bool:
