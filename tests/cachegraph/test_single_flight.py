@@ -174,24 +174,23 @@ def test_one_process_of_a_node_asks_farther_away() -> None:
 def test_a_holder_that_hangs_is_waited_for_no_longer_than_the_bound(
     cache: Cache, caplog: pytest.LogCaptureFixture, cache_directory: Path
 ) -> None:
-    hung = node_lock(cache, key_of("a"))
-    also = node_lock(cache, key_of("b"))
-    assert hung.acquire() is also.acquire() is None
+    keys = [key_of(number) for number in range(30)]
+    hung = [node_lock(cache, key) for key in keys]
+    assert {claim.acquire() for claim in hung} == {None}
     builds = Builds(0.0)
     begin = time.monotonic()
     with caplog.at_level(logging.INFO, "cachegraph"):
-        get_many(cache, [key_of("a"), key_of("b")], builds)
-    assert 0.3 <= time.monotonic() - begin < 2.0  # once, not once a key
-    assert sorted(builds.built, key=str) == sorted([key_of("a"), key_of("b")], key=str)
+        get_many(cache, keys, builds)
+    assert 0.3 <= time.monotonic() - begin < 0.3 * len(keys)  # once, not once a key
+    assert sorted(builds.built, key=str) == sorted(keys, key=str)
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
-    assert len(said) == 4
+    assert len(said) == 2 * len(keys)
     assert f"is being built by process {os.getpid()} on {os.uname().nodename}, since 20" in said[0]
     assert "building it here" in said[1]
-    hung.release()
-    also.release()
-    assert (
-        Cache(cache.settings).get_or_build(key_of("a"), lambda: pytest.fail("built"), bytes).outcome == "hit"
-    )  # type: ignore[arg-type, return-value]
+    for claim in hung:
+        claim.release()
+    again = Cache(cache.settings).get_or_build(keys[0], lambda: pytest.fail("built"), bytes)  # type: ignore[arg-type, return-value]
+    assert again.outcome == "hit"
 
 
 def test_the_longest_wait_comes_from_the_recorded_cost(cache: Cache) -> None:
@@ -243,7 +242,7 @@ def test_a_nested_build_takes_the_claims_it_needs_and_a_circle_none(
 
     begin = time.monotonic()
     assert cache.get_or_build(key_of("f", "function"), build, bytes).value == b"inner"
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 20
     assert len(builds.built) == 3
     assert lock_files(cache_directory) == []
 
@@ -283,7 +282,7 @@ def test_who_stores_nothing_waits_for_nobody(cache: Cache, cache_directory: Path
     assert hung.acquire() is None
     begin = time.monotonic()
     get_many(Cache(Settings(cache_directory, mode, "compile")), [key_of("a")], Builds(0.0))
-    assert time.monotonic() - begin < 2.0
+    assert time.monotonic() - begin < 20
     hung.release()
 
 

@@ -223,17 +223,17 @@ def test_a_deep_graph_has_a_gradient():
     assert value([x], grad(cost, x), 1.0) == pytest.approx(1.0001**5000)
 
 
-def test_a_gradient_costs_microseconds_a_node():
-    x = pt.dvector("x")
-    chain = x
-    for _ in range(100):
-        chain = pt.exp(chain * 0.5)
-    cost = chain.sum()
-    grad(cost, x)
-    started = time.perf_counter()
-    for _ in range(5):
+def test_a_gradient_costs_what_its_graph_is_long():
+    def seconds(count):
+        x = chain = pt.dvector("x")
+        for _ in range(count):
+            chain = pt.exp(chain * 0.5)
+        cost = chain.sum()
+        start = time.process_time()
         grad(cost, x)
-    assert (time.perf_counter() - started) / 5 / 201 < 200e-6
+        return (time.process_time() - start) / count
+
+    assert min(seconds(2000) for _ in range(2)) < 8 * min(seconds(100) for _ in range(3))
 
 
 def test_second_derivatives():

@@ -1,6 +1,6 @@
 """Mutable graphs: what they import, replace, remove and refuse."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -391,10 +391,10 @@ def test_a_rewrite_costs_what_it_changes_however_many_use_the_same_variable():
     def seconds(count):
         x = PLAIN("x")
         found = FunctionGraph([x], [follow(x) for _ in range(count)], clone=False)
-        start = perf_counter()
+        start = process_time()
         for node in reversed(found.toposort()):
             found.replace(node.outputs[0], combine(x), "r")
-        return (perf_counter() - start) / count
+        return (process_time() - start) / count
 
     assert min(seconds(20_000) for _ in range(2)) < 8 * min(seconds(1_000) for _ in range(3))
 
@@ -403,9 +403,9 @@ def test_a_rewrite_costs_what_it_changes_however_long_the_graph():
     def seconds(count):
         x = PLAIN("x")
         found = FunctionGraph([x], [chain(x, count)], clone=False)
-        start = perf_counter()
+        start = process_time()
         for node in found.toposort():
             found.replace_validate(node.outputs[0], follow(combine(node.inputs[0])), "r")
-        return (perf_counter() - start) / count
+        return (process_time() - start) / count
 
     assert min(seconds(10_000) for _ in range(2)) < 8 * min(seconds(500) for _ in range(3))

@@ -1,10 +1,10 @@
 """Intern tables: one object a key, for every thread, and nothing kept alive."""
 
-import gc
 import os
+import subprocess
 import sys
 import threading
-import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +13,12 @@ from engine.graph import (
     FrozenConstant,
     FrozenFunctionGraph,
     NominalVariable,
-    frozen_nodes,
     interning,
 )
 from engine.graph.interning import SMALLEST_COPY, InternedValues, InternTable
-from tests.engine.graph.small_ops import PLAIN, Combine, chain, combine, constant, follow
+from tests.engine.graph.small_ops import PLAIN, Combine, chain, combine, constant
 
+ROOT = Path(__file__).parents[3]
 MANY = 1_000_000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 200_000
 
 
@@ -139,32 +139,40 @@ def test_threads_that_make_and_drop_the_same_nodes_never_see_two_at_once():
     assert in_threads(4, work) == [None] * 4
 
 
+MEASURE = """
+import gc, sys, tracemalloc
+from engine.graph import FrozenApply, NominalVariable, frozen_nodes
+from tests.engine.graph.small_ops import PLAIN, follow
+
+def build(length):
+    x = NominalVariable(0, PLAIN)
+    out = x
+    for _ in range(length):
+        (out,) = FrozenApply(follow, (out,), (PLAIN,)).outputs
+    return out
+
+count = int(sys.argv[1])
+build(100)
+gc.collect()
+gc.disable()  # going over a million nodes again and again takes most of the time
+tracemalloc.start()
+before = tracemalloc.get_traced_memory()[0]
+kept = build(count)
+full = tracemalloc.get_traced_memory()[0] - before
+assert len(frozen_nodes._nodes) >= count
+del kept
+gc.collect()
+print(full, tracemalloc.get_traced_memory()[0] - before)
+"""
+
+
 @pytest.mark.parametrize("count", [20_000, pytest.param(MANY, marks=pytest.mark.stress)])
 def test_building_and_dropping_many_nodes_returns_the_memory(count):
-    def build(length):
-        x = NominalVariable(0, PLAIN)
-        out = x
-        for _ in range(length):
-            (out,) = FrozenApply(follow, (out,), (PLAIN,)).outputs
-        return out
-
-    build(100)
-    gc.collect()
-    gc.disable()  # going over a million nodes again and again takes most of the time
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        kept = build(count)
-        full = tracemalloc.get_traced_memory()[0] - before
-        assert len(frozen_nodes._nodes) >= count
-        del kept
-        gc.collect()
-        # Of the graphs alone: threads of those who run the tests keep what they like.
-        snapshot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "*/engine/graph/*")])
-        left = sum(trace.size for trace in snapshot.traces)
-    finally:
-        tracemalloc.stop()
-        gc.enable()
+    """In a process of its own: the table has a place for each node that other tests hold."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
+    )
+    full, left = map(int, done.stdout.split())
     assert full > 300 * count
     assert left < full / 100
 

@@ -195,9 +195,9 @@ def test_fusing_is_not_quadratic():
                 y = pt.sin(y) * x
             total = total + pt.sum(y * pt.exp(total))
         fgraph = FunctionGraph(xs, [total])
-        start = time.perf_counter()
+        start = time.process_time()
         rewrite_graph(fgraph, FUSION)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (500, 5000))
     assert large < 30 * small
