@@ -1,6 +1,6 @@
 # make demo, make test: each sets up everything it needs. The rest is for working on the code.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint format types imports bench environment clean
+.PHONY: help demo test quick adapter-on-oldest-pytensor lint format types imports bench environment clean
 
 python = .venv/bin/python
 # A file's tests stay in one process, whose fixtures they share.
@@ -10,6 +10,7 @@ help:
 	@echo "make demo     set everything up and run the demo: compile a model once, start warm in the next process"
 	@echo "make test     set everything up and run all tests"
 	@echo "make quick    the tests that are neither slow nor stress"
+	@echo "make adapter-on-oldest-pytensor   the adapter's quick tests, on the oldest PyTensor that it supports"
 	@echo "make lint     ruff's checks and formatting      make format   apply the formatting"
 	@echo "make types    mypy                              make imports  the import rules"
 	@echo "make bench    tools/bench/warm_start.py         make clean    remove what make made"
@@ -27,6 +28,12 @@ test: environment
 
 quick: environment
 	@$(python) -m pytest $(workers) -m "not slow and not stress"
+
+# Needs Python 3.12 or newer, as PyTensor does.
+adapter-on-oldest-pytensor:
+	@tools/set-up .venv-oldest-pytensor --pins constraints-oldest-pytensor.txt
+	@.venv-oldest-pytensor/bin/python -m pytest $(workers) -m "not slow and not stress" tests/cachegraph/pytensor \
+	    tests/flow/test_pytensor_functions.py
 
 lint: environment
 	@$(python) -m ruff check
@@ -46,4 +53,4 @@ bench: environment
 	@$(python) tools/bench/warm_start.py
 
 clean:
-	rm -rf .venv .venv-oldest build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-oldest .venv-oldest-pytensor build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

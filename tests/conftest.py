@@ -1,8 +1,13 @@
-"""Every test gets a cache directory of its own; the user's cannot be reached from a test or from its subprocesses."""
+"""Every test gets a cache directory of its own; the user's cannot be reached from a test or from its subprocesses.
+
+Nor can the directory in which PyTensor keeps what it compiles: what another release of it left there need not be readable.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +16,16 @@ import pytest
 from tests.extensions.building import Extensions
 
 HOME_VARIABLES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give PyTensor an empty compilation directory; it reads the variable when a module of tests first imports it."""
+    if hasattr(config, "workerinput"):  # one of several processes, which has it from the one that started it
+        return
+    directory = tempfile.mkdtemp(prefix="cachegraph-tests-pytensor-")
+    config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
+    flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={directory}".lstrip(",")
+    os.environ["PYTENSOR_FLAGS"] = flags
 
 
 def is_setting(name: str) -> bool:

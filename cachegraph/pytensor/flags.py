@@ -1,8 +1,9 @@
 """Which of PyTensor's flags are part of a key.
 
-Every flag is declared, with the reason; a test fails on a flag of the installed release that is in neither table. What only
-decides how a graph is *made* (floatX, say) is in the graph; it is in the key as well where rewrites make graphs too.
-Settings of numba decide nothing before code is compiled; they are in the key of the code (cachegraph/numba_cache/).
+Every flag is declared, with the reason; a test fails on a flag of the installed release that is in neither table. Where a
+release has such a flag its value is in the key. What only decides how a graph is *made* (floatX, say) is in the graph; it is
+in the key as well where rewrites make graphs too. Settings of numba decide nothing before code is compiled; they are in the
+key of the code (cachegraph/numba_cache/).
 """
 
 from __future__ import annotations
@@ -91,11 +92,15 @@ NOT_IN_KEY = {
 
 
 def flags_in_key(config: Any) -> dict[str, object]:
-    """The flags of PyTensor's `config` that are in the key, with their values now.
+    """The flags of PyTensor's `config` that are in the key, with their values now: all but those of which it is known why not.
 
     The flag `mode` is a Mode while a graph is rewritten; then the mode's own part of the key says what it is.
     """
-    values = {name: _plain(getattr(config, name)) for name in IN_KEY}
+    values = {
+        name: _plain(name, getattr(config, name))
+        for name in config._config_var_dict
+        if name not in NOT_IN_KEY
+    }
     return {**values, "cxx": bool(values["cxx"])}
 
 
@@ -106,5 +111,5 @@ def compiles(environ: Mapping[str, str]) -> bool:
     return not int(found or 0)
 
 
-def _plain(value: object) -> object:
-    return value if isinstance(value, str | int | float | None) else type(value).__qualname__
+def _plain(name: str, value: object) -> object:
+    return type(value).__qualname__ if name == "mode" and not isinstance(value, str | None) else value

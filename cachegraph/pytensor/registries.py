@@ -41,6 +41,13 @@ NOT_READ = {
 }
 """Those that decide nothing about a graph that is there, and why."""
 
+ASSUMPTIONS = (
+    "ASSUMPTION_INFER_REGISTRY",
+    "CONSTANT_INFER_REGISTRY",
+    "CLIENT_INFER_REGISTRY",
+    "KEY_REGISTRY",
+)
+"""Tables of pytensor.assumptions.core, of which a release may lack the last two. The last has the names of keys alone."""
 
 PYTENSOR = ("pytensor",)
 _KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
@@ -71,6 +78,7 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
 def _assumed() -> Iterator[tuple[str, object, object]]:
     """What others taught about matrices (pytensor/assumptions/core.py), each with its place among the rules tried."""
     core = sys.modules["pytensor.assumptions.core"]
+    _refuse_unknown_tables(core)
     for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
         for position, rule in enumerate(rules):
             if not is_of(PYTENSOR, rule):
@@ -78,9 +86,19 @@ def _assumed() -> Iterator[tuple[str, object, object]]:
     for key, rule in core.CONSTANT_INFER_REGISTRY.items():
         if not is_of(PYTENSOR, rule):
             yield "assumptions of constants", key, rule
-    for (key, cls), rule in core.CLIENT_INFER_REGISTRY.items():
+    for (key, cls), rule in getattr(core, "CLIENT_INFER_REGISTRY", {}).items():  # since PyTensor 3.3.5
         if not is_of(PYTENSOR, rule):
             yield "assumptions of clients", (key, cls), rule
+
+
+def _refuse_unknown_tables(core: Any) -> None:
+    """Raise Unfingerprintable if this release lets others teach in a table that nobody here reads."""
+    for name in core.__dict__:
+        if name.endswith("_REGISTRY") and name not in ASSUMPTIONS:
+            raise Unfingerprintable(
+                f"the table {core.__name__}.{name}, which this release of the adapter does not read",
+                "update cachegraph",
+            )
 
 
 def _implications() -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ OF_VARIABLES = {
     "symmetric": "tensor/rewriting/linalg/utils.py: solve of a symmetric matrix",
     "lower_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
     "upper_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
+    "positive": "tensor/rewriting/linalg/summary.py of PyTensor 3.3.0: the logarithm of a product becomes a sum",
     "indestructible": "graph/destroyhandler.py: what must not be overwritten",
 }
 """Tags of variables that are identity, and who reads them."""

@@ -37,9 +37,9 @@ class Checkout:
         (self.root / name).write_text(text)
         (self.root / name).chmod(0o755)
 
-    def set_up(self) -> subprocess.CompletedProcess[str]:
-        words = [str(self.root / "tools" / "set-up"), ".venv"]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
+    def set_up(self, *options: str) -> subprocess.CompletedProcess[str]:
+        words = [str(self.root / "tools" / "set-up"), ".venv", *options]
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=self.root)
 
     @property
     def installations(self) -> int:
@@ -64,6 +64,17 @@ def test_what_it_was_made_from_changed_so_it_is_made_anew(checkout: Checkout, na
     checkout.set_up()
     (checkout.root / name).write_text("changed")
     checkout.set_up()
+    assert checkout.installations == 2
+
+
+def test_pins_take_the_place_of_those_of_the_same_packages(checkout: Checkout) -> None:
+    (checkout.root / "constraints.txt").write_text("# all\na==1\nb==2\nba==3\n")
+    pins = checkout.root / "older.txt"
+    pins.write_text("# older\nb==1\n")
+    assert checkout.set_up("--pins", "older.txt").returncode == 0
+    assert (checkout.root / ".venv" / "constraints.txt").read_text() == "# older\nb==1\n# all\na==1\nba==3\n"
+    pins.write_text("b==0\n")
+    checkout.set_up("--pins", "older.txt")
     assert checkout.installations == 2
 
 

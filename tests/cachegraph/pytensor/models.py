@@ -9,7 +9,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
-from pytensor.conditional.op import ifelse
+
+try:
+    from pytensor.conditional.op import ifelse
+except ImportError:  # before PyTensor 3.3.5
+    from pytensor.ifelse import ifelse
 
 
 def matrices() -> tuple[list[Any], list[Any]]:

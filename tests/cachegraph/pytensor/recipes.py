@@ -17,9 +17,10 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In, Out
-from pytensor.conditional.op import ifelse
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
+
+from tests.cachegraph.pytensor.models import ifelse
 
 ROOTS = ("a", "b", "x", "w", "n", "s")
 UNARY = ("exp", "tanh", "neg", "abs", "sqr", "sigmoid", "cos", "floor", "sign")

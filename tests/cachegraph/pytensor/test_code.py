@@ -266,8 +266,10 @@ def test_pytensor_names_the_addresses_that_it_fills() -> None:
     root = Path(os.path.dirname(dispatch.__file__)) / "linalg"
     checked = 0
     for file, library in (("_BLAS.py", "blas"), ("_LAPACK.py", "lapack")):
-        pieces = re.split(r"\n    @classmethod\n", (root / file).read_text())
-        for piece in pieces:
+        text = (
+            (root / file).read_text() if (root / file).exists() else ""
+        )  # PyTensor 3.3.0 calls no BLAS itself
+        for piece in re.split(r"\n    @classmethod\n", text):
             if named := re.search(r'unique_func_name = f"scipy\.(\w+)\.\{kind\}(\w+)"', piece):
                 resolved = re.search(r'get_(\w+)_ptr\(\s*dtype, "(\w+)"\s*\)', piece)
                 assert resolved is not None

@@ -29,6 +29,10 @@ OTHER_BACKENDS = (
     "ipython.py",
     "/misc/check_duplicate_key.py",
 )
+LATER_FLAGS = {"generated_src_dir"}
+"""Flags that not each release of PyTensor 3.3 has."""
+LATER_MODULES = {"pytensor.conditional"}
+"""Modules that not each release of PyTensor 3.3 has."""
 OF_NO_TAG = {"removed_by", "name", "position_cutoff", "append", "clear", "__dict__"}
 
 
@@ -52,7 +56,7 @@ def test_every_flag_is_in_the_key_or_not() -> None:
     declared = {**flags.IN_KEY, **flags.NOT_IN_KEY}
     known = set(config._config_var_dict)
     assert known - declared.keys() == set(), "flags of this release that are not declared"
-    assert declared.keys() - known == set(), "flags that this release has not"
+    assert declared.keys() - known <= LATER_FLAGS, "flags that this release has not"
     assert not flags.IN_KEY.keys() & flags.NOT_IN_KEY.keys()
 
 
@@ -156,6 +160,8 @@ def test_every_attribute_that_an_op_sets_when_it_is_used_is_no_identity() -> Non
 def test_what_is_no_identity_is_of_classes_that_there_are() -> None:
     for name in NOT_IDENTITY:
         module, _, qualname = name.rpartition(".")
+        if module in LATER_MODULES - SOURCES.keys():
+            continue
         assert hasattr(importlib.import_module(module), qualname), name
 
 

@@ -13,8 +13,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.assumptions import core
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.configdefaults import config
+from pytensor.configparser import IntParam
 from pytensor.graph.rewriting.basic import node_rewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.linker import NumbaLinker
@@ -122,6 +124,27 @@ def test_a_flag_that_decides_nothing_is_not_in_the_key() -> None:
         compiler_verbose=True, exception_verbosity="high", on_unused_input="ignore", allow_gc=False
     ):
         assert key_of([x], x + 1) == plain
+
+
+def test_a_flag_that_nobody_declared_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a later release of PyTensor has one."""
+    plain = key_of([x], x + 1)
+    monkeypatch.setitem(config._config_var_dict, "unheard_of", IntParam(1))
+    monkeypatch.setattr(type(config), "unheard_of", 1, raising=False)
+    one = key_of([x], x + 1)
+    monkeypatch.setattr(type(config), "unheard_of", 2)
+    assert len({plain, one, key_of([x], x + 1)}) == 3
+    monkeypatch.setattr(type(config), "unheard_of", object())
+    with pytest.raises(Unfingerprintable, match="object"):
+        described([x], x + 1)
+
+
+def test_where_others_may_teach_what_nobody_reads_nothing_is_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core, "SHAPE_INFER_REGISTRY", {}, raising=False)
+    with pytest.raises(Unfingerprintable, match="SHAPE_INFER_REGISTRY"):
+        described([x], x + 1)
 
 
 def test_nothing_is_described_where_numba_must_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
