@@ -7,14 +7,13 @@ not by the entry.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from pytensor.compile.ops import FromFunctionOp
-from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.pytensor.attributes import is_of_host
 
@@ -89,7 +88,9 @@ class Context:
     """What a stored graph takes from the graph in hand.
 
     `names` are those of variables, by number. `classes` and `ops` are those outside PyTensor and PyMC that it may hold, in an
-    order that the structure of the graph in hand decides.
+    order that the key of the graph in hand decides: they are numbered as its encoding met them, of those with equal encodings
+    the first. Neither PyTensor's equality nor identity would do: Ops that it takes for equal may compute different things,
+    and of two graphs with one key the one may hold an Op twice where the other holds two that are alike.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
@@ -103,28 +104,9 @@ class Context:
         return [LOST, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
 
 
-def users_ops(ops: Iterable[Any]) -> tuple[Any, ...]:
-    """Those of `ops`, and of the graphs within them, that PyTensor and PyMC do not define; of equal ones the first."""
-    return tuple(dict.fromkeys(op for op in _with_inner(ops) if is_users(op)))
-
-
 def is_users(op: Any) -> bool:
     """Whether `op` is of a class, or around a function, that is neither PyTensor's nor PyMC's."""
     return not is_of_host(type(op)) or isinstance(op, FromFunctionOp)
-
-
-def _with_inner(ops: Iterable[Any]) -> Iterator[Any]:
-    seen: set[Any] = set()
-    waiting = list(reversed(list(ops)))
-    while waiting:
-        op = waiting.pop()
-        if op in seen:
-            continue
-        seen.add(op)
-        yield op
-        held = [getattr(op, name, None) for name in ("core_op", "scalar_op")]
-        inner = [node.op for node in op.fgraph.toposort()] if isinstance(op, HasInnerGraph) else []
-        waiting += reversed([*(item for item in held if isinstance(item, Op)), *inner])
 
 
 def _function(module: str, path: str) -> Any:

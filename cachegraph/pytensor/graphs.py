@@ -28,7 +28,8 @@ from cachegraph.pytensor.tags import node_tags, variable_tags
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
 
 _FROZEN: WeakKeyDictionary[Any, tuple[bytes, frozenset[str]]] = WeakKeyDictionary()
-"""Of frozen graphs in which no code was met, which may change: their encodings, and the modules of their classes."""
+"""Of frozen graphs in which neither code was met, which may change, nor Ops of users: their encodings, and the modules of their
+classes."""
 
 
 def encode_frozen(graph: Any, met: Met) -> bytes:
@@ -42,7 +43,9 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
     encoding = GraphWriter(graph.inputs, graph.outputs, graph.toposort(), within, thawed=True).encoding()
     met.modules |= within.modules
     met.code += within.code
-    if not within.code:
+    for op_encoding, op in within.users_ops.items():
+        met.users_ops.setdefault(op_encoding, op)
+    if not within.code and not within.users_ops:
         _FROZEN[graph] = encoding, frozenset(within.modules)
     return encoding
 

@@ -25,10 +25,10 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.externals import Context, users_ops
+from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.failures import note_failure
 from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
-from cachegraph.pytensor.key import inner_key
+from cachegraph.pytensor.key import describe_inner
 
 FORMAT = 1
 
@@ -102,8 +102,8 @@ class _Lookup:
         cache = default_cache()
         if cache.settings.mode == "off":
             return
-        self._key = inner_key(self.op, node, mode)
-        self._context = Context(ops=users_ops([self.op]))
+        self._key, ops = describe_inner(self.op, node, mode)
+        self._context = Context(ops=ops)
         found = cache.find(self._key, self._load)
         if isinstance(found, Found) and not cache.samples_hit():
             self.found = found.value

@@ -46,12 +46,14 @@ FEW_ELEMENTS = 32
 class Description:
     """What a function computes, in full.
 
-    `key` finds its entry. `classes` are those outside of PyTensor and PyMC that the graph holds, in the order they were met.
+    `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
+    were met, of equal encodings the first.
     `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes.
     """
 
     key: CacheKey
     classes: tuple[type, ...]
+    ops: tuple[Any, ...]
     constants: tuple[Any, ...]
     nodes: int
 
@@ -80,13 +82,14 @@ def describe(
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
         **_surroundings(mode, met),
     }
-    return Description(CacheKey.build("function", parts), tuple(met.classes), tuple(writer.data), len(nodes))
+    key = CacheKey.build("function", parts)
+    return Description(key, met.users_classes, _users_ops(met), tuple(writer.data), len(nodes))
 
 
-def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
+def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, ...]]:
     """The key of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
 
-    Raises as describe does.
+    With it the Ops outside of PyTensor and PyMC that the graph holds, as a Description has them. Raises as describe does.
     """
     met = Met(hosts_described(), encode_frozen)
     types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
@@ -95,7 +98,11 @@ def inner_key(op: Any, node: Any, mode: Any) -> CacheKey:
         "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
         **_surroundings(mode, met),
     }
-    return CacheKey.build("op", parts)
+    return CacheKey.build("op", parts), _users_ops(met)
+
+
+def _users_ops(met: Met) -> tuple[Any, ...]:
+    return tuple(met.users_ops.values())
 
 
 def is_data(constant: Any) -> bool:

@@ -137,7 +137,7 @@ class Lookup:
 
     def _build(self) -> Artifact:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
-        context = self.wanted.context(self._described.classes)
+        context = self.wanted.context(self._described.classes, self._described.ops)
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
         graph = self._by_pytensor(lambda: self._making.rewrite(on_data))
@@ -166,7 +166,7 @@ class Lookup:
         if self._made is not None:
             return self._made
         described, wanted = self._described, self.wanted
-        context = partial(wanted.context, described.classes)
+        context = partial(wanted.context, described.classes, described.ops)
         graph = StoredGraph(described.key, payload, self.adopted.graph_inputs(), context)
         if len(graph.places) != len(wanted.results):
             raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
@@ -183,7 +183,8 @@ class Lookup:
         copied = with_data(self.wanted, self._described.constants, self._data)
         graph = rewritten_copy(copied, self.mode, accept_inplace)
         seconds = {"rewrite": perf_counter() - begin}
-        made = self._packed(graph, self.wanted.context(self._described.classes))
+        context = self.wanted.context(self._described.classes, self._described.ops)
+        made = self._packed(graph, context)
         differs = difference(found.value, made)
         if differs is None:
             return None

@@ -10,6 +10,7 @@ import copyreg
 import io
 import pickle
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
@@ -22,6 +23,9 @@ from pytensor.tensor.elemwise import CAReduce
 from cachegraph.pickling import rebuilds_pickled
 from cachegraph.pytensor.errors import Unstorable
 from cachegraph.pytensor.externals import LOST, NOT_USERS, is_users
+from cachegraph.pytensor.graphs import encode_frozen
+from cachegraph.pytensor.hosts import hosts_described
+from cachegraph.pytensor.values import Met, encode_op
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},
@@ -68,15 +72,18 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
         super().__init__(file, protocol=5)
         self._numbers = {id(item): number for number, item in enumerate(external)}
-        # An Op that equals one of its user's is that one.
-        users = ((item, number) for number, item in enumerate(external) if isinstance(item, Op))
-        self._ops: dict[Any, int] = {op: number for op, number in users if is_users(op)}
+        self._users = [item for item in external if isinstance(item, Op) and is_users(item)]
 
     def persistent_id(self, obj: Any) -> int | None:
         number = self._numbers.get(id(obj))
-        if number is None and self._ops and isinstance(obj, Op) and is_users(obj):
-            return self._ops.get(obj)
+        if number is None and self._users and isinstance(obj, Op) and is_users(obj):
+            return self._described.get(_described(obj))
         return number
+
+    @cached_property
+    def _described(self) -> dict[bytes, int]:
+        """The numbers of users' Ops by what describes them: another Op that is described alike is that one."""
+        return {_described(op): self._numbers[id(op)] for op in self._users}
 
     def reducer_override(self, obj: Any) -> Any:
         cls: Any = type(obj)
@@ -104,6 +111,10 @@ class _Finder(_Pickler):
         if isinstance(getattr(obj, "owner", None), FrozenApply):
             return 0
         return super().persistent_id(obj)
+
+
+def _described(op: Any) -> bytes:
+    return encode_op(op, Met(hosts_described(), encode_frozen))
 
 
 def _state_of(obj: Any) -> Any:

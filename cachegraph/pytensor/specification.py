@@ -9,7 +9,7 @@ from typing import Any
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.basic import Constant
 
-from cachegraph.pytensor.externals import Context, users_ops
+from cachegraph.pytensor.externals import Context
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,13 @@ class Specification:
             return [variable.clone() for variable in variables]
         return variables
 
-    def context(self, classes: tuple[type, ...]) -> Context:
-        """What a stored form of the graph takes from it; the structure of the graph alone decides the order."""
-        variables = list(self._variables())
-        names = {number: v.name for number, v in enumerate(variables) if v.name is not None}
-        return Context(names, classes, users_ops(v.owner.op for v in variables if v.owner is not None))
+    def context(self, classes: tuple[type, ...], ops: tuple[Any, ...]) -> Context:
+        """What a stored form of the graph takes from it, with the classes and Ops that are not PyTensor's.
+
+        The structure of the graph alone decides the order of the names.
+        """
+        names = {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
+        return Context(names, classes, ops)
 
     def _variables(self) -> Iterator[Any]:
         """All variables but the constants, of which equal ones may be one object or several."""

@@ -47,6 +47,7 @@ from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
+from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.hosts import HOSTS
 
 _MOST_PLAIN_OPS = 10_000
@@ -58,7 +59,9 @@ Writer = Callable[[Any, "Met"], bytes]
 
 
 class Met:
-    """What was met while one description was written: the packages described elsewhere, and classes described by code."""
+    """What was met while one description was written: the packages described elsewhere, and classes described by code.
+
+    `users_ops` are those that PyTensor and PyMC do not define, at all depths, by their encodings."""
 
     def __init__(self, described: Collection[str], encode_frozen: Writer) -> None:
         """`encode_frozen` writes the graphs that Ops hold (graphs.py)."""
@@ -66,6 +69,7 @@ class Met:
         self.encode_frozen = encode_frozen
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
+        self.users_ops: dict[bytes, Any] = {}
         self._ops: dict[int, tuple[Any, bytes]] = {}
         self.code = 0
         """How often code was met: what holds it may mean another thing the next time."""
@@ -76,6 +80,14 @@ class Met:
         if known is None:
             known = self._ops[id(op)] = op, encode_op(op, self)
         return known[1]
+
+    @property
+    def users_classes(self) -> tuple[type, ...]:
+        """The classes described by code, in the order in which they were met; of those with equal code the first."""
+        first: dict[bytes, type] = {}
+        for cls, row in self.classes.items():
+            first.setdefault(row, cls)
+        return tuple(first.values())
 
     def class_row(self, cls: type) -> bytes:
         """The row of `cls`: by its release, or, once a description, by its code."""
@@ -146,10 +158,13 @@ def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
 def encode_op(op: Any, met: Met) -> bytes:
     """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
     try:
-        return _remembered(op, met) or _encode_object(op, met)
+        encoding = _remembered(op, met) or _encode_object(op, met)
     except Unfingerprintable as error:
         error.inside(f"op {type(op).__qualname__}")
         raise
+    if is_users(op):
+        met.users_ops.setdefault(encoding, op)
+    return encoding
 
 
 def _remembered(op: Any, met: Met) -> bytes | None:

@@ -51,6 +51,28 @@ def nans(variant: str) -> Case:
     return [x], pt.switch(x > 0, pt.constant(payload), x), [np.array(1.0)], {}
 
 
+class Factor(Op):
+    """An Op whose factor PyTensor's equality does not see."""
+
+    __props__ = ()
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = inputs[0] * self.factor
+
+
+def taken_for_equal(second: str) -> Case:
+    """Two Ops that PyTensor takes for equal, and that compute different things."""
+    x, y = pt.dvectors("x", "y")
+    values = np.array([1.0, -1.0])
+    return [x, y], [Factor(2.0)(x), Factor(float(second))(y)], [values, values], {}
+
+
 def inner(_: str) -> Case:
     """Equal inner graphs in Ops and in a loop, whose own hash and pickle differ between processes."""
     x, w = pt.dscalar("x"), pt.dscalar("w")

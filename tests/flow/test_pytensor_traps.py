@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("pytensor_traps_process.py")
 STORED = ("solve:plain", "zeros:plus", "nans:1", "inner", "deep:1", "dispatched", "regression")
-OPS_WITHOUT_NAMES = ("local:2", "wrapped:2")
+OPS_WITHOUT_NAMES = ("local:2", "wrapped:2", "taken_for_equal:3")
 NOT_FOR_NUMBAS_CACHE = ("fallback:2", "large:1")
 MINUS_ZEROS = ("zeros:both", "zeros:turned", "zeros:minus")
 COMPILED = (*STORED, *NOT_FOR_NUMBAS_CACHE, *OPS_WITHOUT_NAMES, *MINUS_ZEROS)
@@ -33,6 +33,7 @@ ALIKE = (
     "deep:2",
     "local:3",
     "wrapped:3",
+    "taken_for_equal:4",
     "fallback:4",
     "large:2",
 )

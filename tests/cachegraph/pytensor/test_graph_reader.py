@@ -21,7 +21,7 @@ from cachegraph import explanation
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.errors import InvalidEncoding
 from cachegraph.pytensor.graph_reader import graph_difference, inner_graph_difference
-from cachegraph.pytensor.key import inner_key
+from cachegraph.pytensor.key import describe_inner
 from tests.cachegraph.pytensor.describing import described
 from tests.cachegraph.pytensor.recipes import Recipe, build, made, mutated
 
@@ -46,7 +46,7 @@ def graph_of(inputs: list[Any], outputs: list[Any], **options: Any) -> bytes:
 
 
 def inner_graph_of(node: Any) -> bytes:
-    return dict(inner_key(node.op, node, get_mode("NUMBA")).parts)["graph"]
+    return dict(describe_inner(node.op, node, get_mode("NUMBA"))[0].parts)["graph"]
 
 
 def scaled(x: Any, by: Any) -> Any:

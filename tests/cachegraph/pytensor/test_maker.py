@@ -353,6 +353,43 @@ def test_users_ops_of_any_class_are_those_of_the_graph_in_hand() -> None:
     assert any(node.op is op for node in function.maker.fgraph.toposort())
 
 
+class Held(Doubled):
+    """An Op of which PyTensor takes any two for equal."""
+
+    __props__ = ()
+
+
+class Nameless(Doubled):
+    """An Op that equals itself alone, whatever it computes."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_ops_that_pytensor_takes_for_equal_are_not_computed_in_each_others_place() -> None:
+    for _ in range(2):
+        x, y = pt.vectors("x", "y")
+        function = pytensor.function([x, y], [Held(2.0)(x), Held(3.0)(y)])
+        assert [result.tolist() for result in function(VALUES, VALUES)] == [[2.0, 4.0], [3.0, 6.0]]
+    assert explain(function).outcome == "hit"
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_ops_that_are_alike_may_be_one_or_two(caplog: pytest.LogCaptureFixture) -> None:
+    for one in (False, True, False):
+        x, y, z = pt.vectors("x", "y", "z")
+        first = Nameless(2.0)
+        second = first if one else Nameless(2.0)
+        outputs = [first(x), second(y), Nameless(5.0)(z)]
+        function = pytensor.function([x, y, z], outputs)
+        results = [result.tolist() for result in function(VALUES, VALUES, VALUES)]
+        assert results == [[2.0, 4.0], [2.0, 4.0], [5.0, 10.0]]
+        assert sorted(node.op.factor for node in function.maker.fgraph.toposort()) == [2.0, 2.0, 5.0]
+    assert explain(function).outcome == "hit"
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
