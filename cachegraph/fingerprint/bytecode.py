@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import MAGIC_NUMBER
 from itertools import pairwise
 from types import CodeType, ModuleType
@@ -52,6 +52,8 @@ _NOTED_BY_CLASSES = frozenset(
 _UNDESCRIBED = frozenset(
     (
         "__globals__", "__builtins__", "__code__", "__doc__", "__module__", "__annotations__", "__subclasses__",
+        "__annotate__", "__orig_bases__", "__parameters__", "__type_params__", "__firstlineno__",
+        "__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "annotation", "return_annotation",
         "f_globals", "f_locals", "f_builtins", "f_back", "tb_frame", "gi_frame", "cr_frame", "ag_frame",
     )
 )  # fmt: skip
@@ -117,15 +119,24 @@ def look_up(space: Mapping[str, object], read: Read) -> tuple[object, tuple[str,
     return value, read.attributes[:taken]
 
 
-def undescribed(code: CodeType) -> list[str]:
-    """The attributes that `code`, and the code inside of it, takes and that no definition describes, sorted."""
-    taken = {
-        _name(instruction)
+def undescribed(names: Iterable[str]) -> list[str]:
+    """Those of the attributes `names` that no definition describes, sorted."""
+    return sorted(_UNDESCRIBED.intersection(names))
+
+
+def attributes(code: CodeType) -> set[str]:
+    """The attributes that `code`, and the code inside of it, takes, or may take by a name that it has as a constant."""
+    return {
+        str(instruction.argval)
         for inner in _with_inner(code)
         for instruction in _instructions(inner)
         if instruction.opname in _ANY_ATTRIBUTE_LOADS
+        or (instruction.opcode in _CONSTANTS and _is_special_name(instruction.argval))
     }
-    return sorted(taken & _UNDESCRIBED)
+
+
+def _is_special_name(constant: object) -> bool:
+    return isinstance(constant, str) and constant.startswith("__") and constant.endswith("__")
 
 
 def imports(code: CodeType) -> list[Import]:

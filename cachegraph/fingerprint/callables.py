@@ -1,6 +1,8 @@
 """Encoders of Python's callables, by what they do: their code, and all that it reads.
 
-    definition := 'L' bytes(body*)              body := bytes(what is written for one callable, class or instance)
+    definition := 'L' bytes(body* order*)       body := bytes(what is written for one callable, class or instance)
+    order      := uint(n) text(name)*n          if some of the code takes `__dict__`: of each class, in the order of the
+                                                bodies, the names of its attributes in theirs
     reference  := '@' uint                      within a definition: the body of that number, in the order of first use
     named      := 'n' text(module) text(qualname) origin (origin | '-')         a function of a module that is not followed;
                                                                                 where its code comes from, if it differs
@@ -32,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import numba_types, wrappers
-from cachegraph.fingerprint.bytecode import Import, Read, encode_code, imports, look_up, reads, undescribed
+from cachegraph.fingerprint.bytecode import Import, Read, attributes, encode_code, imports, look_up, reads
 from cachegraph.fingerprint.names import is_known_by_name
 from cachegraph.fingerprint.native import (
     NATIVE_TYPES,
@@ -43,15 +45,20 @@ from cachegraph.fingerprint.native import (
     write_native_object,
 )
 from cachegraph.fingerprint.origin import origin_of, write_code_origin, write_origin
-from cachegraph.fingerprint.wrappers import dispatched, write_dispatched, write_inside, write_method
+from cachegraph.fingerprint.wrappers import (
+    dispatched,
+    own_attributes,
+    refuse_undescribed,
+    write_dispatched,
+    write_inside,
+    write_method,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from cachegraph.fingerprint.hasher import Encoder
 
-# What a wrapper takes over from what it wraps, of which names are written already.
-_NOT_IDENTITY = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
 # What reaches code and names that no instruction says: module -> names; of modules with None, the module as a whole too.
 _UNBOUNDED = frozenset(
     (
@@ -61,8 +68,17 @@ _UNBOUNDED = frozenset(
         ),
         *(("importlib", name) for name in (None, "import_module", "__import__", "reload")),
         *(("sys", name) for name in (None, "_getframe", "_current_frames")),
-        *(("inspect", name) for name in (None, "currentframe", "stack", "getsource")),
+        *(("inspect", name) for name in (None, "currentframe", "stack", "get_annotations", "getfullargspec")),
+        *(
+            ("inspect", f"get{what}")
+            for what in ("source", "sourcelines", "sourcefile", "file", "doc", "comments")
+        ),
         *(("gc", name) for name in (None, "get_objects", "get_referrers")),
+        *((module, "get_type_hints") for module in ("typing", "typing_extensions")),
+        *((module, "get_original_bases") for module in ("types", "typing_extensions")),
+        *(("runpy", name) for name in (None, "run_module", "run_path")),
+        *(("linecache", name) for name in (None, "getline", "getlines")),
+        ("pkgutil", "resolve_name"),
     )
 )
 
@@ -78,13 +94,13 @@ def _write_function(encoder: Encoder, value: FunctionType) -> None:
         return
     implementations = dispatched(value)
     if implementations is not None:
-        write_dispatched(encoder, implementations)
+        write_dispatched(encoder, value, implementations)
         return
     encoder.tag(b"f")
     encoder.text(value.__name__)
     encoder.text(value.__qualname__)
     try:
-        _refuse_undescribed(value)
+        _look_through(encoder, value)
         encode_code(encoder, value.__code__)
         _write_bound(encoder, value)
         _write_reads(encoder, value)
@@ -111,11 +127,15 @@ def _refuse_unbounded(module: str, name: str | None) -> None:
         )
 
 
-def _refuse_undescribed(value: FunctionType) -> None:
-    for name in undescribed(value.__code__):
-        raise Unfingerprintable(
-            f"code that reads an attribute {name!r}", "no key holds what that is; pass what it needs instead"
-        )
+def _look_through(encoder: Encoder, value: FunctionType) -> None:
+    """Refuse code that takes what no definition describes; note code that can tell the order of a class's attributes."""
+    home = value.__globals__.get("__name__")
+    if isinstance(home, str) and origin_of(home, encoder.described) != "followed":
+        return  # a function that a release made, of its own code: as all of that, it is taken for what it says
+    taken = attributes(value.__code__)
+    refuse_undescribed(taken)
+    if "__dict__" in taken:
+        encoder.write_order()
 
 
 def _write_bound(encoder: Encoder, value: FunctionType) -> None:
@@ -123,7 +143,7 @@ def _write_bound(encoder: Encoder, value: FunctionType) -> None:
     for label, item in (
         ("defaults", value.__defaults__),
         ("keyword defaults", value.__kwdefaults__),
-        ("attributes", {name: item for name, item in vars(value).items() if name not in _NOT_IDENTITY}),
+        ("attributes", own_attributes(value)),
     ):
         write_inside(encoder, item, label)
     for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
@@ -195,9 +215,16 @@ def _refuse_each_unbounded(module: str, names: tuple[str, ...]) -> None:
         _refuse_unbounded(module, name)
 
 
-def _is_replaced(value: object, described: Collection[str]) -> bool:
-    """Whether what a module that is not followed has under a name is a function that is."""
-    return isinstance(value, FunctionType) and not is_known_by_name(value, described)
+def _is_replaced(value: Any, described: Collection[str]) -> bool:
+    """Whether what a module that is not followed has under a name is a function, a class or an object of one that is, or
+    wraps such a function."""
+    for name in ("py_func", "func", "__func__", "__wrapped__"):
+        if not isinstance(value, type | FunctionType):
+            value = getattr(value, name, value)
+    if isinstance(value, FunctionType):
+        return not is_known_by_name(value, described)
+    cls = value if isinstance(value, type) else type(value)
+    return origin_of(cls.__module__, described) == "followed"
 
 
 def encode_module(encoder: Encoder, value: ModuleType) -> None:

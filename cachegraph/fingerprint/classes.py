@@ -8,8 +8,8 @@
     attribute := value | '-' | '#' uint                   '-' a slot of the class itself; a field of a named tuple, by its place
     instance := a definition of 'I' value(class) value(state)       state: what its slots, each of its class, and its dict hold
 
-Attributes are sorted by name; "members" of an enum, "fields" of a dataclass and "registered" of an abstract base class
-stand for what their decorators and metaclasses keep. A class that is followed (origin.py) is what its attributes are; so is one without an importable name. All others are
+Attributes are sorted by name; "members" of an enum, "fields" of a dataclass, "registered" of an abstract base class and
+"annotated" of a protocol stand for what their decorators and metaclasses keep. A class that is followed (origin.py) is what its attributes are; so is one without an importable name. All others are
 their names. An instance of a followed class is described so where code reaches it; elsewhere it is a plain value, or has
 no encoding.
 """
@@ -93,11 +93,7 @@ def write_class(encoder: Encoder, value: type) -> None:
 
 def _attributes(cls: type) -> dict[str, object]:
     """What makes `cls` what it is: its own attributes, but not what Python, a decorator or a metaclass notes in it."""
-    found = {
-        name: item
-        for name, item in vars(cls).items()
-        if name not in _NOT_IDENTITY and not _is_of_every_class(name, item)
-    }
+    found = {name: vars(cls)[name] for name in order_of_attributes(cls)}
     if issubclass(cls, Enum):
         found = {name: item for name, item in found.items() if name not in (*_OF_ENUMS, *cls.__members__)}
         found["members"] = [(name, _state(member)) for name, member in cls.__members__.items()]
@@ -105,7 +101,18 @@ def _attributes(cls: type) -> dict[str, object]:
         found["fields"] = [_described_field(field) for field in vars(cls)["__dataclass_fields__"].values()]
     if isinstance(cls, ABCMeta):
         found["registered"] = _registered(cls)
+    if getattr(cls, "_is_protocol", False):
+        found["annotated"] = list(cls.__annotations__)
     return found
+
+
+def order_of_attributes(cls: type) -> list[str]:
+    """The names of what makes `cls` what it is, in the order in which it got them."""
+    return [
+        name
+        for name, item in vars(cls).items()
+        if name not in _NOT_IDENTITY and not _is_of_every_class(name, item)
+    ]
 
 
 def _is_of_every_class(name: str, item: object) -> bool:
@@ -113,10 +120,21 @@ def _is_of_every_class(name: str, item: object) -> bool:
 
 
 def _described_field(field: Field[Any]) -> dict[str, object]:
-    """What a dataclass keeps of a field, but for its annotation."""
+    """What a dataclass keeps of a field."""
     parts = {name: getattr(field, name) for name in _OF_FIELDS}
     parts["metadata"] = dict(field.metadata)
+    parts["type"] = _written_type(field.type)
+    parts["kind"] = str(field._field_type.name)  # type: ignore[attr-defined]
     return {name: item for name, item in parts.items() if item is not MISSING}
+
+
+def _written_type(annotation: Any) -> object:
+    """What an annotation says: texts, and names of classes. The classes themselves are described where code reaches them."""
+    if annotation is None or isinstance(annotation, str):
+        return annotation
+    parts = getattr(annotation, "__args__", ())
+    name = getattr(annotation, "__qualname__", None) or type(annotation).__qualname__
+    return str(name), [_written_type(part) for part in parts] if isinstance(parts, tuple) else []
 
 
 def _registered(cls: ABCMeta) -> frozenset[type]:

@@ -168,6 +168,8 @@ class Encoder:
                 mark = self.mark()
                 write_body(self, item)
                 self.bytes(self.cut(mark))
+            if self._definition.has_order:
+                self._write_order(self._definition)
         except (Unfingerprintable, RecursionError):
             raise
         except Exception as error:  # of what users' classes and modules do when they are looked at
@@ -178,6 +180,21 @@ class Encoder:
             self._definition = None
             self.follows = outside
         self.bytes(self.cut(start))
+
+    def write_order(self) -> None:
+        """Have the definition that is being written say the order of the attributes of each class in it: code can tell."""
+        if self._definition is not None:
+            self._definition.has_order = True
+
+    def _write_order(self, definition: _Definition) -> None:
+        from cachegraph.fingerprint.classes import order_of_attributes
+
+        for item, _ in definition.bodies():
+            if isinstance(item, type):
+                names = order_of_attributes(item)
+                self.uint(len(names))
+                for name in names:
+                    self.text(name)
 
     @contextmanager
     def apart(self) -> Iterator[None]:
@@ -215,6 +232,7 @@ class _Definition:
     """The callables and classes that one definition holds, numbered as they are first referred to."""
 
     def __init__(self) -> None:
+        self.has_order = False
         self._numbers: dict[int, int] = {}
         # Bound methods and the like are made anew whenever they are asked for: an id must not be used twice.
         self._items: list[tuple[Any, Callable[[Encoder, Any], None]]] = []

@@ -12,16 +12,36 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FunctionType, MappingProxyType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.bytecode import undescribed
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
 
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
+
+
+# What a wrapper takes over from what it wraps, of which names are written already.
+_NOT_IDENTITY = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
+# What functools gives the wrappers that it makes; the last is among what is written of them.
+_OF_FUNCTOOLS = ("registry", "dispatch", "register", "_clear_cache", "cache_parameters", "__wrapped__")
+
+
+def own_attributes(value: object) -> dict[str, object]:
+    """The attributes that somebody gave a function, or what wraps one, by name."""
+    return {name: item for name, item in vars(value).items() if name not in _NOT_IDENTITY}
+
+
+def refuse_undescribed(names: Iterable[str]) -> None:
+    """Refuse (Unfingerprintable) attributes that no definition describes."""
+    for name in undescribed(names):
+        raise Unfingerprintable(
+            f"code that reads an attribute {name!r}", "no key holds what that is; pass what it needs instead"
+        )
 
 
 def write_inside(encoder: Encoder, value: object, label: str) -> None:
@@ -39,11 +59,19 @@ def dispatched(value: FunctionType) -> dict[type, Any] | None:
     return dict(registry) if value.__code__ is _DISPATCH and isinstance(registry, MappingProxyType) else None
 
 
-def write_dispatched(encoder: Encoder, implementations: dict[type, Any]) -> None:
+def write_dispatched(encoder: Encoder, value: FunctionType, implementations: dict[type, Any]) -> None:
     """Write a function made by functools.singledispatch."""
     encoder.tag(b"w")
     encoder.text("singledispatch")
     write_inside(encoder, implementations, ".registry")
+    _write_made_by_functools(encoder, value)
+
+
+def _write_made_by_functools(encoder: Encoder, value: Any) -> None:
+    """The names and the attributes of a wrapper that somebody may have given it."""
+    encoder.value((value.__name__, value.__qualname__))
+    given = {name: item for name, item in own_attributes(value).items() if name not in _OF_FUNCTOOLS}
+    write_inside(encoder, given, "attributes")
 
 
 def write_method(encoder: Encoder, value: MethodType) -> None:
@@ -93,12 +121,23 @@ def _write_lru_cache(encoder: Encoder, value: Any) -> None:
     encoder.text("lru_cache")  # what it remembers is no identity: it is what the function would give
     write_inside(encoder, value.__wrapped__, ".__wrapped__")
     encoder.value(value.cache_parameters())
+    _write_made_by_functools(encoder, value)
 
 
 def _write_getter(encoder: Encoder, value: Any) -> None:
+    parts = tuple(value.__reduce__())
+    if type(value) is not operator.itemgetter:
+        refuse_undescribed(name for path in parts[1] if isinstance(path, str) for name in path.split("."))
     encoder.tag(b"w")
     encoder.text(type(value).__qualname__)
-    encoder.value(tuple(value.__reduce__()))
+    encoder.value(parts)
+
+
+def _write_unbound(encoder: Encoder, value: Any) -> None:
+    encoder.tag(b"w")
+    encoder.text(type(value).__qualname__)
+    write_inside(encoder, value.__func__, ".__func__")
+    write_inside(encoder, own_attributes(value), "attributes")
 
 
 def _write_logger(encoder: Encoder, value: Any) -> None:
@@ -110,8 +149,8 @@ ENCODERS: dict[type, Callable[[Encoder, Any], None]] = {
     functools.partial: encode_partial,
     functools.cached_property: _wrapper("cached_property", "func", "attrname"),
     type(functools.lru_cache(len)): _defined_by(_write_lru_cache),
-    staticmethod: _wrapper("staticmethod", "__func__"),
-    classmethod: _wrapper("classmethod", "__func__"),
+    staticmethod: _defined_by(_write_unbound),
+    classmethod: _defined_by(_write_unbound),
     property: _defined_by(_write_property),
     operator.itemgetter: _defined_by(_write_getter),
     operator.attrgetter: _defined_by(_write_getter),

@@ -20,7 +20,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import fingerprint
 
 PRELUDE = """
-import abc, collections, dataclasses, enum, functools, importlib, operator, sys, types
+import abc, collections, dataclasses, enum, functools, importlib, operator, sys, types, typing
 import numpy as np
 import numba
 from dataclasses import dataclass, field
@@ -98,6 +98,17 @@ def f(): return c.base()""", "(c, 2)", "(c, 3)"),
     ("a function that numba calls", "@numba.njit\ndef g(x): return x\n@numba.njit\ndef f(x): return g(x)", "return x\n", "return -x\n"),
     ("a closure of numba", "def m(k):\n @numba.njit\n def g(x): return x * k\n return g\nf = m(1.5)", "m(1.5)", "m(2.5)"),
     ("types of what is vectorized", "f = np.vectorize(lambda x: x, otypes='d')", "'d'", "'f'"),
+    ("the order of a class's attributes", "class C:\n a = 1\n b = 2\ndef f(): return [v for v in C.__dict__.values() if isinstance(v, int)]", "a = 1\n b = 2", "b = 2\n a = 1"),
+    ("the order of what a base collects", "class B:\n def g(s): return [v for v in type(s).__dict__.values() if isinstance(v, int)]\nclass C(B):\n a = 1\n b = 2\nc = C()\ndef f(): return c.g()", "a = 1\n b = 2", "b = 2\n a = 1"),
+    ("the type of a field", "@dataclass\nclass C:\n x: int = 1\ndef f(): return dataclasses.fields(C)[0].type", "x: int", "x: float"),
+    ("a part of the type of a field", "@dataclass\nclass C:\n x: list[int] = None\ndef f(): return dataclasses.fields(C)[0].type", "list[int]", "list[float]"),
+    ("whether it is a field", "@dataclass(init=False, repr=False, eq=False, match_args=False)\nclass C:\n x: int = 1\ndef f(): return len(dataclasses.fields(C))", "x: int", "x: typing.ClassVar[int]"),
+    ("what a protocol asks for", "@typing.runtime_checkable\nclass C(typing.Protocol):\n a: int\ndef f(x): return isinstance(x, C)", "a: int", "b: int"),
+    ("an attribute of a dispatching function", "@functools.singledispatch\ndef g(x): return 0\ng.k = 1\ndef f(): return g.k", "g.k = 1", "g.k = 2"),
+    ("the name of a dispatching function", "@functools.singledispatch\ndef g(x): return 0\ng.__name__ = 'one'\ndef f(): return g.__name__", "'one'", "'two'"),
+    ("an attribute of a cached function", "@functools.lru_cache\ndef g(x): return 0\ng.k = 1\ndef f(): return g.k", "g.k = 1", "g.k = 2"),
+    ("the name of a cached function", "@functools.lru_cache\ndef g(x): return 0\ng.__name__ = 'one'\ndef f(): return g.__name__", "'one'", "'two'"),
+    ("an attribute of a static method", "class C:\n @staticmethod\n def g(): return 1\nC.__dict__['g'].k = 1\ndef f(): return C.__dict__['g'].k", ".k = 1", ".k = 2"),
     # Where it is plain to see
     ('default via functools.partial kw order', 'f = functools.partial(dict, a=1, b=2)', 'a=1, b=2', 'b=2, a=1'),
     ('closure cell shared list', 'def m(a):\n def g(): return a\n return g\nf=m([1,2])', '[1,2]', '[1,2.0]'),
@@ -184,6 +195,13 @@ REFUSED = {
     "frames": "def f(): return sys._getframe(1)",
     "globals of another function": "def g(): pass\ndef f(x): return g.__globals__[x]",
     "a docstring": "def g(): 'one'\ndef f(): return g.__doc__",
+    "the parameters of a generic base": "T = typing.TypeVar('T')\nclass B(typing.Generic[T]): pass\nclass C(B[int]): pass\ndef f(): return C.__orig_bases__",
+    "a docstring, by its name": "def g(): 'one'\ndef f(): return getattr(g, '__doc__')",
+    "a docstring, by a getter": "def g(): 'one'\nt = operator.attrgetter('__doc__')\ndef f(): return t(g)",
+    "a docstring, by inspect": "import inspect\ndef g(): 'one'\ndef f(): return inspect.getdoc(g)",
+    "type hints": "class C:\n x: int = 1\ndef f(): return typing.get_type_hints(C)",
+    "an annotation of a parameter": "import inspect\ndef g(x: int): pass\ndef f(): return inspect.signature(g).parameters['x'].annotation",
+    "the number of a line": "class C: pass\ndef f(): return C.__firstlineno__",
     "annotations": "def g(x: 1): pass\ndef f(): return g.__annotations__",
     "a generator that runs": "g = (x for x in [1])\ndef f(): return next(g)",
     "a state of random numbers": "R = np.random.default_rng(1)\ndef f(): return R.normal()",
@@ -225,6 +243,42 @@ def test_a_function_put_in_the_place_of_a_releases_is_not_taken_for_it(
             found.add(fingerprint(use))
         monkeypatch.undo()
         assert len(found | {before}) == 3
+
+
+def test_what_a_script_puts_into_a_release_is_followed_where_a_function_imports_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def use(x: Any) -> Any:
+        from numpy.linalg import cond
+
+        return cond(x)
+
+    def times(by: float, x: Any) -> Any:
+        return x * by
+
+    class Caller:
+        def __call__(self, x: Any) -> Any:
+            return x
+
+    found = [fingerprint(use)]
+    for put in (
+        functools.partial(times, 1),
+        functools.partial(times, 2),
+        Caller,
+        Caller(),
+        numba.njit(times),
+    ):
+        monkeypatch.setattr(np.linalg, "cond", put)
+        found.append(fingerprint(use))
+    assert len(set(found)) == 6
+
+
+def test_attributes_in_another_order_are_the_same_class_if_no_code_asks() -> None:
+    sources = (
+        "class C:\n a = 1\n b = 2\ndef f(): return C.a",
+        "class C:\n b = 2\n a = 1\ndef f(): return C.a",
+    )
+    assert len({fingerprint(_made(source)) for source in sources}) == 1
 
 
 def test_a_class_derived_from_a_release_is_followed(tmp_path: Path) -> None:
