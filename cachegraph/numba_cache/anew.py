@@ -1,35 +1,140 @@
-"""Compiling without what numba itself keeps in files.
+"""Compiling without what numba itself keeps in files, and without what it compiled before.
 
 A function that is decorated with `cache=True` is loaded by numba from a file that knows the time of its own source, and
-nothing of what it calls in other files (numba #8851): its old code would be linked into an entry whose key describes the
-new one.
+nothing of what it calls in other files (numba #8851). A function that was compiled before has the globals and the free
+variables in it that there were then. Either's old code would be linked into an entry whose key describes the new one.
 """
 
-# mypy: disable-error-code="method-assign"
+# mypy: disable-error-code="no-untyped-call,method-assign"
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.fingerprint.origin import origin_of
+from cachegraph.numba_cache.entries import configuration
+
+Overloads = OrderedDict[Any, Any]
+"""What a dispatcher has compiled, by the types of the arguments."""
 
 
 @contextmanager
-def compiled_anew() -> Iterator[None]:
-    """Have numba compile all that is needed meanwhile, in whatever thread, and load nothing of it from its own files.
+def compiled_anew(described: Collection[str] = ()) -> Iterator[None]:
+    """Have numba compile all that is needed meanwhile, in whatever thread, as it is now: it loads nothing of it from its
+    own files, and takes of what was compiled before only what was compiled here, of the same code and values.
 
-    What the process has loaded before is not compiled again.
+    `described` names packages whose functions are what they were when they were compiled, as those of releases are.
     """
+    global _current
     with global_compiler_lock:
-        load = caching.Cache.load_overload
+        if _current is not None:
+            yield
+            return
+        _current = current = _Current(described)
+        before = caching.Cache.load_overload, Dispatcher.get_call_template, Dispatcher.get_compile_result
+        add = Dispatcher.add_overload
         caching.Cache.load_overload = _nothing
+        Dispatcher.get_call_template = _looking(before[1], current)
+        Dispatcher.get_compile_result = _looking(before[2], current)
+        Dispatcher.add_overload = _adding(add, current)
         try:
             yield
         finally:
-            caching.Cache.load_overload = load
+            caching.Cache.load_overload, Dispatcher.get_call_template, Dispatcher.get_compile_result = before
+            Dispatcher.add_overload = add
+            _current = None
+            current.put_back()
 
 
 def _nothing(cache: Any, sig: Any, target_context: Any) -> None:
     """What a cache without a file for `sig` gives numba."""
+
+
+def _looking(find: Callable[..., Any], current: _Current) -> Callable[..., Any]:
+    """`find`, by which compiled code finds what a dispatcher has, once that is of now."""
+
+    def looked(dispatcher: Any, *args: Any) -> Any:
+        current.look_at(dispatcher)
+        return find(dispatcher, *args)
+
+    return looked
+
+
+def _adding(add: Callable[..., None], current: _Current) -> Callable[..., None]:
+    """`add`, by which numba gives a dispatcher what it compiled for it, as `current` has it."""
+    return lambda dispatcher, compiled: current.add(dispatcher, compiled, add)
+
+
+class _Current:
+    """The dispatchers that compiled code calls, as they are now; those that had compiled something before are `hidden`."""
+
+    def __init__(self, described: Collection[str]) -> None:
+        self._described = described
+        self._names: dict[Any, bytes | None] = {}
+        self._hidden: dict[Any, Overloads] = {}
+
+    def look_at(self, dispatcher: Any) -> None:
+        """Have `dispatcher` offer what is of now alone, until `put_back`; one with declared signatures has these again."""
+        if dispatcher in self._names or not self._is_followed(dispatcher):
+            return
+        name = self._names[dispatcher] = self._name(dispatcher)
+        known: Overloads = OrderedDict(_compiled_here(dispatcher).get(name, ()))
+        before: Overloads = dispatcher.overloads
+        if all(known.get(arguments) is compiled for arguments, compiled in before.items()):
+            return
+        self._hidden[dispatcher] = before
+        dispatcher.overloads = known
+        if not dispatcher._can_compile:
+            self._compile_declared(dispatcher, before)
+
+    def add(self, dispatcher: Any, compiled: Any, add: Callable[[Any, Any], None]) -> None:
+        """Have `dispatcher` offer `compiled`: to Python, too, which `add` does, unless Python has one of before."""
+        if dispatcher in self._hidden:
+            dispatcher.overloads[tuple(compiled.signature.args)] = compiled
+        else:
+            add(dispatcher, compiled)
+        name = self._names.get(dispatcher)
+        if name is not None:
+            here = _compiled_here(dispatcher)
+            here.setdefault(name, OrderedDict())[tuple(compiled.signature.args)] = compiled
+
+    def put_back(self) -> None:
+        """Have each dispatcher offer what it did before."""
+        for dispatcher, before in self._hidden.items():
+            dispatcher.overloads = before
+
+    def _is_followed(self, dispatcher: Any) -> bool:
+        home = dispatcher.py_func.__globals__.get("__name__")
+        return not isinstance(home, str) or origin_of(home, self._described) == "followed"
+
+    def _name(self, dispatcher: Any) -> bytes | None:
+        try:
+            return strong_digest(encode((dispatcher, configuration()), self._described))
+        except Unfingerprintable:
+            return None  # then what was compiled before may be anything
+
+    def _compile_declared(self, dispatcher: Any, before: Overloads) -> None:
+        dispatcher._can_compile = True
+        try:
+            for arguments, compiled in before.items():
+                if arguments not in dispatcher.overloads:
+                    dispatcher.compile(compiled.signature)
+        finally:
+            dispatcher._can_compile = False
+
+
+def _compiled_here(dispatcher: Any) -> dict[bytes | None, Overloads]:
+    """What was compiled here for `dispatcher`, by the digest of what it was then; it goes with the dispatcher."""
+    here: dict[bytes | None, Overloads] = vars(dispatcher).setdefault("_cachegraph_compiled_anew", {})
+    return here
+
+
+_current: _Current | None = None

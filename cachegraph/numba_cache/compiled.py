@@ -48,6 +48,8 @@ _RECONSTRUCTORS = (
 _HELD = (("copyreg", "_reconstructor"),)
 """What numba's own reconstructor is given, to call it."""
 _ENVIRONMENT = "_ZN08NumbaEnv"
+_UNRESOLVED = ".numba.unresolved$"
+"""What numba's own loader resolves, to an address of this process, where functions call each other."""
 _SYMBOLS = ("llvm_func_name", "llvm_cpython_wrapper_name", "llvm_cfunc_wrapper_name")
 
 
@@ -255,6 +257,8 @@ def _refuse_unstorable(compiled: Any) -> None:
         raise NotStorable("object mode", "object mode or lifted code")
     if compiled.library.has_dynamic_globals:
         raise NotStorable("dynamic globals", "dynamic globals, such as addresses and large arrays")
+    if any(item.name.startswith(_UNRESOLVED) for item in compiled.library._final_module.global_variables):
+        raise NotStorable("recursion", "functions that call each other")
     if isinstance(compiled.signature.return_type, types.Generator):
         raise NotStorable("generator", "a generator")
     if any(function is not _reload_parfors for function in compiled.reload_init):

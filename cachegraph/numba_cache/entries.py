@@ -96,7 +96,7 @@ class OverloadEntries:
             self.bypass(str(error), "unfingerprintable")
             return None
         target = encode(tuple(map(str, codegen.magic_tuple())))
-        options = encode((self._options, _configuration()))
+        options = encode((self._options, configuration()))
         parts = {**self._parts, "signature": signature, "code": code, "options": options, "target": target}
         return CacheKey.build("numba", parts)
 
@@ -137,7 +137,8 @@ class OverloadEntries:
         self.cache.note_bypass("numba", kind)
 
 
-def _configuration() -> dict[str, object]:
+def configuration() -> dict[str, object]:
+    """The settings of numba's, as they are now, that what it compiles depends on."""
     found = {name: getattr(config, name, None) for name in _CONFIGURATION}
     level = config.OPT  # a number that may also say that it is the level "max"
     return {**found, "OPT": int(level), "is_opt_max": bool(getattr(level, "is_opt_max", False))}

@@ -273,7 +273,7 @@ class StoredFunction(CPUDispatcher):
         dispatcher = self.pytensor_dispatcher
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
-        with kept_op_code(), compiled_anew():
+        with kept_op_code(), compiled_anew(HOSTS):
             with_room(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 

@@ -18,13 +18,15 @@ import numba
 import numpy as np
 import pytest
 from numba.core import types
+from numba.core.event import install_recorder
 
 import cachegraph
 from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
-from cachegraph.numba_cache.compiled import MAGIC
+from cachegraph.numba_cache.anew import compiled_anew
+from cachegraph.numba_cache.compiled import MAGIC, NotStorable, pack_overload
 from tests.cachegraph.numba_process import in_fresh_process, kept
 
 KINDS = ("added", 1, "factorial", 5, "summed", 6, "raising", 4, "raising", -4)
@@ -393,3 +395,36 @@ def test_in_turn_a_cache_that_fails_does_not_break_a_compilation(monkeypatch: py
     monkeypatch.setenv("CACHEGRAPH_ON_MISS", "error")
     with pytest.raises(CacheMissError):
         in_turn(tripled(), types.float64)
+
+
+def test_what_was_compiled_here_of_the_same_values_is_not_compiled_again() -> None:
+    space: dict[str, Any] = {"numba": numba, "K": 2.0, "__name__": "hidden"}
+    exec("@numba.njit\ndef g(x): return x * K\ndef f(x): return g(x)", space)
+    g = space["g"]
+
+    def compilations_of_g() -> int:
+        with install_recorder("numba:compile") as recorder, compiled_anew():
+            dispatcher = numba.njit(space["f"])
+            dispatcher.compile("f8(f8)")
+        assert dispatcher(1.0) == space["K"]
+        return sum(event.data["dispatcher"] is g and event.is_start for _, event in recorder.buffer)
+
+    assert compilations_of_g() == 1
+    assert g(3) == 6
+    assert compilations_of_g() == 0
+    assert len(g.overloads) == 2
+    space["K"] = 5.0
+    assert [compilations_of_g(), compilations_of_g()] == [1, 0]
+    assert g(1.0) == 2.0
+
+
+def test_functions_that_call_each_other_are_not_kept() -> None:
+    space: dict[str, Any] = {"numba": numba, "__name__": "hidden"}
+    exec(
+        "@numba.njit\ndef g(x): return x if x < 1 else h(x - 1)\n@numba.njit\ndef h(x): return g(x) + 1",
+        space,
+    )
+    space["g"].compile("f8(f8)")
+    with pytest.raises(NotStorable) as caught:
+        pack_overload(next(iter(space["g"].overloads.values())), "0" * 32)
+    assert caught.value.kind == "recursion"

@@ -283,3 +283,78 @@ def printed(directory: Path, *words: str) -> list[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.split()
+
+
+CALLED = """
+import sys
+import engine, engine.tensor as pt
+import numba
+import numpy as np
+from ops import Apply, Elemwise, Op, ScalarOp, floating
+
+number = float(sys.argv[1])
+
+
+@numba.njit
+def lazy(x):
+    return x * number
+
+
+@numba.njit("f8(f8)")
+def eager(x):
+    return x + number
+
+
+if sys.argv[1] != sys.argv[2]:
+    assert lazy(1.0) == number
+    number = float(sys.argv[2])
+
+
+class Number(ScalarOp):
+    __props__ = ()
+    rule = staticmethod(floating)
+
+    def _impl(self, x):
+        raise AssertionError("numba computes it")
+
+    def numba_function(self, node):
+        return lambda x: eager(lazy(x))
+
+
+class Array(Op):
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def numba_function(self, node):
+        return lambda x: np.array([eager(lazy(value)) for value in x])
+
+
+x = pt.vector("x")
+functions = [engine.function([x], op(x) * 1.0) for op in (Elemwise(Number()), Array())]
+print(*[f(np.array([1.0, 2.0])).tolist() for f in functions], *[f.cache_info.outcome for f in functions])
+assert lazy(1.0) == float(sys.argv[1])
+"""
+
+
+def test_what_is_compiled_in_is_what_called_functions_are_now(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(OPS.format(imports="", decorator="", extra=""))
+    (tmp_path / "called.py").write_text(CALLED)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
+        "CACHEGRAPH_DIR": str(tmp_path / "cache"),
+    }
+    printed = [
+        subprocess.run(
+            [sys.executable, "called.py", before, "3"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for before in ("2", "3")
+    ]
+    assert printed == [f"[6.0, 9.0] [6.0, 9.0] {outcome} {outcome}" for outcome in ("miss", "hit")]

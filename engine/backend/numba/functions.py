@@ -20,7 +20,7 @@ from numba.np.arrayobj import populate_array
 from cachegraph.numba_cache.anew import compiled_anew
 from engine.backend.loops import FUNCTION_RAISED
 from engine.backend.numba.contexts import TYPES
-from engine.scalar.embedded import Embedded
+from engine.scalar.embedded import DESCRIBED, Embedded
 
 Generate = Callable[..., ir.Value]
 
@@ -36,7 +36,7 @@ def compile_function(embedded: Embedded) -> Any:
     found = _compiled.get(embedded.name)
     if found is None:
         try:
-            with compiled_anew():
+            with compiled_anew(DESCRIBED):
                 found = _compile(embedded)
         except Exception as error:
             raise embedded.refused(f"{type(error).__name__}: {error}") from error
