@@ -45,7 +45,7 @@ from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
-from engine.graph.op import Op, unnamed_attributes
+from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.types import Type
 from engine.graph.users import is_users, needs_python, users_ops
@@ -283,26 +283,29 @@ class _CodeEncoder(Encoder):
             super().value(value)
 
 
-def _hidden(op: Op) -> str:
-    """What the names of those attributes begin with that are not identity: what an Op remembers.
+def _is_hidden(op: Op, name: str) -> bool:
+    """Whether the attribute of that name is not identity: it is what an Op remembers.
 
-    What follows from an Op and is stored, lengths and compiled code, may read all but what the engine remembers with it.
+    What follows from an Op and is stored, lengths and compiled code, may read all.
     """
     is_run_only = not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
-    return "_" if is_run_only else "_exact_"
+    return is_run_only and name.startswith("_")
 
 
 def _refuse_if_undecided(op: Op, other: Op) -> None:
     """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which is called would be chance."""
-    hidden = _hidden(op)
     ours, others = (
-        {name: vars(one)[name] for name in unnamed_attributes(one) if name.startswith(hidden)}
-        for one in (op, other)
+        {name: value for name, value in _others(one).items() if _is_hidden(op, name)} for one in (op, other)
     )
     if ours.keys() != others.keys() or not all(map(_alike, ours.values(), others.values())):
         _refuse(
             op, "another of the graph differs from it in private attributes alone; name them in __props__"
         )
+
+
+def _others(op: Op) -> dict[str, object]:
+    """The attributes of `op` that are no properties."""
+    return {name: value for name, value in attributes(op).items() if name not in (op.__props__ or ())}
 
 
 def _alike(one: object, other: object) -> bool:
@@ -316,7 +319,7 @@ def _alike(one: object, other: object) -> bool:
 def _write_op(encoder: Encoder, op: Op) -> None:
     held = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
     named = op.__props__ or ()
-    others = {k: v for k, v in vars(op).items() if k not in named and not k.startswith(_hidden(op))}
+    others = {name: value for name, value in _others(op).items() if not _is_hidden(op, name)}
     held = {**held, **{name: others[name] for name in sorted(others)}}
     encoder.tag(b"O")
     encoder.value(type(op))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from types import MemberDescriptorType
 from typing import Any, ClassVar
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
-from engine.graph.props import ByProps, exact, is_of_engine
+from engine.graph.props import REMEMBERED, ByProps, exact, is_of_engine
 from engine.graph.types import Type
 
 
@@ -119,11 +121,30 @@ class Op(ByProps):
 def unnamed_attributes(op: Any) -> dict[str, Hashable]:
     """Return the attributes that `__props__` does not name, by name: equal where they are the same to the last bit, or one object."""
     named = op.__props__ or ()
-    return {
-        name: _exact_or_itself(value)
-        for name, value in vars(op).items()
-        if name not in named and not name.startswith("_exact_")
-    }
+    return {name: _exact_or_itself(value) for name, value in attributes(op).items() if name not in named}
+
+
+def attributes(op: Op) -> dict[str, Any]:
+    """Return all that the instance `op` holds, by name, but what the engine remembers with it."""
+    held = {name: value for name, value in vars(op).items() if name not in REMEMBERED}
+    cls: Any = type(op)
+    for name, slot in _slots(cls):
+        try:
+            held[name] = slot.__get__(op)
+        except AttributeError:  # it holds nothing
+            continue
+    return held
+
+
+@lru_cache(maxsize=1024)
+def _slots(cls: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
+    """The slots of `cls` and its bases; one that hides another of its name is known by both classes."""
+    found: dict[str, MemberDescriptorType] = {}
+    for base in cls.__mro__:
+        for name, item in vars(base).items():
+            if isinstance(item, MemberDescriptorType):
+                found[f"{name} of {base.__qualname__}" if name in found else name] = item
+    return tuple(found.items())
 
 
 def _exact_or_itself(value: Any) -> Hashable:

@@ -6,6 +6,9 @@ import struct
 from collections.abc import Hashable
 from typing import Any
 
+REMEMBERED = frozenset(("_exact_props", "_exact_hash", "_exact_needs_python"))
+"""The attributes that the engine itself sets on types and Ops: what follows from all else."""
+
 
 def exact(value: Any) -> Hashable:
     """A hashable that is equal for two property values only if they are the same in type and bits.
@@ -82,7 +85,7 @@ class ByProps:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what is memoised: hashes differ from process to process."""
-        return {name: value for name, value in self.__dict__.items() if not name.startswith("_exact_")}
+        return {name: value for name, value in self.__dict__.items() if name not in REMEMBERED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -674,3 +674,41 @@ def test_data_that_infer_shape_can_look_at_is_identity(between: Callable[[Any], 
             assert not op.looks or lengths[0] == count
             outcomes.append(f.cache_info.outcome)
     assert outcomes == ["miss", "miss", "miss", "hit"]
+
+
+class Padded(Op):
+    """Zeros, of which an attribute that `__props__` does not name says how many."""
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [pt.vector()])
+
+    def infer_shape(self, fgraph: Any, node: Any, input_shapes: Any) -> Any:
+        return [(self.length,)]
+
+
+class PaddedBySlot(Padded):
+    __slots__ = ("length",)
+
+
+class PaddedByName(Padded):
+    @property
+    def length(self) -> int:
+        return self._exact_length
+
+    @length.setter
+    def length(self, number: int) -> None:
+        self._exact_length = number
+
+
+@pytest.mark.parametrize("cls", [PaddedBySlot, PaddedByName])
+def test_an_attribute_is_identity_wherever_an_op_keeps_it(cls: Any) -> None:
+    x = pt.vector("x")
+    ops = [cls(), cls(), cls()]
+    for op, length in zip(ops, (5, 6, 5), strict=True):
+        op.length = length
+    assert ops[0] == ops[2] != ops[1]
+    found = [engine.function([x], op(x).shape[0]) for op in ops]
+    assert [int(f([1.0])) for f in found] == [5, 6, 5]
+    assert [f.cache_info.outcome for f in found] == ["miss", "miss", "hit"]
