@@ -244,12 +244,29 @@ def _encode_users_op(op: Op, users: UsersOps) -> bytes:
     encoder = _CodeEncoder(users)
     try:
         encoder.value(op)
+        _refuse_outside(op)
     except (Unfingerprintable, UndescribedOpError):
         raise
     except Exception as error:
         # What runs here is the user's, or found in what is: no key, and nothing breaks.
         _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
     return prefixed(b"") + prefixed(type(op).__name__.encode()) + encoder.encoding
+
+
+def _refuse_outside(op: Op) -> None:
+    """Refuse what is stored of `op` if it depends on more than its code and its attributes: lengths and compiled code."""
+    methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
+    if not methods:
+        return
+    from cachegraph.fingerprint.outside import refuse_outside
+
+    owner = getattr(methods[0], "__self__", op)
+    shapes_of = getattr(owner, "shapes_of", None)
+    try:
+        refuse_outside([*methods, shapes_of], attributes(owner) if isinstance(owner, Op) else {}, DESCRIBED)
+    except Unfingerprintable as error:
+        error.inside(f"class {type(op).__name__}")
+        raise
 
 
 def _encode_surroundings(op: Op) -> bytes:

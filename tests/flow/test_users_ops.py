@@ -712,3 +712,18 @@ def test_an_attribute_is_identity_wherever_an_op_keeps_it(cls: Any) -> None:
     found = [engine.function([x], op(x).shape[0]) for op in ops]
     assert [int(f([1.0])) for f in found] == [5, 6, 5]
     assert [f.cache_info.outcome for f in found] == ["miss", "miss", "hit"]
+
+
+class FromEnvironment(Padded):
+    def infer_shape(self, fgraph: Any, node: Any, input_shapes: Any) -> Any:
+        return [(int(os.getenv("CACHEGRAPH_TEST_LENGTH", "0")),)]
+
+
+def test_lengths_that_follow_from_the_environment_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = pt.vector("x")
+    for length in ("5", "6"):
+        monkeypatch.setenv("CACHEGRAPH_TEST_LENGTH", length)
+        f = engine.function([x], FromEnvironment()(x).shape[0])
+        assert int(f([1.0])) == int(length)
+        assert f.cache_info.outcome == "bypass"
+        assert "os.getenv" in f.cache_info.reason
