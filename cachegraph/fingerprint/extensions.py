@@ -1,18 +1,44 @@
-"""The description of what code outside of numba has registered with it, for who lays out a key (registrations.py)."""
+"""The description of what numba compiles by, besides the code: what others have registered with it, and whether bounds are
+checked everywhere, or nowhere, whatever decorators say; for who lays out a key.
+
+    surroundings := HASH_VERSION(1 byte) extensions value(BOUNDSCHECK of numba's settings)       extensions: registrations.py
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection
+from typing import Any
 
 from cachegraph.fingerprint.hasher import Encoder
 from cachegraph.fingerprint.registrations import write_extensions
 
 
 def encode_extensions(described: Collection[str] = ()) -> bytes:
-    """Return the canonical encoding of what is registered now; raises Unfingerprintable if some of it has none.
+    """Return the canonical encoding of what is registered and set now; raises Unfingerprintable if some of it has none.
 
     `described` names the packages whose source another part of the key describes.
     """
     encoder = Encoder(described)
     write_extensions(encoder)
+    encoder.value(_checks_bounds())
     return encoder.encoding
+
+
+def _checks_bounds() -> int | None:
+    """What numba's setting is, or will be once numba is loaded: 1 everywhere, 0 nowhere, None where a decorator says so."""
+    settings: Any = sys.modules.get("numba.core.config")
+    if settings is None and os.path.exists(_SETTINGS):
+        from numba.core import config as settings
+    if settings is not None:
+        found: int | None = settings.BOUNDSCHECK
+        return found
+    try:
+        return int(os.environ["NUMBA_BOUNDSCHECK"])
+    except (KeyError, ValueError):  # numba, too, goes by its default then
+        return None
+
+
+_SETTINGS = ".numba_config.yaml"
+"""Where numba reads settings from, in the current directory, that the environment does not give."""

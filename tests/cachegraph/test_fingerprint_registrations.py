@@ -73,3 +73,32 @@ def test_an_installed_extension_is_known_before_numba_loads_it(
     registrations._installed.cache_clear()
     assert len(found) == 3
     assert encode_extensions() == without
+
+
+BOUNDS = """
+import os, sys
+from cachegraph.fingerprint.extensions import encode_extensions
+first = encode_extensions()
+assert "numba" not in sys.modules
+import numba
+assert encode_extensions() == first
+print(first.hex())
+numba.config.BOUNDSCHECK = 1
+print(encode_extensions().hex())
+"""
+
+
+def test_whether_numba_checks_bounds_is_known_before_it_is_loaded(tmp_path: Path) -> None:
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", BOUNDS],
+            env={"PYTHONPATH": str(ROOT)} | setting,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for setting in ({}, {"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_BOUNDSCHECK": "0"})
+    ]
+    assert len({first for first, _ in printed}) == 3
+    assert {second for _, second in printed} == {printed[1][0]}
