@@ -11,12 +11,14 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
+from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder
 from cachegraph.fingerprint.registrations import write_extensions
 
 
 def encode_extensions(described: Collection[str] = ()) -> bytes:
-    """Return the canonical encoding of what is registered and set now; raises Unfingerprintable if some of it has none.
+    """Return the canonical encoding of what is registered and set now; raises Unfingerprintable if some of it has none,
+    or numba has yet to read it from a file.
 
     `described` names the packages whose source another part of the key describes.
     """
@@ -29,11 +31,13 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
 def _checks_bounds() -> int | None:
     """What numba's setting is, or will be once numba is loaded: 1 everywhere, 0 nowhere, None where a decorator says so."""
     settings: Any = sys.modules.get("numba.core.config")
-    if settings is None and os.path.exists(_SETTINGS):
-        from numba.core import config as settings
     if settings is not None:
         found: int | None = settings.BOUNDSCHECK
         return found
+    if os.path.exists(_SETTINGS):
+        raise Unfingerprintable(
+            f"{_SETTINGS}, which numba will read", "import numba first, or set the environment instead"
+        )
     try:
         return int(os.environ["NUMBA_BOUNDSCHECK"])
     except (KeyError, ValueError):  # numba, too, goes by its default then
