@@ -25,8 +25,8 @@ A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
-What follows is empty, or, where numba compiles the Op, what others have registered with numba
-(cachegraph/fingerprint/extensions.py). The names are those of its properties, then, sorted, of all other attributes; of an Op from which nothing is stored (it has
+What follows is empty, or, where numba compiles the Op, what others have registered with numba, and its settings
+(cachegraph/fingerprint/extensions.py). Where lengths or compiled code are stored, what gives them reads nothing else (outside.py there). The names are those of its properties, then, sorted, of all other attributes; of an Op from which nothing is stored (it has
 neither `infer_shape` nor `numba_function`) only those that do not begin with an underscore. So an Op is what its class does,
 what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
 
