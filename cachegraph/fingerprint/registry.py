@@ -43,7 +43,11 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
         raise ValueError(
             f"registering an encoder for {cls!r}: it has one already; register right after the class"
         )
+    ENCODERS[cls] = _framed(cls, encoder)
+    _REGISTERED.add(cls)
 
+
+def _framed(cls: type, encoder: EncodeFunction) -> EncodeFunction:
     def encode_registered(target: Encoder, value: Any) -> None:
         module, qualname = importable_name(cls)
         target.enter(value)
@@ -55,8 +59,7 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
         target.bytes(target.cut(mark))
         target.leave()
 
-    ENCODERS[cls] = encode_registered
-    _REGISTERED.add(cls)
+    return encode_registered
 
 
 def find_encoder(cls: type) -> EncodeFunction:
@@ -72,7 +75,7 @@ def find_encoder(cls: type) -> EncodeFunction:
 
 
 def _encoder_for_kind(cls: type) -> EncodeFunction | None:
-    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls)
+    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls) or _spline_encoder(cls)
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:
@@ -89,3 +92,12 @@ def _array_encoder(cls: type) -> EncodeFunction | None:
     from cachegraph.fingerprint import arrays
 
     return arrays.encoder_for(cls)
+
+
+def _spline_encoder(cls: type) -> EncodeFunction | None:
+    if not cls.__module__.startswith("scipy.interpolate"):
+        return None
+    from cachegraph.fingerprint import splines
+
+    encoder = splines.encoder_for(cls)
+    return None if encoder is None else _framed(cls, encoder)

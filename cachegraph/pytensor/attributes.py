@@ -85,6 +85,11 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "dtype_out": "remembers what follows from the node last made"
     },
     "pymc.distributions.dist_math.SplineWrapper": {"_grad_op": "remembers the Op of the gradient"},
+    "pymc.ode.ode.DifferentialEquation": {
+        "_augmented_func": "is func with its derivatives, compiled",
+        "_apply_nodes": "remembers variables for gradients",
+        "_output_sensitivities": "remembers variables for gradients",
+    },
     "pytensor.scalar.basic.ScalarInnerGraphOp": {
         "name": "for readers",
         "inputs": "are those of the inner graph",

@@ -155,10 +155,20 @@ def regression(_: str) -> Case:
     return inputs, [model.logp(), model.dlogp()], [point[each.name] for each in inputs], {}
 
 
-CASES = {
-    case.__name__: case
-    for case in (solve, zeros, nans, inner, deep, dispatched, local, wrapped, fallback, large, regression)
-}
+def density(variant: str) -> Case:
+    """A density through given points: an Op of PyMC's around a spline of SciPy's."""
+    import pymc as pm
+
+    points = np.linspace(-3.0, 3.0, 7)
+    interpolated = pm.Interpolated.dist(points, np.exp(-(points**2) * float(variant)))
+    x = pt.dvector("x")
+    logp = pm.logp(interpolated, x).sum()
+    return [x], [logp, pytensor.grad(logp, x)], [np.array([0.3, -1.2])], {}
+
+
+COMPILED = (solve, zeros, nans, inner, deep, dispatched, local, wrapped, large, regression)
+RUN_IN_PYTHON = (fallback, taken_for_equal, density)
+CASES = {case.__name__: case for case in (*COMPILED, *RUN_IN_PYTHON)}
 
 
 def main() -> None:

@@ -23,10 +23,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("pytensor_traps_process.py")
 STORED = ("solve:plain", "zeros:plus", "nans:1", "inner", "deep:1", "dispatched", "regression")
-OPS_WITHOUT_NAMES = ("local:2", "wrapped:2", "taken_for_equal:3")
+OPS_WITHOUT_NAMES = ("local:2", "wrapped:2")
+RUN_IN_PYTHON = ("taken_for_equal:3", "density:1")
 NOT_FOR_NUMBAS_CACHE = ("fallback:2", "large:1")
 MINUS_ZEROS = ("zeros:both", "zeros:turned", "zeros:minus")
-COMPILED = (*STORED, *NOT_FOR_NUMBAS_CACHE, *OPS_WITHOUT_NAMES, *MINUS_ZEROS)
+COMPILED = (*STORED, *NOT_FOR_NUMBAS_CACHE, *OPS_WITHOUT_NAMES, *RUN_IN_PYTHON, *MINUS_ZEROS)
 ALIKE = (
     "solve:psd",
     "nans:2",
@@ -34,6 +35,7 @@ ALIKE = (
     "local:3",
     "wrapped:3",
     "taken_for_equal:4",
+    "density:2",
     "fallback:4",
     "large:2",
 )
@@ -117,7 +119,7 @@ def alike(directory: Path, second: Rows) -> Rows:
     return process(directory, "others", *ALIKE, "dispatched", factor=3.0)
 
 
-@pytest.mark.parametrize("case", [*STORED, *NOT_FOR_NUMBAS_CACHE, *OPS_WITHOUT_NAMES])
+@pytest.mark.parametrize("case", [*STORED, *NOT_FOR_NUMBAS_CACHE, *OPS_WITHOUT_NAMES, *RUN_IN_PYTHON])
 def test_a_second_process_hits_and_computes_the_same_bits(first: Rows, second: Rows, case: str) -> None:
     assert (first[case]["outcome"], second[case]["outcome"]) == ("miss", "hit")
     assert second[case]["key"] == first[case]["key"]

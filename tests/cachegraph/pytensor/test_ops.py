@@ -280,3 +280,18 @@ def test_a_distribution_of_a_users_own_is_its_code() -> None:
         return model.basic_RVs
 
     assert key_of([], drawn(1.0)) == key_of([], drawn(1.0)) != key_of([], drawn(2.0))
+
+
+def test_a_differential_equation_is_the_function_it_is_made_of() -> None:
+    ode = pytest.importorskip("pymc.ode")
+    start, rates = pt.vectors("start", "rates")
+
+    def decay(scale: float) -> Any:
+        def slope(y: Any, t: float, p: Any) -> Any:
+            return [-scale * p[0] * y[0]]
+
+        equation = ode.DifferentialEquation(slope, np.arange(1.0, 3.0), n_states=1, n_theta=1)
+        return equation(start, rates)
+
+    keys = [key_of([start, rates], decay(scale)) for scale in (1.0, 1.0, 2.0)]
+    assert keys[0] == keys[1] != keys[2]
