@@ -75,7 +75,7 @@ def find_encoder(cls: type) -> EncodeFunction:
 
 
 def _encoder_for_kind(cls: type) -> EncodeFunction | None:
-    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls) or _spline_encoder(cls)
+    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls) or _scipy_encoder(cls)
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:
@@ -94,10 +94,10 @@ def _array_encoder(cls: type) -> EncodeFunction | None:
     return arrays.encoder_for(cls)
 
 
-def _spline_encoder(cls: type) -> EncodeFunction | None:
-    if not cls.__module__.startswith("scipy.interpolate"):
+def _scipy_encoder(cls: type) -> EncodeFunction | None:
+    if not cls.__module__.startswith("scipy."):
         return None
-    from cachegraph.fingerprint import splines
+    from cachegraph.fingerprint import distributions, splines
 
-    encoder = splines.encoder_for(cls)
+    encoder = splines.encoder_for(cls) or distributions.encoder_for(cls)
     return None if encoder is None else _framed(cls, encoder)
