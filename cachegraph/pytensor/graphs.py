@@ -16,38 +16,57 @@ A constant that is data has a row of its own among the inputs instead, in the or
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import pack_uint
+from cachegraph.fingerprint.hasher import digest, pack_uint, prefixed
 from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.pytensor.tags import node_tags, variable_tags
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
 
-_FROZEN: WeakKeyDictionary[Any, tuple[bytes, frozenset[str]]] = WeakKeyDictionary()
-"""Of frozen graphs in which neither code was met, which may change, nor Ops of users: their encodings, and the modules of their
-classes."""
+
+class _Known(NamedTuple):
+    """The encoding of a frozen graph in which neither code was met, which may change, nor Ops of users, and its modules.
+
+    It holds as long as the data of its constants, `arrays`, has the digest that it had.
+    """
+
+    encoding: bytes
+    modules: frozenset[str]
+    arrays: tuple[Any, ...]
+    content: bytes
+
+
+_FROZEN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 
 def encode_frozen(graph: Any, met: Met) -> bytes:
     """The encoding of a frozen graph, kept with it; raises Unfingerprintable."""
     known = _FROZEN.get(graph)
-    if known is not None:
-        met.modules |= known[1]
-        return known[0]
+    if known is not None and known.content == _content(known.arrays):
+        met.modules |= known.modules
+        met.arrays += known.arrays
+        return known.encoding
     within = Met(met.described, encode_frozen)
     within.classes = met.classes
     encoding = GraphWriter(graph.inputs, graph.outputs, graph.toposort(), within, thawed=True).encoding()
     met.modules |= within.modules
+    met.arrays += within.arrays
     met.code += within.code
     for op_encoding, op in within.users_ops.items():
         met.users_ops.setdefault(op_encoding, op)
     if not within.code and not within.users_ops:
-        _FROZEN[graph] = encoding, frozenset(within.modules)
+        arrays = tuple(within.arrays)
+        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), arrays, _content(arrays))
     return encoding
+
+
+def _content(arrays: Sequence[Any]) -> bytes:
+    """A digest of what is in `arrays` now: PyTensor's constants share the memory of the arrays they were made of."""
+    return digest(b"".join(prefixed(array.tobytes()) for array in arrays))
 
 
 class GraphWriter:
@@ -87,7 +106,8 @@ class GraphWriter:
         for node in self.nodes:
             nodes.append(self._node(node))
             for output in node.outputs:
-                self.numbers[id(output)] = pack_uint(2 * count)
+                # One that is given, where another one of the same node is computed, stays what is given.
+                self.numbers.setdefault(id(output), pack_uint(2 * count))
                 count += 1
         outputs = [self._variable(variable) for variable in self.outputs]
         tables = (self.types.encoding(), self.ops.encoding(), self.constants.encoding())

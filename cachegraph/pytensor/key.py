@@ -1,11 +1,12 @@
 """The key of a function that PyTensor compiles: its graph before rewriting, and all else that decides what it becomes.
 
-    key := level "function": scheme graph interface rewrites registrations options code toolchain target
-    key := level "op":       scheme graph rewrites registrations options code toolchain target
+    key := level "function": scheme graph interface rewrites registrations options code toolchain target notes?
+    key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
 
 graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The interface is, of each
 input, whether it may be overwritten and aliased, whether it is updated, and whether it is implicit, shared and given; of
-each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss.
+each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss. But
+where rewrites or registrations are by others than PyTensor and PyMC, the notes have them (notes.py).
 
 Version history
     1  first
@@ -31,6 +32,7 @@ from cachegraph.key import CacheKey
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.hosts import encode_host_code, hosts_described
+from cachegraph.pytensor.notes import encode_notes, op_names, refuse_tags_of_users_ops
 from cachegraph.pytensor.registries import encode_registrations
 from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
 from cachegraph.pytensor.values import Met, encode_op, encode_type
@@ -76,12 +78,16 @@ def describe(
     writer = GraphWriter(
         roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else None
     )
+    refuse_tags_of_users_ops(nodes)
     parts = {
         "scheme": encode(("pytensor function", VERSION)),
         "graph": writer.encoding(),
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
-        **_surroundings(mode, met),
     }
+    met.foreign = 0
+    parts |= _surroundings(mode, met)
+    if met.foreign:
+        parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
     key = CacheKey.build("function", parts)
     return Description(key, met.users_classes, _users_ops(met), tuple(writer.data), len(nodes))
 
@@ -96,8 +102,11 @@ def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, 
     parts = {
         "scheme": encode(("pytensor inner graph", VERSION)),
         "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
-        **_surroundings(mode, met),
     }
+    met.foreign = 0
+    parts |= _surroundings(mode, met)
+    if met.foreign:
+        parts["notes"] = encode(list(op_names(op)))
     return CacheKey.build("op", parts), _users_ops(met)
 
 

@@ -29,6 +29,7 @@ from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.flags import flags_in_key
 from cachegraph.pytensor.graphs import encode_frozen
 from cachegraph.pytensor.hosts import HOSTS, encode_host_code, hosts_described
+from cachegraph.pytensor.notes import encode_notes
 from cachegraph.pytensor.registries import PYTENSOR, encode_registrations, is_of
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type
 
@@ -88,9 +89,11 @@ def _completed(key: str, op: Any, node: Any, surroundings: bytes) -> str:
     try:
         types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
         written = encode_op(op, met)
-        read = () if not met.code and _is_compiled_by_types(op) else _small_constants(node)
+        is_by_types = not met.code and _is_compiled_by_types(op)
+        read = () if is_by_types else _small_constants(node)
         constants = [(position, encode_constant(variable, met)) for position, variable in read]
-        described = encode((key, written, types, constants, surroundings))
+        notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], met)
+        described = encode((key, written, types, constants, notes, surroundings))
     except Unfingerprintable as error:
         log().debug("the code of %s is not kept by itself: %s", op, error)
         return key

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any
 
@@ -111,6 +111,11 @@ def is_of(packages: tuple[str, ...], item: Any) -> bool:
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()
+        if not isinstance(part, FunctionType | type) and not _is_module_of(packages, type(part).__module__):
+            return False
+        if isinstance(part, partial):
+            pending += (part.func, *filter(callable, (*part.args, *part.keywords.values())))
+            continue
         function = isinstance(part, FunctionType)
         module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
         if not isinstance(module, str) or not _is_module_of(packages, module):

@@ -30,11 +30,11 @@ LATE = ("pytensor.sparse", "pytensor.typed_list")
 """Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
 
 _MAPPINGS = ("__position__", "__final__", "__cleanup__")
-_REWRITERS: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
-"""The encodings of rewriters in which no code was met, which may change."""
+_REWRITERS: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
+"""The encodings of rewriters in which no code was met, which may change, and how often others' code was."""
 
 _PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
-_known: list[tuple[list[object], frozenset[str], bytes]] = []
+_known: list[tuple[list[object], frozenset[str], bytes, int]] = []
 
 
 def encode_query(query: Any, met: Met) -> bytes:
@@ -55,15 +55,16 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], met: Met) -> 
     """
     databases = _reached(roots)
     stamp = list(_stamp(databases))
-    for known, packages, encoding in _known:
+    for known, packages, encoding, foreign in _known:
         if packages == late and known == stamp:
+            met.foreign += foreign
             return encoding
-    code = met.code
+    code, before = met.code, met.foreign
     whole = b"".join(_database(database, databases, late, met) for database in databases.values())
     encoding = strong_digest(whole)
     if met.code == code:
         _known[4:] = []
-        _known.insert(0, (stamp, late, encoding))
+        _known.insert(0, (stamp, late, encoding, met.foreign - before))
     return encoding
 
 
@@ -125,13 +126,15 @@ def _encoded(*places: object) -> bytes:
 
 
 def _rewriter(item: Any, met: Met) -> bytes:
-    found = _REWRITERS.get(item)
-    if found is None:
-        code = met.code
-        found = encode_value(item, met)
-        if met.code == code:
-            _REWRITERS[item] = found
-    return found
+    known = _REWRITERS.get(item)
+    if known is not None:
+        met.foreign += known[1]
+        return known[0]
+    code, foreign = met.code, met.foreign
+    encoding = encode_value(item, met)
+    if met.code == code:
+        _REWRITERS[item] = encoding, met.foreign - foreign
+    return encoding
 
 
 def _parameters(database: Any, met: Met) -> bytes:
@@ -162,13 +165,26 @@ def _only(database: Any, name: str) -> Any:
 
 
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
-    """Whether the entry of `rewriter` is in the key: not if it is of a late package that the graph has nothing of."""
+    """Whether the entry of `rewriter` is in the key: not if all of it is of late packages that the graph has nothing of."""
     outside = [package for package in LATE if package in sys.modules and package not in late]
-    return not outside or _packages(rewriter).isdisjoint(outside)
+    return not outside or _rewrites_beyond(rewriter, outside)
+
+
+def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
+    """Whether `rewriter`, or one that it is made of, may rewrite where there is no Op of `packages`."""
+    parts = list(_rewriters_within(rewriter))
+    if parts:
+        return any(_rewrites_beyond(part, packages) for part in parts)
+    return _packages(rewriter).isdisjoint(packages)
+
+
+def _rewriters_within(rewriter: Any) -> Iterator[Any]:
+    held = (getattr(rewriter, "node_rewriter", None), *getattr(rewriter, "rewrites", ()))
+    yield from (part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter))
 
 
 def _packages(rewriter: Any) -> frozenset[str]:
-    """The late packages that `rewriter` is of."""
+    """The late packages that `rewriter`, which is made of no others, is of."""
     if type(rewriter) is FromFunctionNodeRewriter:
         return _packages_of(rewriter.fn.__module__)
     found = _PACKAGES.get(rewriter)
@@ -183,28 +199,17 @@ def _packages_of(module: str) -> frozenset[str]:
 
 
 def _homes(rewriter: Any) -> Iterator[str]:
-    """The modules of a rewriter's functions, and of the Ops in its patterns."""
-    pending = [rewriter]
+    """The modules of a rewriter, of its function, and of the Ops that it looks for."""
+    pending = [rewriter, *(getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1"))]
     while pending:
         item = pending.pop()
         yield type(item).__module__
         if isinstance(item, type) or callable(item):
             yield getattr(item, "__module__", None) or ""
-        pending.extend(part for part in _parts(item) if part is not None)
-
-
-def _parts(item: Any) -> Iterator[Any]:
-    if isinstance(item, Rewriter):
-        yield from (
-            getattr(item, name, None)
-            for name in ("fn", "node_rewriter", "in_pattern", "out_pattern", "op1", "op2")
-        )
-        yield from getattr(item, "rewrites", ())
-        yield from getattr(item, "data", ())
-    elif isinstance(item, PatternNode):
-        yield from (item.op_match, *item.inputs)
-    elif isinstance(item, OpPattern):
-        yield item.op_type
+        if isinstance(item, PatternNode):
+            pending += (item.op_match, *item.inputs)
+        elif isinstance(item, OpPattern):
+            pending.append(item.op_type)
 
 
 def is_within(module: str, package: str) -> bool:

@@ -2,7 +2,7 @@
 
 A tag is identity if something that decides results reads it and nothing else in the graph says the same. The three
 tables name every tag that PyTensor 3.3 and PyMC 6.4 know, and where; a test reads their source for tags that are in none of
-them (docs/decisions/0050). A tag that nobody reads, one of a user's own, is not identity.
+them (docs/decisions/0050). Other tags are a user's own: whether anything reads them, notes.py says.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ NOT_IDENTITY = {
 }
 """Tags that are no identity, and why."""
 
+_DECLARED = frozenset((*OF_VARIABLES, *OF_NODES, *NOT_IDENTITY))
 _OF_VARIABLES = frozenset(OF_VARIABLES)
 _OF_NODES = frozenset(OF_NODES)
 
@@ -69,3 +70,9 @@ def node_tags(node: Any) -> dict[str, object] | None:
     if _OF_NODES.isdisjoint(tags):
         return None
     return dict.fromkeys(_OF_NODES & tags.keys(), True)
+
+
+def own_tags(holder: Any) -> dict[str, object]:
+    """The tags of a variable or node that neither PyTensor nor PyMC knows, by name."""
+    tags = holder.tag.__dict__
+    return {name: value for name, value in tags.items() if name not in _DECLARED}

@@ -50,7 +50,11 @@ from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host,
 from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.hosts import HOSTS
 
+_NUMERIC = ("numpy", "scipy", "numba")
 _MOST_PLAIN_OPS = 10_000
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+_CONTAINERS = frozenset((tuple, list, dict, set, frozenset))
+_IMMUTABLE = (np.generic, type(None), bool, int, float, complex, str, slice)
 _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
 """Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
 
@@ -70,9 +74,13 @@ class Met:
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
         self.users_ops: dict[bytes, Any] = {}
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        """The data of the constants that were met, which whoever made an array may overwrite."""
         self._ops: dict[int, tuple[Any, bytes]] = {}
         self.code = 0
         """How often code was met: what holds it may mean another thing the next time."""
+        self.foreign = 0
+        """How often something was met that may run code of neither PyTensor nor PyMC: it reads what it likes."""
 
     def op(self, op: Any) -> bytes:
         """The encoding of `op`, which another one holds."""
@@ -92,6 +100,7 @@ class Met:
     def class_row(self, cls: type) -> bytes:
         """The row of `cls`: by its release, or, once a description, by its code."""
         self.modules.add(cls.__module__)
+        self.foreign += not is_of_host(cls)
         released = _release_row(cls, self.described)
         if released is not None:
             return released
@@ -116,6 +125,7 @@ class ObjectEncoder(Encoder):
         cls: type = type(value)
         kind = _kind_of(cls)
         if kind is None or (kind is _FUNCTION and not _is_released(value, self.met.described)):
+            self.met.foreign += callable(value) and not isinstance(value, type) and _is_foreign(value)
             super().value(value)
             return
         tag, write = kind
@@ -182,6 +192,8 @@ def _remembered(op: Any, met: Met) -> bytes | None:
                 others.append((name, met.op(value)))
             elif name not in left_out:
                 plain[name] = value._dict if type(value) is frozendict else value
+                if not _is_plain(plain[name]):
+                    return None
         state = cls, marshal.dumps(plain, 2), tuple(others), met.described
     except ValueError:
         return None
@@ -194,20 +206,32 @@ def _remembered(op: Any, met: Met) -> bytes | None:
     return found
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether marshal writes `value` as what it is: of arrays, and of numpy's numbers, it writes the bits alone."""
+    cls = type(value)
+    if cls in _CONTAINERS:
+        items = (*value, *value.values()) if cls is dict else value
+        return all(map(_is_plain, items))
+    return cls in _PLAIN
+
+
 def encode_constant(constant: Any, met: Met) -> bytes:
     """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
     data = constant.data
     type_ = prefixed(encode_type(constant.type, met))
     if type(data) is np.ndarray:
+        met.arrays.append(data)
         return b"".join((type_, b"a", _layout(data), encode(data)))
-    return b"".join((type_, b"v", encode_value(_plain(data), met)))
+    return b"".join((type_, b"v", encode_value(_plain(data, met), met)))
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: Any, met: Met) -> Any:
     """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
     if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
+        met.arrays += (data.data, data.indices, data.indptr)
         parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
         return "sparse", type(data).__name__, data.format, *parts
+    met.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
     if type(data) is np.random.Generator:
         return "generator", data.bit_generator.state
     return data
@@ -345,6 +369,18 @@ def _is_released(function: Any, described: tuple[str, ...]) -> bool:
     if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
         return False
     return vars(sys.modules[module]) is function.__globals__ and _is_release(module, described)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a function, or what else can be called, was defined outside of PyTensor, PyMC and what these are made of."""
+    holder = value.__globals__.get("__name__") if type(value) is FunctionType else None
+    module = holder or getattr(value, "__module__", None) or type(value).__module__
+    return not isinstance(module, str) or not _is_known(module)
+
+
+@lru_cache(maxsize=1024)
+def _is_known(module: str) -> bool:
+    return module.partition(".")[0] in (*HOSTS, *_NUMERIC) or origin_of(module, ()) == "python"
 
 
 @lru_cache(maxsize=1024)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.io import In, Out
+from pytensor.compile.mode import get_mode
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.key import describe
 from tests.cachegraph.pytensor.describing import described, key_of
 
 
@@ -95,3 +102,50 @@ def test_any_linker_but_numbas_is_refused(mode: str) -> None:
     x = pt.vector("x")
     with pytest.raises(Unfingerprintable, match="linker"):
         described([x], x + 1, mode=mode)
+
+
+def test_a_variable_that_is_given_is_not_the_one_that_its_node_computes() -> None:
+    m, other = pt.dmatrix("m"), pt.dmatrix("other")
+    q, r = pt.linalg.qr(m)
+    keys = {
+        describe([In(given), In(m)], [Out(r.sum() + q.sum())], get_mode("NUMBA")).key.hex
+        for given in (q, other)
+    }
+    assert len(keys) == 2
+
+
+def test_what_is_in_an_array_now_is_in_the_key_of_a_graph_that_holds_it() -> None:
+    x = pt.dvector("x")
+    data = np.array([1.0, 2.0, 3.0])
+    held = [OpFromGraph([x], [x * pt.as_tensor(data)])]
+    keys = [key_of([x], held[0](x)), key_of([x], held[0](x))]
+    data[:] = [2.0, 3.0, 1.0]  # of the same sum: PyTensor takes the next graph for the first
+    held.append(OpFromGraph([x], [OpFromGraph([x], [x * pt.as_tensor(data)])(x)]))
+    held.append(OpFromGraph([x], [x * pt.as_tensor(data)]))
+    keys += [key_of([x], held[2](x)), key_of([x], held[1](x))]
+    data[:] = [3.0, 1.0, 2.0]
+    keys.append(key_of([x], held[1](x)))
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
+
+
+class Adding(Op):
+    """An Op that runs in Python, by what it is given."""
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, storage: Any) -> None:
+        storage[0][0] = inputs[0] + node.tag.amount
+
+
+@pytest.mark.parametrize("place", ["node", "input", "output"])
+def test_tags_that_a_users_op_may_read_when_it_runs_are_refused(place: str) -> None:
+    x = pt.dvector("x")
+    y = Adding()(x)
+    described([x], y)
+    {"node": y.owner, "input": x, "output": y}[place].tag.amount = 2.0
+    with pytest.raises(Unfingerprintable, match=r"the tags \['amount'\]"):
+        described([x], y)

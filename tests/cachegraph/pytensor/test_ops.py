@@ -21,6 +21,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.extra_ops import CumOp
 
 from cachegraph.errors import Unfingerprintable
 from tests.cachegraph.pytensor.describing import described, key_of
@@ -118,6 +119,17 @@ def test_attributes_outside_of_props_are_in_the_key() -> None:
     assert key_of([x], Holder(1)(x)) != key_of([x], Holder(2)(x))
     assert key_of([x], Holder(0.0)(x)) != key_of([x], Holder(-0.0)(x))
     assert key_of([x], Holder(1)(x)) != key_of([x], Holder(True)(x))
+
+
+def test_attributes_of_the_same_bits_are_told_apart_in_ops_of_a_release() -> None:
+    x = pt.vector("x")
+    keys = set()
+    numbers = np.float64(0), np.int64(0), np.zeros(1), np.zeros((1, 1))
+    for value in (*numbers, bytes(8), (np.int64(0),), (np.uint64(0),)):
+        op = CumOp(axis=0, mode="add")
+        op.held = value
+        keys.add(key_of([x], op(x)))
+    assert len(keys) == 7
 
 
 def test_an_op_that_holds_what_has_no_encoding_is_refused_with_the_path_to_it() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.assumptions import core
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.configdefaults import config
 from pytensor.configparser import IntParam
-from pytensor.graph.rewriting.basic import node_rewriter
+from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.extra_ops import CumOp
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.pytensor.flags import IN_KEY
@@ -182,3 +185,64 @@ def test_an_inner_graph_is_its_op_and_the_types_that_it_is_given() -> None:
 def test_values_are_no_part_of_the_key_of_a_function_of_shared_variables() -> None:
     first, second = (pytensor.shared(np.full(n, 1.0)) for n in (3, 4))
     assert key_of([], first * 2) == key_of([], second * 2)
+
+
+@node_rewriter([Elemwise])
+def by_what_is_noted(fgraph: Any, node: Any) -> Any:
+    """A rewrite that goes by names and tags."""
+    noted = node.inputs[0].name == "beta" or hasattr(node.tag, "mine")
+    return [pt.log1p(node.inputs[0])] if noted else None
+
+
+def noted_keys(mode: Any) -> list[str]:
+    """The keys of graphs that differ in a name, or in a tag of somebody's own, alone."""
+    first, second, third, named = (
+        pt.vector("alpha"),
+        pt.vector("beta"),
+        pt.vector("alpha"),
+        pt.vector("alpha"),
+    )
+    graphs = [([v], pt.exp(v)) for v in (first, second, third, named)]
+    graphs[2][1].owner.tag.mine = True
+    graphs[3][1].name = "rate"
+    graphs += [([x], OpFromGraph([x], [x + 1], name=name)(x)) for name in ("layer", "other")]
+    constants = [pt.constant(np.ones(3), name=name) for name in ("weights", "others")]
+    graphs += [([x], x + constant) for constant in constants]
+    return [key_of(inputs, output, mode=mode) for inputs, output in graphs]
+
+
+def test_names_and_tags_of_ones_own_are_in_the_key_where_a_rewrite_of_ones_own_may_read_them() -> None:
+    plain = noted_keys("NUMBA")
+    assert len(set(plain)) == 3
+    mode = get_mode("NUMBA").register((in2out(by_what_is_noted), 1.5))
+    assert len(set(noted_keys(mode))) == len(plain)
+    assert noted_keys(mode) == noted_keys(mode)
+
+
+def test_the_names_of_ops_are_in_the_keys_of_inner_graphs_where_a_rewrite_of_ones_own_may_read_them() -> None:
+    ops = [OpFromGraph([x], [OpFromGraph([x], [x + 1], name=name)(x)]) for name in ("layer", "other")]
+    mode = get_mode("NUMBA").register((in2out(by_what_is_noted), 1.5))
+    assert len({describe_inner(op, op(x).owner, get_mode("NUMBA"))[0].hex for op in ops}) == 1
+    # PyTensor takes two such Ops within Ops for one, and with them their names.
+    ops = [OpFromGraph([x], [x + 1], name=name) for name in ("layer", "other")]
+    assert len({describe_inner(op, op(x).owner, mode)[0].hex for op in ops}) == 2
+
+
+def scaled(factor: float, op: Any, **kwargs: Any) -> Any:
+    """An implementation of an Op for numba."""
+    return lambda value: value * factor
+
+
+def test_an_implementation_that_is_a_partial_is_in_the_key() -> None:
+    from pytensor.link.numba.dispatch.basic import numba_funcify
+
+    before = numba_funcify.dispatch(CumOp)
+    keys = [key_of([x], pt.cumsum(x))]
+    try:
+        for factor in (2.0, 3.0):
+            numba_funcify.register(CumOp, partial(scaled, factor))
+            keys.append(key_of([x], pt.cumsum(x)))
+    finally:
+        numba_funcify.register(CumOp, before)
+    assert len(set(keys)) == 3
+    assert key_of([x], pt.cumsum(x)) == keys[0]
