@@ -24,6 +24,7 @@ from pytensor.graph.basic import Constant
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import digest, pack_uint, prefixed
 from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.pytensor.hosts import hosts_described
 from cachegraph.pytensor.tags import node_tags, variable_tags
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
 
@@ -62,6 +63,11 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
         arrays = tuple(within.arrays)
         _FROZEN[graph] = _Known(encoding, frozenset(within.modules), arrays, _content(arrays))
     return encoding
+
+
+def encode_op_alone(op: Any) -> bytes:
+    """The encoding of an Op that is part of no description; raises Unfingerprintable."""
+    return encode_op(op, Met(hosts_described(), encode_frozen))
 
 
 def _content(arrays: Sequence[Any]) -> bytes:

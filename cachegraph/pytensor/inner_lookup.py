@@ -59,7 +59,7 @@ def unpack_inner(content: bytes, context: Context) -> Any:
         raise reader.error(f"format {FORMAT}", f"format {version}")
     external = context.external()
     graph = None
-    with config.change_flags(warn_float64="ignore"):  # whoever built it was warned
+    with config.change_flags(warn_float64="ignore", traceback__limit=0):  # see StoredGraph.load
         for _ in range(reader.uint()):
             graph = unpack_frozen(reader.bytes(), external)
             external += named_by(graph)

@@ -37,9 +37,14 @@ def op_names(op: Any) -> Iterator[str | None]:
         found = waiting.pop()
         name = getattr(found, "name", None)
         yield name if isinstance(name, str) else None
-        held = [getattr(found, attribute, None) for attribute in ("core_op", "scalar_op")]
         inner = [node.op for node in found.fgraph.toposort()] if isinstance(found, HasInnerGraph) else []
-        waiting += reversed([*(item for item in held if isinstance(item, Op)), *inner])
+        waiting += reversed([*parts_of(found), *inner])
+
+
+def parts_of(op: Any) -> list[Any]:
+    """The Ops that `op` applies to parts of what it is given."""
+    held = (getattr(op, name, None) for name in ("core_op", "scalar_op"))
+    return [part for part in held if isinstance(part, Op)]
 
 
 def refuse_tags_of_users_ops(nodes: Sequence[Any]) -> None:

@@ -23,9 +23,7 @@ from pytensor.tensor.elemwise import CAReduce
 from cachegraph.pickling import rebuilds_pickled
 from cachegraph.pytensor.errors import Unstorable
 from cachegraph.pytensor.externals import LOST, NOT_USERS, is_users
-from cachegraph.pytensor.graphs import encode_frozen
-from cachegraph.pytensor.hosts import hosts_described
-from cachegraph.pytensor.values import Met, encode_op
+from cachegraph.pytensor.graphs import encode_op_alone
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},
@@ -77,13 +75,13 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, obj: Any) -> int | None:
         number = self._numbers.get(id(obj))
         if number is None and self._users and isinstance(obj, Op) and is_users(obj):
-            return self._described.get(_described(obj))
+            return self._described.get(encode_op_alone(obj))
         return number
 
     @cached_property
     def _described(self) -> dict[bytes, int]:
         """The numbers of users' Ops by what describes them: another Op that is described alike is that one."""
-        return {_described(op): self._numbers[id(op)] for op in self._users}
+        return {encode_op_alone(op): self._numbers[id(op)] for op in self._users}
 
     def reducer_override(self, obj: Any) -> Any:
         cls: Any = type(obj)
@@ -111,10 +109,6 @@ class _Finder(_Pickler):
         if isinstance(getattr(obj, "owner", None), FrozenApply):
             return 0
         return super().persistent_id(obj)
-
-
-def _described(op: Any) -> bytes:
-    return encode_op(op, Met(hosts_described(), encode_frozen))
 
 
 def _state_of(obj: Any) -> Any:

@@ -30,6 +30,15 @@ LATE = ("pytensor.sparse", "pytensor.typed_list")
 """Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
 
 _MAPPINGS = ("__position__", "__final__", "__cleanup__")
+_NOT_PARAMETERS = frozenset(
+    (
+        *_MAPPINGS,
+        *("__db__", "_names", "db", "name", "__name__"),
+        *("failure_callback", "profile", "_cached_default_query"),
+    )
+)
+"""Attributes of a database that are written otherwise, name it, say what is told and measured, or remember."""
+
 _REWRITERS: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
 """The encodings of rewriters in which no code was met, which may change, and how often others' code was."""
 
@@ -90,6 +99,7 @@ def _stamp(databases: dict[int, Any]) -> Iterator[object]:
         yield database
         yield {tag: tuple(found) for tag, found in database.__db__.items() if found}
         yield [dict(getattr(database, name, ())) for name in _MAPPINGS]
+        yield _attributes(database)
 
 
 def _database(database: Any, databases: dict[int, Any], late: frozenset[str], met: Met) -> bytes:
@@ -138,16 +148,11 @@ def _rewriter(item: Any, met: Met) -> bytes:
 
 
 def _parameters(database: Any, met: Met) -> bytes:
-    kept = (
-        "order",
-        "ignore_newtrees",
-        "tracks_on_change_inputs",
-        "apply_all_rewrites",
-        "eq_rewriter_class",
-        "node_rewriter",
-    )
-    parameters = {name: getattr(database, name, None) for name in kept}
-    return met.class_row(type(database)) + encode_value(parameters, met)
+    return met.class_row(type(database)) + encode_value(_attributes(database), met)
+
+
+def _attributes(database: Any) -> dict[str, object]:
+    return {name: value for name, value in vars(database).items() if name not in _NOT_PARAMETERS}
 
 
 def _tags(database: Any) -> dict[int, list[str]]:

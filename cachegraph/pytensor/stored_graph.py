@@ -44,7 +44,8 @@ class StoredGraph:
 
     def load(self) -> Any:
         """The graph; raises InvalidEncoding, and what loading pickles raises."""
-        with config.change_flags(warn_float64="ignore"):  # whoever built it was warned
+        # Whoever built it was warned; and where a variable is read is not where it was made, as errors would say.
+        with config.change_flags(warn_float64="ignore", traceback__limit=0):
             return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:

@@ -155,7 +155,10 @@ def encode_type(type_: Any, met: Met) -> bytes:
     row = met.class_row(type(type_))
     if type(type_) is TensorType or type(type_) is DenseTensorType:
         return row + _tensor_type(type_.dtype, type_.shape)
-    state = {name: value for name, value in vars(type_).items() if name != "name"}
+    # What the name of a user's own Type means is its own affair.
+    state = {
+        name: value for name, value in vars(type_).items() if name != "name" or not is_of_host(type(type_))
+    }
     return b"".join((row, b"v", encode_value(state, met)))
 
 

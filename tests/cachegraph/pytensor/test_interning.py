@@ -73,3 +73,38 @@ def test_nodes_that_were_made_before_are_the_same_ones(request: pytest.FixtureRe
     request.getfixturevalue("exact")
     assert scaled(2.5) == before
     assert scaled(2.5).fgraph.toposort()[0] is before.fgraph.toposort()[0]
+
+
+class Times(ps.UnaryScalarOp):
+    """Two of these are equal, whatever they multiply by."""
+
+    __props__ = ()
+
+    def __init__(self, factor: float) -> None:
+        super().__init__(ps.same_out)
+        self.factor = factor
+
+    def impl(self, x: Any) -> Any:
+        return x * self.factor
+
+
+def times(factor: float) -> Any:
+    z = ps.float64("z")
+    return Composite([z], [Times(factor)(z)])
+
+
+def factors(op: Any) -> list[float]:
+    return [node.op.factor for node in op.fgraph.toposort()]
+
+
+def test_pytensor_itself_takes_ops_of_equal_props_for_one() -> None:
+    first, second = times(2.0), times(3.0)
+    assert factors(second) == factors(first)
+
+
+@pytest.mark.usefixtures("exact")
+def test_users_ops_that_are_not_alike_are_two_within_ops() -> None:
+    first, second = times(4.0), times(5.0)
+    assert first != second
+    assert [factors(op) for op in (first, second)] == [[4.0], [5.0]]
+    assert [times(4.0), times(5.0)] == [first, second]

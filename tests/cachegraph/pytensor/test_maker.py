@@ -179,6 +179,7 @@ def test_an_error_in_compiled_code_is_explained_by_the_graph(verbosity: str) -> 
     assert explain(function).outcome == "hit"
     assert messages[0][1] == messages[1][1]
     assert ("Apply node that caused the error" in messages[1][0]) == (verbosity == "high")
+    assert "cachegraph" not in messages[1][0]  # where the graph was read says nothing about it
 
 
 def test_a_copy_shares_the_code_and_the_state() -> None:

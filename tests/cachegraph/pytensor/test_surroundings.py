@@ -16,10 +16,15 @@ import pytensor.tensor as pt
 import pytest
 from pytensor.assumptions import core
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.mode import Mode, get_mode
+from pytensor.compile.mode import Mode, get_mode, optdb
 from pytensor.configdefaults import config
 from pytensor.configparser import IntParam
-from pytensor.graph.rewriting.basic import in2out, node_rewriter
+from pytensor.graph.rewriting.basic import (
+    FromFunctionNodeRewriter,
+    PatternNodeRewriter,
+    in2out,
+    node_rewriter,
+)
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.elemwise import Elemwise
@@ -246,3 +251,29 @@ def test_an_implementation_that_is_a_partial_is_in_the_key() -> None:
         numba_funcify.register(CumOp, before)
     assert len(set(keys)) == 3
     assert key_of([x], pt.cumsum(x)) == keys[0]
+
+
+def test_how_a_database_runs_its_rewrites_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = key_of([x], x + 1)
+    monkeypatch.setattr(optdb["canonicalize"], "ignore_newtrees", True)
+    assert key_of([x], x + 1) != plain
+
+
+def test_a_rewrite_counts_if_a_part_of_it_does_not_need_ops_that_the_graph_lacks() -> None:
+    import pytensor.sparse as sparse
+    from pytensor.sparse import rewriting
+
+    late = next(r for r in vars(rewriting).values() if isinstance(r, FromFunctionNodeRewriter))
+    to_sparse = PatternNodeRewriter((pt.exp, "x"), (sparse.dense_from_sparse, (sparse.csr_from_dense, "x")))
+    to_dense = PatternNodeRewriter((sparse.dense_from_sparse, (sparse.csr_from_dense, "x")), "x")
+    keys = [key_of([x], x + 1)]
+    for rewriter in (in2out(late), in2out(to_dense), in2out(by_what_is_noted, late), in2out(to_sparse)):
+        optdb.register("of a test", rewriter, "fast_run", position=1.4)
+        try:
+            keys.append(key_of([x], x + 1))
+        finally:
+            optdb.remove_tags("of a test", "fast_run")
+            optdb._names.remove("of a test")
+            del optdb.__db__["of a test"], optdb.__position__["of a test"]
+    assert keys[0] == keys[1] == keys[2]
+    assert len(set(keys)) == 3
