@@ -88,9 +88,10 @@ class Context:
     """What a stored graph takes from the graph in hand.
 
     `names` are those of variables, by number. `classes` and `ops` are those outside PyTensor and PyMC that it may hold, in an
-    order that the key of the graph in hand decides: they are numbered as its encoding met them, of those with equal encodings
-    the first. Neither PyTensor's equality nor identity would do: Ops that it takes for equal may compute different things,
-    and of two graphs with one key the one may hold an Op twice where the other holds two that are alike.
+    order that the key of the graph in hand decides: first each Op that its own nodes apply, of which the key says which are one,
+    then those within Ops as its encoding met them, of those with equal encodings the first. Neither PyTensor's equality nor
+    identity alone would do: Ops that it takes for equal may compute different things, and within Ops the one of two graphs
+    with one key may hold an Op twice where the other holds two that are alike.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)

@@ -1,12 +1,13 @@
 """The key of a function that PyTensor compiles: its graph before rewriting, and all else that decides what it becomes.
 
-    key := level "function": scheme graph interface rewrites registrations options code toolchain target notes?
+    key := level "function": scheme graph interface rewrites registrations options code toolchain target objects? notes?
     key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
 
 graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The interface is, of each
 input, whether it may be overwritten and aliased, whether it is updated, and whether it is implicit, shared and given; of
 each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss. But
-where rewrites or registrations are by others than PyTensor and PyMC, the notes have them (notes.py).
+where rewrites or registrations are by others than PyTensor and PyMC, the notes have them (notes.py). The objects say which nodes
+apply the same users' Op, where two of these are alike.
 
 Version history
     1  first
@@ -17,6 +18,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,7 @@ from pytensor.tensor.basic import infer_shape_db
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, prefixed
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.hosts import encode_host_code, hosts_described
@@ -49,7 +52,7 @@ class Description:
     """What a function computes, in full.
 
     `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
-    were met, of equal encodings the first.
+    were met, of equal encodings the first; but of Ops that its own nodes apply each object, and these first.
     `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes.
     """
 
@@ -84,12 +87,18 @@ def describe(
         "graph": writer.encoding(),
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
     }
+    own = _users_objects(nodes)
+    described = [encode_op(op, met) for op in own]
+    if len(set(described)) < len(own):
+        numbers = {id(op): number for number, op in enumerate(own)}
+        parts["objects"] = encode([numbers[id(node.op)] for node in nodes if id(node.op) in numbers])
+    ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
     met.foreign = 0
     parts |= _surroundings(mode, met)
     if met.foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
     key = CacheKey.build("function", parts)
-    return Description(key, met.users_classes, _users_ops(met), tuple(writer.data), len(nodes))
+    return Description(key, met.users_classes, ops, tuple(writer.data), len(nodes))
 
 
 def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, ...]]:
@@ -107,11 +116,12 @@ def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, 
     parts |= _surroundings(mode, met)
     if met.foreign:
         parts["notes"] = encode(list(op_names(op)))
-    return CacheKey.build("op", parts), _users_ops(met)
+    return CacheKey.build("op", parts), tuple(met.users_ops.values())
 
 
-def _users_ops(met: Met) -> tuple[Any, ...]:
-    return tuple(met.users_ops.values())
+def _users_objects(nodes: Sequence[Any]) -> list[Any]:
+    """The users' Ops that are applied by `nodes`: each object once, for what they keep of their runs is their own."""
+    return list({id(node.op): node.op for node in nodes if is_users(node.op)}.values())
 
 
 def is_data(constant: Any) -> bool:

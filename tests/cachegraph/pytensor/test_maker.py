@@ -483,3 +483,34 @@ def test_what_gives_the_types_of_pytensors_scalar_operations_can_be_stored() -> 
         for op in filter(lambda value: isinstance(value, ScalarOp), vars(module).values()):
             function = op.__dict__.get("output_types_preference")
             assert function is None or not inspect.isfunction(function) or function in external, op
+
+
+class Recording(Op):
+    """An Op that keeps what it has seen."""
+
+    __props__ = ()
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def make_node(self, x: Any) -> Apply:
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Any, inputs: Any, storage: Any) -> None:
+        self.seen.append(float(inputs[0].sum()))
+        storage[0][0] = inputs[0]
+
+
+@pytest.mark.filterwarnings("ignore:Numba will use object mode")
+def test_of_two_users_ops_that_are_alike_each_keeps_its_own() -> None:
+    def recorded(first: Recording, second: Recording) -> tuple[str, list[float], list[float]]:
+        a, b = pt.dvectors("a", "b")
+        f = pytensor.function([a, b], [first(a), second(b)])
+        f(np.ones(2), np.zeros(2))
+        return explain(f).outcome, first.seen, second.seen
+
+    assert recorded(Recording(), Recording()) == ("miss", [2.0], [0.0])
+    assert recorded(Recording(), Recording()) == ("hit", [2.0], [0.0])
+    one = Recording()
+    outcome, seen, _ = recorded(one, one)
+    assert (outcome, sorted(seen)) == ("miss", [0.0, 2.0])
