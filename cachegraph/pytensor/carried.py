@@ -71,19 +71,19 @@ def _input(spec: Any) -> Any:
 
 
 def _bare(variable: Any) -> Any:
-    """`variable` itself, by which whoever pickles it too finds its value; a copy if it holds a graph, or what has no pickle."""
-    holds_graph = variable.owner is not None or getattr(variable, "default_update", None) is not None
-    if not holds_graph and _is_picklable(variable.tag):
+    """`variable` itself, by which whoever pickles it too finds its value; a copy if it is computed, or holds what has no pickle."""
+    held = variable.tag if getattr(variable, "default_update", None) is None else variable
+    if variable.owner is None and _is_picklable(held):
         return variable
     bare = variable.clone()
     bare.tag = Scratchpad()
     return bare
 
 
-def _is_picklable(tag: Any) -> bool:
-    """Whether what others have noted about a variable can be pickled; most often it is where the variable was made."""
+def _is_picklable(held: Any) -> bool:
+    """Whether what others have noted about a variable, or what it is updated by, can be pickled."""
     try:
-        pickle.dumps(tag)
+        pickle.dumps(held)
     except Exception:  # whatever the objects there raise
         return False
     return True

@@ -259,10 +259,13 @@ def test_a_pickle_holds_neither_the_graph_it_was_made_of_nor_tags() -> None:
     assert (again(VALUES), again(VALUES)) == (5.0, 10.0)
 
 
-def test_what_is_pickled_with_a_function_stays_its_own() -> None:
+@pytest.mark.parametrize("by_default", [False, True])
+def test_what_is_pickled_with_a_function_stays_its_own(by_default: bool) -> None:
     x = pt.vector("x")
     shared = pytensor.shared(VALUES.copy(), name="shared")
-    function = pytensor.function([x], x * shared, updates={shared: shared + 1})
+    if by_default:
+        shared.default_update = shared + 1
+    function = pytensor.function([x], x * shared, updates={} if by_default else {shared: shared + 1})
     for again, y, other in (
         pickle.loads(pickle.dumps((function, x, shared))),
         copy.deepcopy((function, x, shared)),
