@@ -19,27 +19,15 @@ from cachegraph.fingerprint.origin import origin_of
 # Modules of which any function reads what lies outside; of others, which ones do.
 _OUTSIDE = frozenset(
     (
-        *(
-            "_io",
-            "io",
-            "time",
-            "datetime",
-            "socket",
-            "subprocess",
-            "urllib",
-            "http",
-            "pathlib",
-            "tempfile",
-            "glob",
-        ),
-        *("shutil", "fileinput", "platform", "getpass", "secrets", "uuid", "genericpath", "posix", "nt"),
+        "_io", "datetime", "fileinput", "genericpath", "getpass", "glob", "http", "io", "nt", "pathlib", "platform",
+        "posix", "secrets", "shutil", "socket", "subprocess", "tempfile", "time", "urllib", "uuid",
     )
-)
+)  # fmt: skip
 _OUTSIDE_OF = {
     "os": frozenset(
-        ("getenv", "getenvb", "walk", "popen", "fdopen", "environ", "listdir", "getcwd", "stat", "scandir")
+        ("environ", "fdopen", "getcwd", "getenv", "getenvb", "listdir", "popen", "scandir", "stat", "walk")
     ),
-    "numpy": frozenset(("load", "loadtxt", "genfromtxt", "fromfile", "memmap")),
+    "numpy": frozenset(("fromfile", "genfromtxt", "load", "loadtxt", "memmap")),
     "builtins": frozenset(("input",)),
 }
 _WRAPPED = ("py_func", "func", "__func__", "__wrapped__", "fget")
