@@ -19,6 +19,8 @@ from engine.mode import MODES, Mode
 from tests.engine.generated_graphs import EPSILON, FLOATS, INTEGERS, Graph, graphs
 from tests.engine.special_values import DTYPES, special
 
+pytestmark = pytest.mark.slow
+
 UNARY = (
     "neg abs sign sqr sqrt reciprocal exp expm1 log log1p sigmoid expit softplus sin cos tanh isnan invert identity "
     "exp2 log2 log10 tan arcsin arccos arctan sinh cosh arcsinh arccosh arctanh erf erfc gamma gammaln psi digamma "

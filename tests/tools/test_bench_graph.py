@@ -19,6 +19,7 @@ def load(name):
 graph, subject = load("graph"), load("graph_subject")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", subject.GRAPHS)
 def test_each_operation_is_measured_on_each_graph(name):
     found = subject.Measurement(subject.Engine(), subject.GRAPHS[name], 80, 1).all()
