@@ -119,7 +119,7 @@ def inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
     unless it has users' Ops: their code may be another next time.
     """
     if users_ops(graph):
-        return frozenset(_inner_constants(graph))
+        return _inner_constants(graph)
     return graph.computed("inner_constants", _inner_constants)
 
 

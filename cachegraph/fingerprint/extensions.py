@@ -15,6 +15,9 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder
 from cachegraph.fingerprint.registrations import write_extensions
 
+_SETTINGS = ".numba_config.yaml"
+"""Where numba reads settings from, in the current directory, that the environment does not give."""
+
 
 def encode_extensions(described: Collection[str] = ()) -> bytes:
     """Return the canonical encoding of what is registered and set now; raises Unfingerprintable if some of it has none,
@@ -42,7 +45,3 @@ def _checks_bounds() -> int | None:
         return int(os.environ["NUMBA_BOUNDSCHECK"])
     except (KeyError, ValueError):  # numba, too, goes by its default then
         return None
-
-
-_SETTINGS = ".numba_config.yaml"
-"""Where numba reads settings from, in the current directory, that the environment does not give."""

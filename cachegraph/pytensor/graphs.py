@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import digest, pack_uint, prefixed
+from cachegraph.fingerprint.hasher import digest, pack_uint
 from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.pytensor.hosts import hosts_described
 from cachegraph.pytensor.tags import node_tags, variable_tags
@@ -71,8 +71,8 @@ def encode_op_alone(op: Any) -> bytes:
 
 
 def _content(arrays: Sequence[Any]) -> bytes:
-    """A digest of what is in `arrays` now: PyTensor's constants share the memory of the arrays they were made of."""
-    return digest(b"".join(prefixed(array.tobytes()) for array in arrays))
+    """Digests of what is in `arrays` now: PyTensor's constants share the memory of the arrays they were made of."""
+    return b"".join(digest(array.tobytes()) for array in arrays)
 
 
 class GraphWriter:
@@ -121,7 +121,7 @@ class GraphWriter:
         return b"".join((*tables, *(piece for part in parts for piece in part)))
 
     def _node(self, node: Any) -> bytes:
-        op = self.ops.known(node.op) or self.ops.add(node.op, encode_op(node.op, self.met))
+        op = self.ops.known(node.op) or self.ops.add(node.op, self.met.op(node.op))
         numbers = self.numbers
         inputs = [numbers.get(id(variable)) or self._variable(variable) for variable in node.inputs]
         types = [self._type(variable.type) for variable in node.outputs]

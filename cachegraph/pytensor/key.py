@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.hosts import encode_host_code, hosts_described
-from cachegraph.pytensor.notes import encode_notes, op_names, refuse_tags_of_users_ops
+from cachegraph.pytensor.notes import encode_notes, op_names, refuse_tags
 from cachegraph.pytensor.registries import encode_registrations
 from cachegraph.pytensor.rewrites import LATE, encode_databases, encode_query, is_within
 from cachegraph.pytensor.values import Met, encode_op, encode_type
@@ -81,17 +80,19 @@ def describe(
     writer = GraphWriter(
         roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else None
     )
-    refuse_tags_of_users_ops(nodes)
+    by_users = [node for node in nodes if is_users(node.op)]
+    refuse_tags(by_users)
     parts = {
         "scheme": encode(("pytensor function", VERSION)),
         "graph": writer.encoding(),
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
     }
-    own = _users_objects(nodes)
-    described = [encode_op(op, met) for op in own]
+    # Each object once: what an Op keeps of its runs is its own.
+    own = list({id(node.op): node.op for node in by_users}.values())
+    described = [met.op(op) for op in own]
     if len(set(described)) < len(own):
         numbers = {id(op): number for number, op in enumerate(own)}
-        parts["objects"] = encode([numbers[id(node.op)] for node in nodes if id(node.op) in numbers])
+        parts["objects"] = encode([numbers[id(node.op)] for node in by_users])
     ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
     met.foreign = 0
     parts |= _surroundings(mode, met)
@@ -117,11 +118,6 @@ def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, 
     if met.foreign:
         parts["notes"] = encode(list(op_names(op)))
     return CacheKey.build("op", parts), tuple(met.users_ops.values())
-
-
-def _users_objects(nodes: Sequence[Any]) -> list[Any]:
-    """The users' Ops that are applied by `nodes`: each object once, for what they keep of their runs is their own."""
-    return list({id(node.op): node.op for node in nodes if is_users(node.op)}.values())
 
 
 def is_data(constant: Any) -> bool:

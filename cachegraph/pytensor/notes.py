@@ -17,7 +17,6 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.tags import own_tags
 from cachegraph.pytensor.values import Met, encode_value
 
@@ -47,11 +46,9 @@ def parts_of(op: Any) -> list[Any]:
     return [part for part in held if isinstance(part, Op)]
 
 
-def refuse_tags_of_users_ops(nodes: Sequence[Any]) -> None:
-    """Raise Unfingerprintable for tags of a user's on what an Op of theirs is given to run by: a stored graph has none."""
+def refuse_tags(nodes: Sequence[Any]) -> None:
+    """Raise Unfingerprintable for tags of a user's on what `nodes` of their Ops are given to run by: a stored graph has none."""
     for node in nodes:
-        if not is_users(node.op):
-            continue
         for holder in (node, *node.inputs, *node.outputs):
             if tags := own_tags(holder):
                 raise Unfingerprintable(

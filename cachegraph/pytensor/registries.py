@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from types import FunctionType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.origin import origin_of
-from cachegraph.pytensor.values import Met, encode_value
+from cachegraph.pytensor.values import Met, encode_value, is_module_of
 
 DISPATCHERS = {
     "pytensor.link.numba.dispatch.basic": (
@@ -111,24 +110,19 @@ def is_of(packages: tuple[str, ...], item: Any) -> bool:
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()
-        if not isinstance(part, FunctionType | type) and not _is_module_of(packages, type(part).__module__):
+        if not isinstance(part, FunctionType | type) and not is_module_of(packages, type(part).__module__):
             return False
         if isinstance(part, partial):
             pending += (part.func, *filter(callable, (*part.args, *part.keywords.values())))
             continue
         function = isinstance(part, FunctionType)
         module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
-        if not isinstance(module, str) or not _is_module_of(packages, module):
+        if not isinstance(module, str) or not is_module_of(packages, module):
             return False
         if function and part.__closure__ and id(part) not in seen:
             seen.add(id(part))
             pending.extend(_held(part))
     return True
-
-
-@lru_cache(maxsize=1024)
-def _is_module_of(packages: tuple[str, ...], module: str) -> bool:
-    return module.partition(".")[0] in packages or origin_of(module, ()) == "python"
 
 
 def _held(function: FunctionType) -> Iterator[Any]:

@@ -50,7 +50,9 @@ from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host,
 from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.hosts import HOSTS
 
-_NUMERIC = ("numpy", "scipy", "numba")
+_KNOWN = (*HOSTS, "numpy", "scipy", "numba")
+"""The packages whose code goes by no names and tags of users."""
+
 _MOST_PLAIN_OPS = 10_000
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 _CONTAINERS = frozenset((tuple, list, dict, set, frozenset))
@@ -83,7 +85,7 @@ class Met:
         """How often something was met that may run code of neither PyTensor nor PyMC: it reads what it likes."""
 
     def op(self, op: Any) -> bytes:
-        """The encoding of `op`, which another one holds."""
+        """The encoding of `op`, made once."""
         known = self._ops.get(id(op))
         if known is None:
             known = self._ops[id(op)] = op, encode_op(op, self)
@@ -378,12 +380,13 @@ def _is_foreign(value: Any) -> bool:
     """Whether a function, or what else can be called, was defined outside of PyTensor, PyMC and what these are made of."""
     holder = value.__globals__.get("__name__") if type(value) is FunctionType else None
     module = holder or getattr(value, "__module__", None) or type(value).__module__
-    return not isinstance(module, str) or not _is_known(module)
+    return not isinstance(module, str) or not is_module_of(_KNOWN, module)
 
 
 @lru_cache(maxsize=1024)
-def _is_known(module: str) -> bool:
-    return module.partition(".")[0] in (*HOSTS, *_NUMERIC) or origin_of(module, ()) == "python"
+def is_module_of(packages: tuple[str, ...], module: str) -> bool:
+    """Whether `module` is of one of `packages`, or of Python."""
+    return module.partition(".")[0] in packages or origin_of(module, ()) == "python"
 
 
 @lru_cache(maxsize=1024)

@@ -266,9 +266,8 @@ def test_pytensor_names_the_addresses_that_it_fills() -> None:
     root = Path(os.path.dirname(dispatch.__file__)) / "linalg"
     checked = 0
     for file, library in (("_BLAS.py", "blas"), ("_LAPACK.py", "lapack")):
-        text = (
-            (root / file).read_text() if (root / file).exists() else ""
-        )  # PyTensor 3.3.0 calls no BLAS itself
+        # PyTensor 3.3.0 calls no BLAS itself.
+        text = (root / file).read_text() if (root / file).exists() else ""
         for piece in re.split(r"\n    @classmethod\n", text):
             if named := re.search(r'unique_func_name = f"scipy\.(\w+)\.\{kind\}(\w+)"', piece):
                 resolved = re.search(r'get_(\w+)_ptr\(\s*dtype, "(\w+)"\s*\)', piece)
