@@ -1,0 +1,61 @@
+"""Every program in tools/stress runs for a moment and finds nothing; the loop that they share reports what they find."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STRESS = Path(__file__).parents[2] / "tools" / "stress"
+PROGRAMS = sorted(path.stem for path in STRESS.glob("*.py") if path.stem != "rounds")
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"stress_{name}", STRESS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+rounds = load("rounds")
+
+
+def run_rounds(monkeypatch, attack, *arguments):
+    monkeypatch.setattr(sys, "argv", ["attack.py", *arguments])
+    return rounds.run("An attack.", attack)
+
+
+def test_a_fault_is_printed_with_the_command_that_repeats_its_round(monkeypatch, capsys):
+    def attack(random, directory):
+        return "a wrong byte" if random.random() < 0.5 else None
+
+    assert run_rounds(monkeypatch, attack, "--rounds", "20", "--seed", "fixed") == 1
+    first = capsys.readouterr().out.splitlines()[1].split()
+    again = first[first.index("--seed") :]
+    assert run_rounds(monkeypatch, attack, *again) == 1
+    assert "a wrong byte" in capsys.readouterr().out
+
+
+def test_rounds_without_a_fault_end_with_exit_code_0(monkeypatch, tmp_path):
+    seen = []
+
+    def attack(random, directory):
+        seen.append(directory)
+        (directory / "left behind").write_text("x")
+
+    assert run_rounds(monkeypatch, attack, "--rounds", "3") == 0
+    assert len(set(seen)) == 3
+    assert not any(directory.exists() for directory in seen)
+
+
+@pytest.mark.stress
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_program_finds_no_fault_in_a_few_seconds(program):
+    done = subprocess.run(
+        [sys.executable, STRESS / f"{program}.py", "--seconds", "3"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
