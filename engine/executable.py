@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from itertools import repeat
+from operator import itemgetter, setitem
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
@@ -30,6 +33,21 @@ class Shared(Protocol):
     container: Holder
 
 
+_VALUE = itemgetter(0)
+
+
+def _values(storages: Iterable[list[Any]]) -> Iterable[Any]:
+    """What `storages` hold, all at one time if the interpreter goes through them in one step."""
+    return map(_VALUE, storages)
+
+
+def _store(storages: Iterable[list[Any]], values: Iterable[Any]) -> None:
+    """Put each of `values` into its storage: all or, where an interrupt comes, none."""
+    # A signal's handler, and another thread, runs between two instructions of Python: here there is but one, a call
+    # that runs no Python.
+    deque(map(setitem, storages, repeat(0), values), maxlen=0)
+
+
 class Function:
     """A compiled function. Call it with one value an input, by position or by name.
 
@@ -45,12 +63,14 @@ class Function:
         shared: Sequence[Shared],
         name: str,
         returns_list: bool,
+        keys: tuple[str, ...] | None = None,
     ) -> None:
         self.name = name
         self.input_names = tuple(variable.name for variable in inputs)
         self._shared_names = tuple(variable.name for variable in shared)
         self._containers = tuple(variable.container for variable in shared)
         self._returns_list = returns_list
+        self._keys = keys
         self._has_updates = True
         self._carried: Carried | None = None
         self._attach(compiled)
@@ -62,7 +82,8 @@ class Function:
         self._n_inputs = len(self.input_names)
         self._storages = [container.storage for container in self._containers]
         updates = runner.updates if self._has_updates else ()
-        self._updates = [(self._storages[p - self._n_inputs], number) for p, number in updates]
+        self._updated = [self._storages[position - self._n_inputs] for position, _ in updates]
+        self._new_values = [number for _, number in updates]
         self._outputs = runner.outputs
         self._compiled: Compiled | None = compiled
         self._run = runner.run  # the last: another thread that sees it sees the others
@@ -92,13 +113,14 @@ class Function:
         if kwargs or len(args) != self._n_inputs:
             args = self._arranged(args, kwargs)
         if self._storages:
-            args = (*args, *[storage[0] for storage in self._storages])
+            args = (*args, *_values(self._storages))
         results = self._run(args)
-        for storage, number in self._updates:
-            storage[0] = results[number]
-        if self._returns_list:
-            return [results[number] for number in self._outputs]
-        return results[self._outputs[0]]
+        if self._updated:
+            _store(self._updated, [results[number] for number in self._new_values])
+        if not self._returns_list:
+            return results[self._outputs[0]]
+        outputs = [results[number] for number in self._outputs]
+        return outputs if self._keys is None else dict(zip(self._keys, outputs, strict=True))
 
     def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """The values of all inputs in order; refuses (TypeError) missing, unknown and repeated ones."""
@@ -170,8 +192,7 @@ class Function:
         return self._on(deepcopy(self._containers, memo), self.name, self._has_updates)
 
     def _own_state(self) -> dict[str, Any]:
-        names = ("name", "input_names", "_shared_names", "_containers", "_returns_list", "_has_updates")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _OWN_STATE}
 
     def __getstate__(self) -> dict[str, Any]:
         carried = self._carried if self._compiled is None else self._compiled.carried()
@@ -182,12 +203,23 @@ class Function:
         self._maker = self._compiled = None
         self._n_inputs = len(self.input_names)
         self._storages = [container.storage for container in self._containers]
-        self._outputs, self._updates = (), []
+        self._outputs, self._updated, self._new_values = (), [], []
         self._run = self._load_and_run
 
     def __repr__(self) -> str:
         outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
         return f"<Function {self.name}: {outcome}>"
+
+
+_OWN_STATE = (
+    "name",
+    "input_names",
+    "_shared_names",
+    "_containers",
+    "_returns_list",
+    "_keys",
+    "_has_updates",
+)
 
 
 class _Maker(SimpleNamespace):

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from engine.compiler import Specification, compile_function
 from engine.errors import UnusedInputError
-from engine.executable import ArgumentConverter, Function, Shared
+from engine.executable import ArgumentConverter, Function
 from engine.graph.frozen import FrozenFunctionGraph
-from engine.graph.replace import clone_replace
-from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant, Variable
 from engine.mode import Mode, get_mode
 from engine.tensor.conversion import as_tensor_variable
-
-Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+from engine.updates import Expressions, Pairs
 
 
 def function(
     inputs: Sequence[Variable],
-    outputs: Variable | Sequence[Variable] | None = None,
+    outputs: Variable | Sequence[Variable] | Mapping[str, Variable] | None = None,
     updates: Pairs | None = None,
     givens: Pairs | None = None,
     mode: Mode | str | None = None,
     name: str | None = None,
     on_unused_input: str = "raise",
+    no_default_updates: bool | list[Any] = False,
 ) -> Function:
-    """A callable that computes `outputs` (one: an array; several: a list of arrays) from values of `inputs`.
+    """A callable that computes `outputs` from values of `inputs`: one gives an array, a list of them a list of arrays, a
+    dictionary of them a dictionary of arrays.
 
-    `updates` pairs shared variables with what replaces their values after each call; `givens` pairs variables with
-    what is used in their place; `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE", "NUMBA", "NUMPY").
+    `updates` pairs shared variables with what replaces their values after each call. A shared variable that is used, by an
+    output or an update, and is not among them has its `default_update`, if it has one, unless `no_default_updates` is True
+    or has it in a list. `givens` pairs variables with what is used in their place, in updates too; `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE", "NUMBA", "NUMPY").
     The function comes from the cache if it holds an equal one: see `cache_info`.
 
     Refuses (TypeError, ValueError) inputs that are no variables or come twice, updates of other types than their
@@ -38,24 +38,24 @@ def function(
     `on_unused_input` is "ignore" or "warn").
     """
     explicit = _check_inputs(inputs)
-    wanted_outputs = _as_list(outputs)
-    new_values = _check_updates(updates)
-    expressions = _apply_givens([*wanted_outputs, *new_values.values()], givens)
-    shared = _shared_variables(explicit, expressions, new_values)
-    graph = FrozenFunctionGraph.from_io([*explicit, *cast(list[Variable], shared)], expressions)
+    keys = _keys(outputs) if isinstance(outputs, Mapping) else None
+    wanted = _as_list(outputs.values() if isinstance(outputs, Mapping) else outputs)
+    found = Expressions(explicit, wanted, updates, givens, no_default_updates)
+    shared = found.shared
+    graph = FrozenFunctionGraph.from_io([*explicit, *shared], [*found.outputs, *found.updates.values()])
     _check_unused(graph, explicit, on_unused_input)
     label = name or "function"
     compiled = compile_function(
         Specification(
             graph=graph,
-            n_outputs=len(wanted_outputs),
-            updated=tuple(len(explicit) + shared.index(variable) for variable in new_values),
+            n_outputs=len(wanted),
+            updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
             mode=get_mode(mode),
             name=label,
-            convert=ArgumentConverter(label, [*explicit, *cast(list[Variable], shared)]),
+            convert=ArgumentConverter(label, [*explicit, *shared]),
         )
     )
-    return Function(compiled, explicit, shared, label, returns_list=not isinstance(outputs, Variable))
+    return Function(compiled, explicit, shared, label, not isinstance(outputs, Variable), keys)
 
 
 def _check_inputs(inputs: Sequence[Variable]) -> list[Variable]:
@@ -77,47 +77,25 @@ def _check_inputs(inputs: Sequence[Variable]) -> list[Variable]:
     return list(inputs)
 
 
+def _keys(outputs: Mapping[Any, Any]) -> tuple[str, ...]:
+    for key in outputs:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"Making a function: outputs has the key {key!r}; the keys of its results must be strings"
+            )
+    return tuple(outputs)
+
+
 def _as_list(outputs: Any) -> list[Variable]:
     if outputs is None:
         return []
     if isinstance(outputs, Variable):
         return [outputs]
+    if not isinstance(outputs, Iterable):
+        raise TypeError(
+            f"Making a function: outputs is {outputs!r}; it must be a variable, or a list or a dictionary of variables"
+        )
     return [as_tensor_variable(output) for output in outputs]
-
-
-def _check_updates(updates: Pairs | None) -> dict[Shared, Variable]:
-    pairs = list(updates.items() if isinstance(updates, Mapping) else updates or ())
-    checked: dict[Shared, Variable] = {}
-    for shared, value in pairs:
-        if not hasattr(shared, "container"):
-            raise TypeError(f"Making a function: {shared!r} is updated; only a shared variable can be")
-        if shared in checked:
-            raise ValueError(f"Making a function: shared variable {shared} is updated twice")
-        try:
-            checked[shared] = shared.type.filter_variable(as_tensor_variable(value))
-        except TypeError as error:
-            raise TypeError(
-                f"Making a function: the update of {shared} must have its type {shared.type}; found {value!r} of type "
-                f"{getattr(value, 'type', type(value).__name__)}; cast it first"
-            ) from error
-    return checked
-
-
-def _apply_givens(expressions: list[Variable], givens: Pairs | None) -> list[Variable]:
-    if not givens:
-        return expressions
-    pairs = givens.items() if isinstance(givens, Mapping) else givens
-    return clone_replace(
-        expressions, [(old, old.type.filter_variable(as_tensor_variable(new))) for old, new in pairs]
-    )
-
-
-def _shared_variables(
-    explicit: list[Variable], expressions: list[Variable], updated: Iterable[Shared]
-) -> list[Shared]:
-    """The shared variables that the expressions need or that are updated, in the order of the graph's structure."""
-    roots = [v for v in graph_inputs(expressions, explicit) if hasattr(v, "container")]
-    return list(dict.fromkeys([*cast(list[Shared], roots), *updated]))
 
 
 def _check_unused(graph: FrozenFunctionGraph, explicit: list[Variable], on_unused_input: str) -> None:

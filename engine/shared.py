@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.graph.variables import Variable
+from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 from engine.tensor.variable import TensorVariable
 
@@ -37,7 +39,7 @@ class Container:
 class TensorSharedVariable(TensorVariable):
     """A tensor whose value is in `container`; clones and copies of the graph use the same container."""
 
-    __slots__ = ("allow_downcast", "container", "default_update", "strict")
+    __slots__ = ("_default_update", "allow_downcast", "container", "strict")
 
     def __init__(
         self,
@@ -52,8 +54,18 @@ class TensorSharedVariable(TensorVariable):
         super().__init__(type, None, None, name)
         self.strict = strict
         self.allow_downcast = allow_downcast
-        self.default_update: Any = None
+        self._default_update: Any = None
         self.container: Container = container or Container(type, self._filtered(value, borrow))
+
+    @property
+    def default_update(self) -> Any:
+        """What replaces the value after each call of a function that uses the variable and does not update it itself; None
+        if nothing does. See `no_default_updates` of `function`. Refuses (TypeError) what the type does not hold."""
+        return self._default_update
+
+    @default_update.setter
+    def default_update(self, value: Any) -> None:
+        self._default_update = None if value is None else as_update(self, value, "Setting a default update")
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.ndarray:
         """The value: a copy, or, with `borrow`, the array that the variable uses."""
@@ -75,14 +87,26 @@ class TensorSharedVariable(TensorVariable):
         copy = TensorSharedVariable(
             self.type, None, name or self.name, self.strict, self.allow_downcast, container=self.container
         )
-        copy.default_update = self.default_update
+        copy._default_update = self._default_update
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
         own = {
-            name: getattr(self, name) for name in ("allow_downcast", "container", "default_update", "strict")
+            name: getattr(self, name) for name in ("_default_update", "allow_downcast", "container", "strict")
         }
         return {**super().__getstate__(), **own}
+
+
+def as_update(variable: TensorSharedVariable, value: Any, doing: str) -> Variable:
+    """`value` as what may replace the value of `variable`; refuses (TypeError) what its type does not hold, and says so of
+    what somebody is `doing`."""
+    try:
+        return variable.type.filter_variable(as_tensor_variable(value))
+    except TypeError as error:
+        raise TypeError(
+            f"{doing}: the update of {variable} must have its type {variable.type}; found {value!r} of type "
+            f"{getattr(value, 'type', type(value).__name__)}; cast it first"
+        ) from error
 
 
 def shared(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 
 import numpy as np
@@ -649,3 +651,43 @@ def test_threads_may_make_functions_at_once(x):
     for thread in threads:
         thread.join()
     assert sorted(found) == [0.0, 0.0, 3.0, 3.0, 6.0, 6.0]
+
+
+# Outputs by name
+
+
+def test_a_dictionary_of_outputs_gives_a_dictionary_of_arrays(x):
+    f = function([x], {"b": x * 2, "a": 3})
+    found = f(np.ones(2))
+    assert list(found) == ["b", "a"]
+    assert (found["b"].tolist(), found["a"].tolist()) == ([2, 2], 3)
+    assert function([x], {}, on_unused_input="ignore")(np.ones(2)) == {}
+
+
+def test_outputs_by_name_live_on_in_copies_pickles_and_hits(x):
+    f = function([x], {"a": x * 5, "b": x + 5})
+    again = function([x], {"c": x * 5, "d": x + 5})
+    assert again.cache_info.outcome == "hit"
+    assert {name: value.tolist() for name, value in again(np.ones(1)).items()} == {"c": [5], "d": [6]}
+    for other in (f.copy(), copy.copy(f), copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+        assert {name: value.tolist() for name, value in other(np.ones(1)).items()} == {"a": [5], "b": [6]}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "found"),
+    [
+        ({1: pt.scalar()}, "the key 1; the keys of its results must be strings"),
+        (3, "outputs is 3; it must be"),
+    ],
+)
+def test_outputs_that_are_neither_variables_nor_named_by_strings_are_refused(outputs, found):
+    with pytest.raises(TypeError, match=found):
+        function([], outputs)
+
+
+@pytest.mark.parametrize("pairs", [5, [5], [(1, 2, 3)], {"x": 3}, "FAST_RUN"])
+def test_updates_and_givens_that_are_no_pairs_are_refused(x, pairs):
+    with pytest.raises(TypeError, match="Making a function: updates has .*; give a dictionary, or pairs"):
+        function([x], x, updates=pairs)
+    with pytest.raises(TypeError, match="Making a function: givens has .*; give a dictionary, or pairs"):
+        function([x], x, givens=pairs)
