@@ -687,7 +687,7 @@ def test_outputs_that_are_neither_variables_nor_named_by_strings_are_refused(out
 
 @pytest.mark.parametrize("pairs", [5, [5], [(1, 2, 3)], {"x": 3}, "FAST_RUN"])
 def test_updates_and_givens_that_are_no_pairs_are_refused(x, pairs):
-    with pytest.raises(TypeError, match="Making a function: updates has .*; give a dictionary, or pairs"):
+    with pytest.raises(TypeError, match=r"Making a function: updates has .*; give a dictionary, or pairs"):
         function([x], x, updates=pairs)
-    with pytest.raises(TypeError, match="Making a function: givens has .*; give a dictionary, or pairs"):
+    with pytest.raises(TypeError, match=r"Making a function: givens has .*; give a dictionary, or pairs"):
         function([x], x, givens=pairs)

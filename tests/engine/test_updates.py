@@ -56,7 +56,7 @@ def test_no_default_updates_leaves_out_all_or_those_in_a_list(counter):
 
 @pytest.mark.parametrize("excluded", [None, 1, "counter", ()])
 def test_no_default_updates_that_is_neither_a_truth_nor_a_list_is_refused(counter, excluded):
-    with pytest.raises(TypeError, match="no_default_updates is .*; it must be True, False or a list"):
+    with pytest.raises(TypeError, match=r"no_default_updates is .*; it must be True, False or a list"):
         function([], counter, no_default_updates=excluded)
 
 
