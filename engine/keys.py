@@ -9,18 +9,16 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from types import FunctionType, MethodType
 
 from cachegraph.fingerprint.hasher import HASH_VERSION, digest, encode
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import check_unchanged, source_digest
 from engine.backend.keys import backend_code, encode_toolchain
 from engine.encoding import UsersOps, graph_body, inner_body
-from engine.from_function import FromFunctionOp
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.graph.users import is_users, users_ops
-from engine.graph.variables import Constant, Variable
+from engine.graph.users import users_ops
+from engine.graph.variables import Constant
 from engine.tensor.type import is_data
 
 ENGINE_VERSION = 1
@@ -112,54 +110,19 @@ def data_constants(graph: FrozenFunctionGraph) -> list[Constant]:
 
 
 def inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
-    """The large constants of the graphs that Ops of `graph` hold, at all depths, and those that the `infer_shape` of a
-    user's Op can look at. They are identity, not data.
+    """The large constants of the graphs that Ops of `graph` hold, at all depths. They are identity, not data.
 
-    So is what `graph` itself has of them: were it data, a program could take the one for the other. Kept with the graph
-    unless it has users' Ops: their code may be another next time.
+    So is what `graph` itself has of them: were it data, a program could take the one for the other. Kept with the graph.
     """
-    if users_ops(graph):
-        return _inner_constants(graph)
     return graph.computed("inner_constants", _inner_constants)
 
 
 def _inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
-    found = _constants_seen_by_shapes(graph)
+    found: set[Constant] = set()
     for op in dict.fromkeys([node.op for node in graph.nodes]):
         for inner in _inner_graphs(op):
             found.update(_large_constants(inner), inner_constants(inner))
     return frozenset(found)
-
-
-def _constants_seen_by_shapes(graph: FrozenFunctionGraph) -> set[Constant]:
-    """The large constants that a node whose user's Op looks at it to infer shapes has in its inputs, or in theirs."""
-    seen: set[Variable] = set()
-    for node in reversed(graph.nodes):
-        if (is_users(node.op) and _looks_at_node(node.op)) or not seen.isdisjoint(node.outputs):
-            seen.update(node.inputs)
-    return {v for v in seen if isinstance(v, Constant) and is_data(v)} if seen else set()
-
-
-def _looks_at_node(op: Op) -> bool:
-    """Whether `infer_shape` of `op`, a user's, may look at the node: its code has the argument, or cannot be seen."""
-    infer = getattr(op, "infer_shape", None)
-    owner = getattr(infer, "__self__", None)
-    if isinstance(owner, FromFunctionOp):
-        return owner.shapes_of is not None and _has_argument(owner.shapes_of, 0)
-    return infer is not None and _has_argument(infer, 1)
-
-
-def _has_argument(function: object, position: int) -> bool:
-    """Whether the code of a Python function, or method, names its argument at `position`; True if that cannot be told."""
-    if isinstance(function, MethodType):
-        function, position = function.__func__, position + 1
-    if not isinstance(function, FunctionType) or function.__code__.co_argcount <= position:
-        return True
-    import dis  # 3 ms, for Ops that few have
-
-    name = function.__code__.co_varnames[position]
-    arguments = [instruction.argval for instruction in dis.get_instructions(function)]
-    return any(name == found or (isinstance(found, tuple) and name in found) for found in arguments)
 
 
 def _inner_graphs(op: Op) -> Iterator[FrozenFunctionGraph]:

@@ -634,48 +634,6 @@ def test_ops_that_remember_alike_are_cached() -> None:
     assert [found.tolist() for found in f(np.zeros(1))] == [[0.0], [-1.0]]
 
 
-class Counted(Op):
-    """As many ones as a constant says, which `infer_shape` looks at if it `looks`."""
-
-    __props__ = ("looks",)
-
-    def __init__(self, looks: bool) -> None:
-        self.looks = looks
-
-    def make_node(self, n: Any) -> Apply:
-        return Apply(self, [n], [pt.vector()])
-
-    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        output_storage[0][0] = np.ones(int(inputs[0][0]))
-
-
-class CountedByNode(Counted):
-    def infer_shape(self, fgraph: Any, node: Any, input_shapes: Any) -> Any:
-        n = node.inputs[0]
-        while n.owner is not None:
-            n = n.owner.inputs[0]
-        return [(int(n.data[0]),)]
-
-
-class CountedByShapes(Counted):
-    def infer_shape(self, fgraph: Any, node: Any, input_shapes: Any) -> Any:
-        return [(input_shapes[0][0] * 0 + 5,)]
-
-
-@pytest.mark.parametrize("between", [lambda n: n, lambda n: n + 0 * n], ids=["as it is", "computed of it"])
-def test_data_that_infer_shape_can_look_at_is_identity(between: Callable[[Any], Any]) -> None:
-    outcomes = []
-    for op in (CountedByNode(True), CountedByShapes(False)):
-        for count in (5, 6):
-            y = op(between(pt.constant(np.full(40, count))))
-            f = engine.function([], [y.shape[0], pt.sum(y)])
-            lengths = f()
-            assert lengths[1] == count
-            assert not op.looks or lengths[0] == count
-            outcomes.append(f.cache_info.outcome)
-    assert outcomes == ["miss", "miss", "miss", "hit"]
-
-
 class Padded(Op):
     """Zeros, of which an attribute that `__props__` does not name says how many."""
 

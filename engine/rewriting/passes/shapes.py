@@ -11,6 +11,7 @@ from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
+from engine.rewriting.passes.inferred_lengths import inferred_length
 from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, sub
@@ -30,8 +31,7 @@ from engine.tensor import (
     WrapIndex,
     shape_i,
 )
-from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import cast
+from engine.tensor.conversion import number
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
 from engine.tensor.reduction import Reduction
 from engine.tensor.slicing import FULL, INTEGER, parts_of
@@ -119,34 +119,6 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
     if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
         return inputs[1 + axis]
     return inferred_length(node, x, axis) if is_users(op) else None
-
-
-def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
-    """The length of `x`, which a user's Op computes, as its `infer_shape` has it; None if that says nothing.
-
-    Refuses (ValueError) another number of shapes than outputs, or of lengths than axes.
-    """
-    infer: Any = getattr(node.op, "infer_shape", None)
-    if infer is None or x.index is None:
-        return None
-    shapes = [tuple([shape_i(v, a) for a in range(tensor_type_of(v).ndim)]) for v in node.inputs]
-    try:
-        found = infer(None, node, shapes)
-    except NotImplementedError:
-        return None
-    if len(found) != len(node.outputs):
-        raise ValueError(
-            f"Asking {node.op} for shapes: infer_shape must give {len(node.outputs)}, it gave {len(found)}"
-        )
-    shape = found[x.index]
-    if shape is None:
-        return None
-    if len(shape) != tensor_type_of(x).ndim:
-        raise ValueError(
-            f"Asking {node.op} for the shape of output {x.index}: infer_shape must give {tensor_type_of(x).ndim} lengths, "
-            f"it gave {len(shape)}"
-        )
-    return None if shape[axis] is None else cast(as_tensor_variable(shape[axis]), "int64")
 
 
 def _sum(lengths: list[Variable]) -> Variable:
