@@ -13,12 +13,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.counters import PROCESS
+from cachegraph.environment import say_what_is_wrong, settings_in_force
 from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.found import MISMATCH, Correction, Found, Verify
 from cachegraph.key import CacheKey
-from cachegraph.settings import Settings, current_settings
+from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
+from cachegraph.store.absent import NoStore
 from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import load_failure, store_failure_reason
@@ -37,16 +39,20 @@ T = TypeVar("T")
 WRITING = ("readwrite", "verify")
 """The modes in which what is built is kept."""
 
+_OFF = Miss("disabled", "CACHEGRAPH_MODE is off")
+
 
 class Cache:
-    """A cache in the directory and the mode that `settings` name.
+    """A cache in the directory and the mode that `settings` name; in the mode off, or with `absent`, there is none.
 
-    Making one touches nothing on the disk, but for the parent of an index that must lie on this node.
+    Making one touches nothing on the disk, but for the parent of an index that must lie on this node. `absent` is what
+    each look-up then says, and None where there is a cache.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, absent: Miss | None = None) -> None:
         self.settings = settings
-        self._store = _open(settings)
+        self.absent = absent or (_OFF if settings.mode == "off" else None)
+        self._store = _open(settings) if self.absent is None else NoStore(self.absent)
         self._flights = SingleFlight(self._store.claims, self._store.recorded_cost)
         self._activity = Activity()
         self._flush_at_exit: object = None
@@ -86,7 +92,7 @@ class Cache:
         held: bytes | None = getattr(self._held, "blobs", {}).get(digest_hex)
         if held is not None:
             return held
-        return None if self.settings.mode == "off" else self._store.read_blob(digest_hex)
+        return self._store.read_blob(digest_hex)
 
     @contextmanager
     def holding(self, blobs: Mapping[str, bytes]) -> Iterator[None]:
@@ -138,9 +144,11 @@ class Cache:
 
         Of a key that is found it says how it differs from its nearest. Raises sqlite3.Error and OSError.
         """
-        from cachegraph.explanation import explain
+        from cachegraph.explanation import Explanation, explain
 
         found = self._find(key)
+        if isinstance(self._store, NoStore):
+            return Explanation(key.hex, key.level, self._store.why.reason, self._store.why.detail)
         local = self._store.local if isinstance(self._store, TieredStore) else self._store
         return explain(local, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
 
@@ -179,8 +187,6 @@ class Cache:
         _flush(self._store, self._activity, self.settings.mode)
 
     def _find(self, key: CacheKey) -> Hit | Miss:
-        if self.settings.mode == "off":
-            return Miss("disabled", "CACHEGRAPH_MODE is off")
         found = self._store.get(key)
         if isinstance(found, Miss) and found.reason == "untrusted":
             self._note_refusal(found.detail)
@@ -334,9 +340,9 @@ class Cache:
 _noticed: set[str] = set()
 
 
-def _open(settings: Settings) -> LocalStore | TieredStore:
-    if settings.mode == "off":
-        return LocalStore(settings.directory)  # never asked
+def _open(settings: Settings) -> LocalStore | TieredStore | NoStore:
+    if settings.directory is None:
+        return NoStore(Miss("no-directory", "the settings name none"))
     placement = place(settings.directory, settings.shared_directory, settings.trust)
     if placement.notice and placement.notice not in _noticed:
         _noticed.add(placement.notice)
@@ -344,16 +350,14 @@ def _open(settings: Settings) -> LocalStore | TieredStore:
     return placement.open(settings.max_size, keeps=settings.mode != "readonly")
 
 
-def _flush(store: LocalStore | TieredStore, activity: Activity, mode: str) -> None:
+def _flush(store: LocalStore | TieredStore | NoStore, activity: Activity, mode: str) -> None:
     batch = activity.take()
     if mode not in WRITING or not batch.totals:  # every hit that is to be copied nearer is counted, too
         return
     try:
         store.add_counts(batch)
     except Exception as error:  # counts may be lost; the end of a process may not fail because of them
-        _log().debug(
-            "writing counts to %s failed: %s: %s", store.layout.directory, type(error).__name__, error
-        )
+        _log().debug("writing counts failed: %s: %s", type(error).__name__, error)
 
 
 def _log() -> Logger:
@@ -362,13 +366,18 @@ def _log() -> Logger:
     return logging.getLogger("cachegraph")
 
 
-_default: tuple[Settings, int, Cache] | None = None
+_default: tuple[Settings, Miss | None, int, Cache] | None = None
 
 
 def default_cache() -> Cache:
-    """Return the process's cache for the settings in force now; raises SettingsError when those are wrong."""
+    """Return the process's cache for the settings in force now; never raises.
+
+    What is wrong with the environment is logged once. Then there is a cache that has nothing and keeps nothing.
+    """
     global _default
-    settings = current_settings()
-    if _default is None or _default[0] != settings or _default[1] != os.getpid():
-        _default = (settings, os.getpid(), Cache(settings))
-    return _default[2]
+    settings, absent = settings_in_force()
+    current = settings, absent, os.getpid()
+    if _default is None or _default[:3] != current:
+        say_what_is_wrong(absent)
+        _default = (*current, Cache(settings, absent))
+    return _default[3]

@@ -143,6 +143,20 @@ class SettingsError(CachegraphError):
         return f"reading {self.name}: found {self.found!r}; set it to one of {', '.join(self.allowed)}, or unset it"
 
 
+class NoDirectoryError(CachegraphError):
+    """There is no place for a cache: nothing names a home directory of `user`."""
+
+    def __init__(self, user: str) -> None:
+        super().__init__(user)
+        self.user = user
+
+    def __str__(self) -> str:
+        return (
+            f"looking for a place for the cache: {self.user} has no home directory (HOME is not set, or no absolute "
+            "path, and no list of users has it); set CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"
+        )
+
+
 def _joined(path: tuple[str, ...]) -> str:
     if not path:
         return "the value"

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
-from cachegraph.errors import SettingsError
+from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.units import parse_size
 
 DEFAULT_MAX_SIZE = "5GB"
@@ -69,11 +69,12 @@ SETTINGS = (
 class Settings:
     """The settings in force: an absolute `directory`, how the cache is used, what a miss does, a directory to share.
 
+    In the mode off no directory is looked for: it is None, as it is where there is no cache.
     `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose entries are
     believed where others can write (store/trust.py). `verify_rate` is the share of hits that the mode verify builds anew.
     """
 
-    directory: Path
+    directory: Path | None
     mode: Mode
     on_miss: OnMiss
     shared_directory: Path | None = None
@@ -85,24 +86,48 @@ class Settings:
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings `environ` (default: the process's environment) asks for now.
 
-    A variable that is unset or empty gives the default. Raises SettingsError on a value that is not allowed.
+    A variable that is unset or empty gives the default. Raises SettingsError on a value that is not allowed, and
+    NoDirectoryError where there is no place for a cache.
     """
     get = (os.environ if environ is None else environ).get
-    directory = get("CACHEGRAPH_DIR")
-    if directory:
-        directory = os.path.abspath(os.path.expanduser(directory))
-    else:
-        directory = user_cache_directory()
-    shared = get("CACHEGRAPH_SHARED_DIR") or ""
-    shared = shared and os.path.abspath(os.path.expanduser(shared))
+    mode, on_miss, trust = (get(f"CACHEGRAPH_{name}") or "" for name in ("MODE", "ON_MISS", "TRUST"))
+    directory = "" if mode == "off" else cache_directory(environ)
+    shared = _absolute("CACHEGRAPH_SHARED_DIR", get("CACHEGRAPH_SHARED_DIR") or "")
     size = get("CACHEGRAPH_MAX_SIZE") or DEFAULT_MAX_SIZE
-    chosen = tuple(get(f"CACHEGRAPH_{name}") or "" for name in ("MODE", "ON_MISS", "TRUST"))
-    return _checked(directory, shared, size, get("CACHEGRAPH_VERIFY_RATE") or "1", *chosen)
+    return _checked(directory, shared, size, get("CACHEGRAPH_VERIFY_RATE") or "1", mode, on_miss, trust)
+
+
+def cache_directory(environ: Mapping[str, str] | None = None) -> str:
+    """Return the absolute path of the directory that `environ` (default: the process's) names, else of the user's.
+
+    Raises SettingsError for a path that means nothing, NoDirectoryError where nothing names one.
+    """
+    given = (os.environ if environ is None else environ).get("CACHEGRAPH_DIR")
+    return _absolute("CACHEGRAPH_DIR", given) if given else user_cache_directory()
+
+
+def _absolute(variable: str, path: str) -> str:
+    """The path as it is meant; of a user who has no home nobody knows what `~` means, and of no directory what `.` does."""
+    if not path:
+        return ""
+    expanded = os.path.expanduser(path)
+    if path.startswith("~") and not os.path.isabs(expanded):
+        raise SettingsError(variable, path, ("an absolute path: its home directory is not known",))
+    try:
+        return os.path.abspath(expanded)
+    except OSError:
+        raise SettingsError(variable, path, ("an absolute path: the working directory is gone",)) from None
 
 
 def user_cache_directory() -> str:
-    """Return the user's cache directory for cachegraph, by the conventions of the platform."""
-    return _directory_of_user(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
+    """Return the user's cache directory for cachegraph, by the conventions of the platform.
+
+    Raises NoDirectoryError where those name none.
+    """
+    found = _directory_of_user(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
+    if not found:
+        raise NoDirectoryError(_user())
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -110,7 +135,15 @@ def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
     # The arguments are what platformdirs looks at: a process that changes them gets the directory they now mean.
     import platformdirs
 
-    return platformdirs.user_cache_dir("cachegraph", appauthor=False)
+    try:
+        found = platformdirs.user_cache_dir("cachegraph", appauthor=False)
+    except Exception:  # of whatever kind its releases raise: there is no home to be found
+        return ""
+    return found if os.path.isabs(found) else ""
+
+
+def _user() -> str:
+    return f"the user {os.getuid()}" if hasattr(os, "getuid") else "this user"
 
 
 @lru_cache(maxsize=64)
@@ -118,7 +151,7 @@ def _checked(
     directory: str, shared: str, max_size: str, rate: str, mode: str, on_miss: str, trust: str
 ) -> Settings:
     return Settings(
-        Path(directory),
+        Path(directory) if directory else None,
         cast("Mode", _one_of("mode", mode)),
         cast("OnMiss", _one_of("on_miss", on_miss)),
         Path(shared) if shared else None,

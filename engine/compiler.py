@@ -126,7 +126,7 @@ class _Work:
         found = self.cache.get_or_build(key, self.build, self.load, self.verify)
         info = self.info
         info.outcome, info.reason, info.key = found.outcome, found.reason, key.hex
-        if found.reason == "disabled":
+        if self.cache.absent is not None:
             info.outcome = "bypass"
         info.seconds["load"] = found.load_seconds
         info.seconds["total"] = perf_counter() - begin + info.seconds.get("key", 0.0)

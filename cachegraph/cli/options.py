@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cachegraph.errors import SettingsError, StoreError
-from cachegraph.settings import current_settings
+from cachegraph.environment import unknown_variables
+from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
+from cachegraph.settings import cache_directory, current_settings
 from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local import LocalStore
@@ -32,13 +34,17 @@ def open_directory(directory: Path | None) -> CacheDirectory:
 
 
 def open_placement(directory: Path | None) -> Placement:
-    """Return the tiers of the cache in `directory`, or of the one the settings name."""
+    """Return the tiers of the cache in `directory`, or of the one the settings name, whatever the mode is."""
+    for text in unknown_variables():
+        typer.echo(f"cachegraph: {text}", err=True)
+    environ = dict(os.environ)
+    if directory is not None:
+        environ["CACHEGRAPH_DIR"] = os.fspath(directory)
     try:
-        settings = current_settings()
-        if directory is not None:
-            return place(directory.expanduser().absolute(), trust=settings.trust)
-        return place(settings.directory, settings.shared_directory, settings.trust)
-    except SettingsError as error:
+        settings = current_settings(environ)
+        chosen = settings.directory or Path(cache_directory(environ))
+        return place(chosen, None if directory else settings.shared_directory, settings.trust)
+    except (SettingsError, NoDirectoryError) as error:
         fail(str(error), code=2)
 
 

@@ -100,7 +100,7 @@ class _Lookup:
 
     def _find(self, node: Any, mode: Any) -> None:
         cache = default_cache()
-        if cache.settings.mode == "off":
+        if cache.absent is not None:
             return
         self._key, ops = describe_inner(self.op, node, mode)
         self._context = Context(ops=ops)

@@ -98,8 +98,8 @@ class Lookup:
 
     def _find(self, accept_inplace: bool, large_constants: bool) -> None:
         cache = default_cache()
-        if cache.settings.mode == "off":
-            return self.bypass(Bypass("disabled", "CACHEGRAPH_MODE is off"))
+        if cache.absent is not None:
+            return self.bypass(Bypass(cache.absent.reason, cache.absent.detail))
         begin = perf_counter()
         wanted = self.wanted
         try:

@@ -43,7 +43,7 @@ class Miss:
     differs in these parts), foreign-target (it is there for other machines), damaged (it is there, but not what was
     written), unreadable (it could not be read or loaded), untrusted (somebody else could have written it, or it
     names what it may not load), mismatch (in the mode verify, building it gave something else), foreign-format (written by another release), collision (same
-    digest, other key), disabled; `detail` is for people.
+    digest, other key); and where there is no cache: disabled, no-directory, bad-setting. `detail` is for people.
     """
 
     reason: str

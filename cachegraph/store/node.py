@@ -12,8 +12,11 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from cachegraph.errors import NoDirectoryError
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.settings import user_cache_directory
 from cachegraph.store.filesystem import file_system
@@ -28,15 +31,22 @@ def node_directory(directory: Path) -> Path:
     Where no safe one is to be had it is a name that nobody else has, for this process alone.
     """
     name = digest(os.fsencode(os.path.realpath(directory))).hex()
-    user = Path(user_cache_directory())
-    if file_system(user).local:
-        return user / "nodes" / name
-    for parent in dict.fromkeys((tempfile.gettempdir(), *_PLACES)):
+    with suppress(NoDirectoryError):
+        user = Path(user_cache_directory())
+        if file_system(user).local:
+            return user / "nodes" / name
+    for parent in dict.fromkeys((*_temporary(), *_PLACES)):
         if os.path.isdir(parent) and file_system(Path(parent)).local:
             ours = _own_directory(Path(parent) / f"cachegraph-{os.geteuid()}")
             if ours is not None:
                 return ours / name
-    return Path(tempfile.gettempdir()) / unique_name("cachegraph-")
+    return Path(next(_temporary(), _PLACES[0])) / unique_name("cachegraph-")
+
+
+def _temporary() -> Iterator[str]:
+    """The directory for temporary files; none where there is no such directory to write in."""
+    with suppress(FileNotFoundError):
+        yield tempfile.gettempdir()
 
 
 def _own_directory(path: Path) -> Path | None:
