@@ -53,7 +53,7 @@ class Cache:
         self.settings = settings
         self.absent = absent or (_OFF if settings.mode == "off" else None)
         self._store = _open(settings) if self.absent is None else NoStore(self.absent)
-        self._flights = SingleFlight(self._store.claims, self._store.recorded_cost)
+        self._flights = SingleFlight(self._store.claims, self._store.recorded_cost, _looks_in(self._store))
         self._activity = Activity()
         self._flush_at_exit: object = None
         self._warned = False
@@ -253,14 +253,17 @@ class Cache:
     ) -> dict[CacheKey, Found[T]]:
         """Build what is missing when it is its turn, unless somebody else has built it by then."""
         if self.settings.mode not in WRITING:  # what is built is for this process alone
-            return dict(self._build_and_keep(missing, build, load))
+            return dict(self._build_and_keep(missing, build, load, set()))
         built: dict[CacheKey, Found[T]] = {}
-        with closing(self._flights.turns(missing)) as turns:
+        unkept: set[CacheKey] = set()
+        with closing(self._flights.turns(missing, unkept)) as turns:
             for turn in turns:
                 found, still = self._find_all(turn, load)
                 built.update(found)
                 if still:
-                    built.update(self._build_and_keep({key: missing[key] for key in still}, build, load))
+                    built.update(
+                        self._build_and_keep({key: missing[key] for key in still}, build, load, unkept)
+                    )
         return built
 
     def _build_and_keep(
@@ -268,7 +271,9 @@ class Cache:
         missing: Mapping[CacheKey, Miss],
         build: Callable[[Sequence[CacheKey]], Sequence[Artifact]],
         load: Callable[[CacheKey, bytes], T],
+        unkept: set[CacheKey],
     ) -> Iterator[tuple[CacheKey, Found[T]]]:
+        """Yield what is built of `missing`; what cannot be kept is put into `unkept`."""
         begin = perf_counter()
         artifacts = build(list(missing))
         each = (perf_counter() - begin) / len(missing)
@@ -281,7 +286,8 @@ class Cache:
                 value = load(key, artifact.payload)
             load_seconds = perf_counter() - built
             self._note_miss(key, miss, sum(artifact.seconds.values()))
-            self._keep(key, artifact, load_seconds)
+            if not self._keep(key, artifact, load_seconds):
+                unkept.add(key)
             yield key, Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
 
     def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
@@ -335,6 +341,11 @@ class Cache:
             self._flush_at_exit = weakref.finalize(
                 self, _flush, self._store, self._activity, self.settings.mode
             )
+
+
+def _looks_in(store: LocalStore | TieredStore | NoStore) -> Callable[[CacheKey], bool]:
+    """What says whether a key is stored; it does not hold the cache, which is flushed when nobody does."""
+    return lambda key: isinstance(store.get(key), Hit)
 
 
 _noticed: set[str] = set()

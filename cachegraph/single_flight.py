@@ -23,6 +23,10 @@ Nobody waits for ever, and nobody for each other:
   recorded, of this key or else of the costliest of late at its level: a holder may have to share its processor with all
   the others. Where nothing is recorded yet, it is UNKNOWN_WAIT. All waits of a call are counted from its beginning.
 
+Who waits asks for the claim, and looks whether the key is stored by now: a portion is held until all of it is built. And
+nobody waits for what cannot be kept, as the disk is full or it is too large: who built it in vain marks the claim, and
+from then on everybody builds that key at once, until it is found stored (store/unkept.py).
+
 A child that is forked meanwhile has none of the claims, and gives none back.
 """
 
@@ -32,11 +36,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
 from cachegraph.store.claims import Claim, Holder
+from cachegraph.store.unkept import Unkept
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -57,20 +62,28 @@ def longest_wait(cost: float | None) -> float:
 class SingleFlight:
     """Who builds what, among the threads of this process and all who see the same `claims` (key -> layers).
 
-    `cost` says what building a key took before. May be used by any number of threads.
+    `cost` says what building a key took before, `is_stored` whether it is found by now. May be used by any number of
+    threads.
     """
 
     def __init__(
-        self, claims: Callable[[CacheKey], Sequence[Claim]], cost: Callable[[CacheKey], float | None]
+        self,
+        claims: Callable[[CacheKey], Sequence[Claim]],
+        cost: Callable[[CacheKey], float | None],
+        is_stored: Callable[[CacheKey], bool],
     ) -> None:
         self._claims = claims
         self._cost = cost
+        self._is_stored = is_stored
         self._table = _Table()
 
-    def turns(self, keys: Iterable[CacheKey]) -> Generator[list[CacheKey], None, None]:
+    def turns(
+        self, keys: Iterable[CacheKey], unkept: Collection[CacheKey] = ()
+    ) -> Generator[list[CacheKey], None, None]:
         """Yield all of `keys`, in portions: look each up again, and build what there is still no entry of.
 
-        A portion is claimed until the next is asked for. Close the iterator to give back what is claimed.
+        A portion is claimed until the next is asked for. Close the iterator to give back what is claimed. Put into
+        `unkept` what was built and could not be kept.
         """
         begin = time.monotonic()
         free: list[_Flight] = []
@@ -87,23 +100,25 @@ class SingleFlight:
                 yield [flight.key for flight in free]
         finally:
             for flight in free:
-                flight.release()
+                flight.release(flight.key in unkept)
         for flight, holder in busy:
-            yield from self._wait(flight, holder, begin)
+            yield from self._wait(flight, holder, begin, unkept)
 
-    def _wait(self, flight: _Flight, holder: Holder, begin: float) -> Iterator[list[CacheKey]]:
-        """Yield the key of `flight` when it is claimed, or when that has taken too long."""
+    def _wait(
+        self, flight: _Flight, holder: Holder, begin: float, unkept: Collection[CacheKey]
+    ) -> Iterator[list[CacheKey]]:
+        """Yield the key of `flight` when it is claimed or stored, or when that has taken too long."""
         key = flight.key
         most = longest_wait(self._cost(key))
         _log().info(
             "%s %s is being built by %s: waiting for %.0f s at most", key.level, key.hex, holder, most
         )
         try:
-            if not flight.acquire_within(begin + most - time.monotonic()):
+            if not flight.acquire_within(begin + most - time.monotonic(), self._is_stored):
                 _log().info("waited for %.0f s for %s %s: building it here", most, key.level, key.hex)
             yield [key]
         finally:
-            flight.release()
+            flight.release(key in unkept)
 
     def _flight(self, key: CacheKey) -> _Flight:
         mine = _Seat(self._table, key.digest)
@@ -117,6 +132,7 @@ class _Flight:
         self.key = key
         self._claims = claims
         self._passed = 0
+        self._marked = False
 
     def acquire(self) -> Holder | None:
         """Acquire what is not yet acquired; returns who has the next, None when there is no next."""
@@ -127,26 +143,33 @@ class _Flight:
             self._passed += 1
         return None
 
-    def acquire_within(self, seconds: float) -> bool:
-        """Ask again and again for so long; returns whether all is acquired."""
+    def acquire_within(self, seconds: float, is_stored: Callable[[CacheKey], bool]) -> bool:
+        """Ask again and again for so long; returns whether all is acquired, or the key stored."""
         end = time.monotonic() + seconds
         pause = _FIRST_PAUSE
         while self.acquire() is not None:
+            if is_stored(self.key):
+                return True
             if time.monotonic() >= end:
                 return False
             time.sleep(pause * random.uniform(0.5, 1.0))  # so that those who wait do not ask in step
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         return True
 
-    def release(self) -> None:
-        """Give back what is acquired, the farthest first."""
+    def release(self, unkept: bool = False) -> None:
+        """Give back what is acquired, the farthest first, and mark it if what was built could not be kept."""
         self._passed = 0
         for claim in reversed(self._claims):
+            if unkept or self._marked:
+                claim.mark(unkept)
             claim.release()
 
     def _ask(self, claim: Claim) -> Holder | None:
         try:
             return claim.acquire()
+        except Unkept:
+            self._marked = True
+            return None
         except Exception as error:  # whatever keeps it from being claimed, there are other layers, or none
             _log().debug("%s %s cannot be claimed: %s", self.key.level, self.key.hex, error)
             return None
@@ -168,6 +191,7 @@ class _Table:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._held: dict[bytes, tuple[int, float]] = {}
+        self.unkept: set[bytes] = set()
 
 
 class _Seat:
@@ -185,14 +209,22 @@ class _Seat:
             return held.get(self._digest, (None,))[0] == threading.get_ident()
 
     def acquire(self) -> Holder | None:
-        """Take the seat, or return who has it."""
+        """Take the seat, or return who has it; raises Unkept where it is of no use to wait for it."""
         lock, held = self._table.holders()
         with lock:
+            if self._digest in self._table.unkept:
+                raise Unkept(self._digest.hex())
             if self._digest not in held:
                 held[self._digest] = threading.get_ident(), time.time()
                 self._taken = True
                 return None
             return Holder("", os.getpid(), held[self._digest][1])
+
+    def mark(self, unkept: bool) -> None:
+        """Say whether what was built could not be kept."""
+        lock, _ = self._table.holders()
+        with lock:
+            (self._table.unkept.add if unkept else self._table.unkept.discard)(self._digest)
 
     def release(self) -> None:
         """Give the seat back, if it was taken; a forked child has none."""

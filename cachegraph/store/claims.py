@@ -43,8 +43,11 @@ class Claim(Protocol):
     def acquire(self) -> Holder | None:
         """Take the claim, without waiting: None if it is taken now, else who has it.
 
-        Raises OSError where there is no claim to be had.
+        Raises OSError where there is no claim to be had, and its kind Unkept where waiting for one is of no use.
         """
+
+    def mark(self, unkept: bool) -> None:
+        """Say whether what was built could not be kept, to others that would wait for it; never raises OSError."""
 
     def release(self) -> None:
         """Give the claim back, if it was acquired by this process; never raises OSError."""

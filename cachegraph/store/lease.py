@@ -27,6 +27,7 @@ from cachegraph.store.claims import Holder
 from cachegraph.store.files import read_file, set_mode
 from cachegraph.store.processes import host_name, is_gone, machine, start_of
 from cachegraph.store.trust import Guard
+from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
 TTL = 10.0
 _BEATS_PER_TTL = 5
@@ -65,6 +66,7 @@ class Lease:
     ) -> None:
         self._path = path
         self._guard = guard
+        self._mark = UnkeptMark(path.with_name(f"{path.name}{SUFFIX}"), guard)
         self._ttl = ttl
         self._clock = clock
         self._host = host or Host.here()
@@ -76,7 +78,8 @@ class Lease:
         self._pulse: _Pulse | None = None
 
     def acquire(self) -> Holder | None:
-        """Take the lease if it is free or its holder dead, else return who has it; raises OSError."""
+        """Take the lease if it is free or its holder dead, else return who has it; raises OSError, and Unkept."""
+        self._mark.check()
         generation = max(self._generations(), default=0)
         holder = self._living(generation) if generation else None
         for _ in range(_GENERATIONS_TRIED):
@@ -87,6 +90,10 @@ class Lease:
                 return None
             holder = self._living(generation)
         return Holder()
+
+    def mark(self, unkept: bool) -> None:
+        """Have the mark beside the lease say whether what was built could not be kept; never raises OSError."""
+        self._mark.put(unkept)
 
     def release(self) -> None:
         """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing."""

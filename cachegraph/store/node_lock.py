@@ -20,6 +20,7 @@ from cachegraph.store.claims import Holder
 from cachegraph.store.files import read_file
 from cachegraph.store.processes import host_name
 from cachegraph.store.trust import Guard
+from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -34,13 +35,15 @@ class NodeLock:
     def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path
         self._guard = guard
+        self._mark = UnkeptMark(path.with_suffix(SUFFIX), guard)
         self._lock: BaseFileLock | None = None
         self._pid = 0
 
     def acquire(self) -> Holder | None:
-        """Take the lock, or return who has it; raises OSError where the file cannot be made or locked."""
+        """Take the lock, or return who has it; raises OSError where the file cannot be made or locked, and Unkept."""
         from filelock import FileLock, Timeout
 
+        self._mark.check()
         self._guard.make_directory(self._path.parent)
         lock = FileLock(
             self._path, mode=self._guard.trust.file_mode, thread_local=False, fallback_to_soft=False
@@ -53,6 +56,10 @@ class NodeLock:
         with suppress(OSError):
             self._sign()
         return None
+
+    def mark(self, unkept: bool) -> None:
+        """Have the mark beside the lock say whether what was built could not be kept; never raises OSError."""
+        self._mark.put(unkept)
 
     def release(self) -> None:
         """Give the lock back; in a forked child, whose parent holds it, do nothing."""

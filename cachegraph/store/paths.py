@@ -5,6 +5,7 @@
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
     <directory>/v1/locks/<key>.lock        who builds an entry (node_lock.py)
+    <directory>/v1/locks/<key>.unkept      what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
     <directory>/.clearing-*                a store being removed
 
@@ -14,6 +15,7 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             either being written
     <directory>/v1/l/kk/<key>.<number>     who builds an entry (lease.py)
+    <directory>/v1/l/kk/<key>.unkept       what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.

@@ -51,6 +51,9 @@ class Held:
         self.holding = self.free
         return None if self.free else Holder("n7", 77, 0.0)
 
+    def mark(self, unkept: bool) -> None:
+        pytest.fail("nothing was built in vain")
+
     def release(self) -> None:
         self.holding = False
 
@@ -135,7 +138,7 @@ def test_what_is_free_is_built_before_what_another_builds_is_waited_for(cache: C
     claims = {key: Held() for key in keys}
     for key in keys[1:]:
         claims[key].free = True
-    flight = SingleFlight(lambda key: [claims[key]], lambda _: None)
+    flight = SingleFlight(lambda key: [claims[key]], lambda _: None, lambda _: False)
     turns = flight.turns(keys)
     assert next(turns) == keys[1:]
     assert [claims[key].holding for key in keys] == [False, True, True]
@@ -149,7 +152,9 @@ def test_what_is_free_is_built_before_what_another_builds_is_waited_for(cache: C
 def test_a_nearer_claim_is_given_back_while_there_is_something_else_to_build() -> None:
     near, far = Held(), Held()
     near.free = True
-    flight = SingleFlight(lambda key: [near, far] if key == key_of("held") else [], lambda _: None)
+    flight = SingleFlight(
+        lambda key: [near, far] if key == key_of("held") else [], lambda _: None, lambda _: False
+    )
     turns = flight.turns([key_of("held"), key_of("free")])
     assert next(turns) == [key_of("free")]
     assert not near.holding
@@ -159,7 +164,7 @@ def test_a_nearer_claim_is_given_back_while_there_is_something_else_to_build() -
 def test_one_process_of_a_node_asks_farther_away() -> None:
     near, far = Held(), Held()
     far.free = True
-    flight = SingleFlight(lambda _: [near, far], lambda _: 0.0)
+    flight = SingleFlight(lambda _: [near, far], lambda _: 0.0, lambda _: False)
     waiting = threading.Thread(target=lambda: next(flight.turns([key_of("a")])), daemon=True)
     waiting.start()
     while near.asked < 5:
@@ -191,6 +196,72 @@ def test_a_holder_that_hangs_is_waited_for_no_longer_than_the_bound(
         claim.release()
     again = Cache(cache.settings).get_or_build(keys[0], lambda: pytest.fail("built"), bytes)  # type: ignore[arg-type, return-value]
     assert again.outcome == "hit"
+
+
+@pytest.mark.parametrize("where", ["local", "shared"])
+def test_who_waits_takes_what_is_stored_while_its_claim_is_still_held(
+    cache: Cache, tmp_path: Path, where: str
+) -> None:
+    """A portion is held until all of it is built and given back; a holder may also hang after it has stored."""
+    settings = (
+        cache.settings
+        if where == "local"
+        else Settings(tmp_path / "elsewhere", "readwrite", "compile", tmp_path / "shared")
+    )
+    holder = Cache(settings)
+    held = holder._store.claims(key_of("a"))
+    assert [claim.acquire() for claim in held] == [None] * len(held)
+    waiting: list[object] = []
+    thread = threading.Thread(
+        target=lambda: waiting.append(
+            Cache(settings).get_or_build(key_of("a"), lambda: Artifact(b"b"), bytes)
+        )
+    )
+    thread.start()
+    time.sleep(0.2)
+    assert waiting == []
+    assert holder.store(key_of("a"), Artifact(b"stored"))
+    thread.join(5)
+    assert [(found.value, found.outcome) for found in waiting] == [(b"stored", "hit")]  # type: ignore[attr-defined]
+    for claim in held:
+        claim.release()
+
+
+def test_nobody_waits_for_what_cannot_be_kept(cache_directory: Path) -> None:
+    """All build at once after the first has built in vain; and when it can be kept again, one builds."""
+    settings = Settings(cache_directory, "readwrite", "compile", max_size=1000)
+    builds = Builds(0.3)
+
+    def build() -> bytes:
+        def large() -> Artifact:
+            builds([key_of("a")])
+            return Artifact(b"x" * 2000)
+
+        return Cache(settings).get_or_build(key_of("a"), large, bytes).value
+
+    begin = time.monotonic()
+    assert at_once(*[build] * 8) == [b"x" * 2000] * 8
+    assert time.monotonic() - begin < 0.3 * 4
+    assert len(builds.built) == 8
+    settings = Settings(cache_directory, "readwrite", "compile")
+    build()
+    assert lock_files(cache_directory) == []
+    Cache(settings)._store.delete([key_of("a").digest])
+    builds.built.clear()
+    assert at_once(*[build] * 4) == [b"x" * 2000] * 4
+    assert len(builds.built) == 1
+
+
+def test_threads_of_one_cache_do_not_wait_for_what_cannot_be_kept(cache_directory: Path) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile", max_size=1000))
+
+    def large() -> Artifact:
+        time.sleep(0.3)
+        return Artifact(b"x" * 2000)
+
+    begin = time.monotonic()
+    at_once(*[lambda: cache.get_or_build(key_of("a"), large, bytes)] * 8)
+    assert time.monotonic() - begin < 0.3 * 4
 
 
 def test_the_longest_wait_comes_from_the_recorded_cost(cache: Cache) -> None:
@@ -288,7 +359,7 @@ def test_who_stores_nothing_waits_for_nobody(cache: Cache, cache_directory: Path
 
 def test_a_hit_claims_nothing(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     get_many(cache, [key_of("a")], Builds(0.0))
-    monkeypatch.setattr(cache._flights, "turns", lambda _: pytest.fail("a hit asked for its turn"))
+    monkeypatch.setattr(cache._flights, "turns", lambda *_: pytest.fail("a hit asked for its turn"))
     assert get_many(cache, [key_of("a")], Builds())[key_of("a")].outcome == "hit"
 
 
@@ -324,7 +395,7 @@ def test_the_layers_that_work_hold_when_one_fails() -> None:
 
     sound = Held()
     sound.free = True
-    flight = SingleFlight(lambda _: [Broken(), sound], lambda _: None)
+    flight = SingleFlight(lambda _: [Broken(), sound], lambda _: None, lambda _: False)
     turns = flight.turns([key_of("a")])
     assert next(turns) == [key_of("a")]
     assert sound.holding
@@ -341,7 +412,7 @@ def test_an_interrupt_while_claiming_leaves_nothing_claimed(
 
     first, second = Held(), Interrupted()
     first.free = True
-    flight = SingleFlight(lambda _: [first, second], lambda _: None)
+    flight = SingleFlight(lambda _: [first, second], lambda _: None, lambda _: False)
     with pytest.raises(KeyboardInterrupt):
         next(flight.turns([key_of("a")]))
     assert not first.holding
@@ -349,7 +420,7 @@ def test_an_interrupt_while_claiming_leaves_nothing_claimed(
 
 
 def test_who_gives_up_waiting_takes_nothing_from_the_thread_that_builds() -> None:
-    flight = SingleFlight(lambda _: [], lambda _: None)
+    flight = SingleFlight(lambda _: [], lambda _: None, lambda _: False)
     building = flight.turns([key_of("a")])
     next(building)
     results = at_once(lambda: flight._flight(key_of("a")).release() or flight._flight(key_of("a")).acquire())  # type: ignore[func-returns-value]
