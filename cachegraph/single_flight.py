@@ -122,7 +122,14 @@ class SingleFlight:
 
     def _flight(self, key: CacheKey) -> _Flight:
         mine = _Seat(self._table, key.digest)
-        return _Flight(key, () if mine.is_taken_here() else (mine, *self._claims(key)))
+        return _Flight(key, () if mine.is_taken_here() else (mine, *self._claims_on(key)))
+
+    def _claims_on(self, key: CacheKey) -> Sequence[Claim]:
+        try:
+            return self._claims(key)
+        except Exception as error:
+            _log().debug("%s %s cannot be claimed: %s", key.level, key.hex, error)
+            return ()
 
 
 class _Flight:

@@ -13,11 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from cachegraph.key import CacheKey
-from cachegraph.store.files import publish_file
+from cachegraph.store.files import publish_file, read_file
 from cachegraph.store.paths import unique_name
 from cachegraph.store.trust import Guard
 
 MOST_KEPT = 100
+LARGEST_KEPT = 256 * 2**20
+"""Bytes: what was damaged may be of any size."""
 
 
 def keep_aside(root: Path, key: CacheKey, payload: bytes, guard: Guard) -> Path | None:
@@ -34,6 +36,15 @@ def keep_damaged(root: Path, name: str, content: bytes, guard: Guard) -> Path | 
     except OSError:
         return None
     return path
+
+
+def keep_file(root: Path, name: str, path: Path, guard: Guard) -> Path | None:
+    """Do the same with what the file at `path` holds; None also if it is larger than LARGEST_KEPT, or no file of ours."""
+    try:
+        content = read_file(path, guard, LARGEST_KEPT)
+    except OSError:
+        return None
+    return keep_damaged(root, name, content, guard)
 
 
 def _make_room(directory: Path) -> None:

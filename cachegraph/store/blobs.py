@@ -16,6 +16,8 @@ from cachegraph.store.files import publish_file, read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_digest
 from cachegraph.store.trust import Guard
 
+_ANY_SIZE = 2**62
+
 
 class BlobFile(NamedTuple):
     """A file under blobs/: its path, size in bytes, time of last change; `digest` is empty for a temporary file."""
@@ -39,12 +41,12 @@ class Blobs:
         self._layout = layout
         self._guard = guard
 
-    def read(self, digest_hex: str, read: Callable[[Path, Guard], bytes] = read_file) -> bytes | None:
+    def read(self, digest_hex: str, read: Callable[[Path, Guard, int], bytes] = read_file) -> bytes | None:
         """Return what the blob holds, None when that is not what its name says.
 
         Raises OSError when it cannot be read, and Untrusted when it is not to be believed.
         """
-        content = read(self._layout.blob(digest_hex), self._guard)
+        content = read(self._layout.blob(digest_hex), self._guard, _ANY_SIZE)
         return content if digest(content).hex() == digest_hex else None
 
     def write(self, content: bytes) -> str:
@@ -73,7 +75,9 @@ class Blobs:
 
     def _holds(self, path: Path, content: bytes) -> bool:
         try:
-            return path.stat().st_size == len(content) and read_file(path, self._guard) == content
+            return (
+                path.stat().st_size == len(content) and read_file(path, self._guard, len(content)) == content
+            )
         except OSError:
             return False
 

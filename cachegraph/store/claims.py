@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
+MOST_SAID = 4096
+"""Bytes that a holder says about itself; a file that has more was not written by one."""
 _NAME_LENGTH = 64
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from cachegraph.store.entry import LARGEST_ENTRY
 from cachegraph.store.failures import sqlite_code
 from cachegraph.store.files import set_mode
 from cachegraph.store.paths import FILE_MODE
@@ -123,12 +124,21 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.as_uri()}?{query}", timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
     )
+    connection.setlimit(
+        sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY
+    )  # else a damaged row may ask for a gigabyte
+    connection.text_factory = _text
     try:
         _check_trust(path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _text(content: bytes) -> str:
+    """What is listed of an entry, also where a bit of it was flipped: one row keeps nobody from reading the others."""
+    return content.decode(errors="replace")
 
 
 def _check_trust(path: Path) -> None:

@@ -101,7 +101,7 @@ def _clock(tier: Tier) -> Finding:
         with open(probe, "xb") as file:
             file.write(b"probe")
         written = os.stat(probe).st_mtime
-        same = read_file(probe) == b"probe"
+        same = read_file(probe, None, len(b"probe")) == b"probe"
         os.unlink(probe)
     except OSError as error:
         return Finding(

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 PAYLOAD = ""
 """The name that stands for an entry's payload among its blobs."""
 
+LARGEST_ENTRY = 64 * 2**20
+"""Bytes of an entry, its blobs not counted. What claims to be larger was not written as one, and no memory is taken for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:

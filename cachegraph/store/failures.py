@@ -7,6 +7,7 @@ import sqlite3
 
 from cachegraph.errors import MissingBlob
 from cachegraph.store.entry import Miss
+from cachegraph.store.files import Oversized
 from cachegraph.store.trust import Untrusted
 
 _DAMAGE_CODES = frozenset(
@@ -15,6 +16,7 @@ _DAMAGE_CODES = frozenset(
 _DAMAGE_EXTENDED_CODES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 _READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+_NOT_READ = (sqlite3.Error, OSError, MemoryError, RecursionError)
 _FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 _READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
@@ -47,8 +49,8 @@ def miss_of(error: Exception) -> Miss:
     """Return the miss that an error met while reading is: damaged, unreadable or untrusted."""
     if isinstance(error, Untrusted):
         return Miss("untrusted", str(error))
-    no_access = isinstance(error, sqlite3.Error | OSError) and not is_damage(error)
-    return Miss("unreadable" if no_access else "damaged", f"{type(error).__name__}: {error}")
+    unreadable = isinstance(error, _NOT_READ) and not isinstance(error, Oversized) and not is_damage(error)
+    return Miss("unreadable" if unreadable else "damaged", f"{type(error).__name__}: {error}")
 
 
 def load_failure(error: Exception) -> Miss:

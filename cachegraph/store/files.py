@@ -29,10 +29,23 @@ _TRIES = 3
 _PAUSE = 0.01  # seconds, doubled from try to try
 
 
-def read_file(path: Path, guard: Guard | None = None) -> bytes:
+class Oversized(OSError):
+    """A file is larger than anything that is written there: it lies at `path`, has `size` bytes, may have `most`."""
+
+    def __init__(self, path: str | os.PathLike[str], size: int, most: int) -> None:
+        super().__init__(
+            errno.EFBIG, f"it has {size} bytes, and {most} at most were written", os.fspath(path)
+        )
+        self.path = path
+        self.size = size
+        self.most = most
+
+
+def read_file(path: Path, guard: Guard | None, most: int) -> bytes:
     """Return what the regular file at `path` holds; raises OSError, also for anything else than a regular file.
 
-    Nothing is read of a file that `guard` does not believe: raises Untrusted.
+    Nothing is read of a file that `guard` does not believe (raises Untrusted), and nothing of one of more than `most`
+    bytes, for which no memory is taken either (raises Oversized).
     """
     descriptor = _open_to_read(path)
     try:
@@ -41,19 +54,21 @@ def read_file(path: Path, guard: Guard | None = None) -> bytes:
             raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
         if guard is not None:
             guard.check_file(path, status)
-        return _read_all(descriptor, status.st_size)
+        if status.st_size > most:
+            raise Oversized(path, status.st_size, most)
+        return _read_all(descriptor, path, status.st_size, most)
     finally:
         os.close(descriptor)
 
 
-def read_network_file(path: Path, guard: Guard | None = None) -> bytes:
+def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
     """Return what `read_file` does. What is not there, or went stale, is looked for again through its directory.
 
     A client may go on saying "not there" for half a minute; opening the directory makes it ask the server.
     """
     for attempt in range(_TRIES):
         try:
-            return read_file(path, guard)
+            return read_file(path, guard, most)
         except OSError as error:
             if error.errno not in _PASSING or attempt == _TRIES - 1:
                 raise
@@ -128,13 +143,17 @@ def _write_durably(path: Path, content: bytes, mode: int) -> None:
     os.close(descriptor)
 
 
-def _read_all(descriptor: int, size: int) -> bytes:
+def _read_all(descriptor: int, path: Path, size: int, most: int) -> bytes:
     content = os.read(descriptor, size + 1)
     if len(content) == size:
         return content
     pieces = [content]
-    while piece := os.read(descriptor, 1 << 20):
+    read = len(content)
+    while read <= most and (piece := os.read(descriptor, 1 << 20)):  # short reads, or it grows meanwhile
         pieces.append(piece)
+        read += len(piece)
+    if read > most:
+        raise Oversized(path, read, most)
     return b"".join(pieces)
 
 

@@ -10,6 +10,7 @@ from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch, Missed
 from cachegraph.store.connections import open_for_update
 from cachegraph.store.database import Database
+from cachegraph.store.entry import LARGEST_ENTRY
 
 FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
@@ -90,4 +91,6 @@ def _miss_row(connection: sqlite3.Connection, missed: Missed) -> tuple[object, .
     key, when, miss = missed
     stored = connection.execute(_HAS_ENTRY, (key.digest,)).fetchone()
     encoding = None if stored else zlib.compress(key.encoding, 1)
+    if encoding is not None and len(encoding) > LARGEST_ENTRY:
+        encoding = None
     return key.digest, key.level, when, miss.reason, miss.detail, encoding

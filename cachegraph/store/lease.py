@@ -23,10 +23,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachegraph.store.claims import Holder
-from cachegraph.store.files import read_file, set_mode
+from cachegraph.store.claims import MOST_SAID, Holder
+from cachegraph.store.files import Oversized, read_file, set_mode
 from cachegraph.store.processes import host_name, is_gone, machine, start_of
-from cachegraph.store.trust import Guard
+from cachegraph.store.trust import Guard, Untrusted
 from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
 TTL = 10.0
@@ -130,10 +130,13 @@ class Lease:
         return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
 
     def _living(self, generation: int) -> Holder | None:
-        """The holder of that generation; None if it is dead, or gone although a client goes on showing its name."""
+        """The holder of that generation; None if it is dead, or gone although a client goes on showing its name.
+
+        What a holder has not written, or may not have, is nobody's: it is succeeded as the dead are.
+        """
         try:
-            content = read_file(self._file(generation))
-        except FileNotFoundError:
+            content = read_file(self._file(generation), self._guard, MOST_SAID)
+        except (FileNotFoundError, Oversized, Untrusted):
             return None
         now = self._clock()
         if self._seen is None or self._seen[:2] != (generation, content):

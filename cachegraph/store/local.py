@@ -76,7 +76,7 @@ class LocalStore:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
         try:
             return self.blobs.read(digest_hex)
-        except (OSError, ValueError):
+        except Exception:  # whatever a damaged file, or a lack of memory, makes it raise
             return None
 
     def add_counts(self, batch: Batch) -> bool:

@@ -61,9 +61,8 @@ class NearBlobs:
         if found is None:
             found = read(digest_hex)
             if found is not None:
-                with suppress(
-                    OSError
-                ):  # a disk that is full, or read-only, keeps nothing: what was read is used
+                # a disk that is full, or read-only, keeps nothing: what was read is used
+                with suppress(Exception):
                     self._local.blobs.write(found)
         return found
 
@@ -71,5 +70,5 @@ class NearBlobs:
 def _is_held(lock: NodeLock) -> bool:
     try:
         return lock.acquire() is not None
-    except OSError:
+    except Exception:  # whatever keeps it from being locked, each reads for itself
         return False

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cachegraph.store.claims import Holder
+from cachegraph.store.claims import MOST_SAID, Holder
 from cachegraph.store.files import read_file
 from cachegraph.store.processes import host_name
 from cachegraph.store.trust import Guard
@@ -82,6 +82,6 @@ class NodeLock:
 
     def _holder(self) -> Holder:
         try:
-            return Holder.from_document(json.loads(read_file(self._path)))
+            return Holder.from_document(json.loads(read_file(self._path, self._guard, MOST_SAID)))
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
             return Holder()

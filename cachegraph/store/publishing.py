@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cachegraph import __version__
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
-from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Reference
+from cachegraph.store.entry import LARGEST_ENTRY, PAYLOAD, Artifact, Entry, Reference
 from cachegraph.store.record import RECORD_FORMAT, Record, encode
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
     payload, named = write_blobs(store.blobs, artifact)
     record = encode(key, make_record(artifact, payload, named))
     encoding = zlib.compress(key.encoding)
+    refuse_oversized(key, len(record) + len(encoding))
     entry = describe(key, artifact, named, len(record) + len(encoding), load_seconds)
     blobs = [*([payload] if payload else []), *named]
 
@@ -77,6 +78,12 @@ def _refuse_too_large(store: LocalStore, key: CacheKey, artifact: Artifact) -> N
         raise ValueError(
             f"storing {key.hex}: it has {size} bytes, and the cache may hold {store.max_size}; raise CACHEGRAPH_MAX_SIZE"
         )
+
+
+def refuse_oversized(key: CacheKey, size: int) -> None:
+    """Raise ValueError for an entry of `size` bytes, its blobs not counted, which no read would believe."""
+    if size > LARGEST_ENTRY:
+        raise ValueError(f"storing {key.hex}: its entry has {size} bytes; the limit is {LARGEST_ENTRY}")
 
 
 def write_blobs(blobs: Blobs, artifact: Artifact) -> tuple[Reference | None, list[Reference]]:

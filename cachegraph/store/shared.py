@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.claims import Claim
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss, Reference
+from cachegraph.store.entry import LARGEST_ENTRY, Artifact, Entry, Hit, Miss, Reference
 from cachegraph.store.entry_file import read_description, read_record, write_entry
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
 from cachegraph.store.paths import SharedLayout, file_size, is_digest
-from cachegraph.store.publishing import describe, make_record, write_blobs
+from cachegraph.store.publishing import describe, make_record, refuse_oversized, write_blobs
 from cachegraph.store.record import Record
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
@@ -64,13 +64,13 @@ class SharedStore:
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises."""
         try:
-            content = self._read(self.layout.entry(key.hex), self.guard)
+            content = self._read(self.layout.entry(key.hex), self.guard, LARGEST_ENTRY)
+            record = read_record(content, key)
+            return self._hit(record) if isinstance(record, Record) else record
         except FileNotFoundError:
             return Miss("never-seen", f"{self.layout.directory} has no such key")
-        except OSError as error:
+        except Exception as error:  # whatever a damaged file, or a lack of memory, makes it raise
             return miss_of(error)
-        record = read_record(content, key)
-        return self._hit(record) if isinstance(record, Record) else record
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
         """Publish `artifact` under `key` at once, replacing what is there; raises OSError, and ValueError as publish does."""
@@ -78,13 +78,14 @@ class SharedStore:
         record = make_record(artifact, payload, named)
         entry = describe(key, artifact, named, 0, load_seconds)
         content = write_entry(key, record, entry, artifact.references)
+        refuse_oversized(key, len(content))
         publish_file(self.layout.entry(key.hex), content, self.guard)
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
         try:
             return self._sound_blob(digest_hex)
-        except (OSError, ValueError):
+        except Exception:  # as above
             return None
 
     def scan(self) -> list[Entry]:
@@ -96,14 +97,14 @@ class SharedStore:
         for name, path in entry_files(self.layout):
             try:
                 found = self.look_at(name, path)
-            except OSError:  # removed meanwhile, or unreadable: it is no entry to anybody now
+            except (OSError, MemoryError):  # removed meanwhile, or unreadable: it is no entry to anybody now
                 continue
             if isinstance(found, StoredFile):
                 yield found
 
     def look_at(self, name: str, path: Path) -> StoredFile | Miss:
         """Return what the file of the key `name` (hex) says of its entry, or why it says nothing; raises OSError."""
-        content = self._read(path, self.guard)
+        content = self._read(path, self.guard, LARGEST_ENTRY)
         found = read_description(content, bytes.fromhex(name))
         if isinstance(found, Miss):
             return found
@@ -125,7 +126,7 @@ class SharedStore:
             found = self.look_at(key.hex, path)
             if os.stat(path).st_mtime < time.time() - RENEWED_SECONDS:
                 os.utime(path)
-        except OSError:
+        except (OSError, MemoryError):
             return None
         return found if isinstance(found, StoredFile) else None
 

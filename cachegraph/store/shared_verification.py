@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cachegraph.store.aside import keep_damaged
+from cachegraph.store.aside import keep_file
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.criteria import Advance
 from cachegraph.store.entry import Miss
-from cachegraph.store.files import remove_file
+from cachegraph.store.files import Oversized, remove_file
 from cachegraph.store.shared import SharedStore, entry_files
 from cachegraph.store.verification import UNREADABLE, Problem, encoding_fault
 
@@ -43,6 +43,8 @@ def _blob_fault(store: SharedStore, file: BlobFile) -> str:
         sound = store.blobs.read(file.digest) is not None
     except FileNotFoundError:
         return ""
+    except Oversized as error:
+        return str(error)
     except OSError as error:
         return f"{UNREADABLE}: {error}"
     return "" if sound else "it does not match its name, which is its checksum"
@@ -53,6 +55,8 @@ def _entry_fault(store: SharedStore, name: str, path: Path) -> str:
         found = store.look_at(name, path)
     except FileNotFoundError:
         return ""
+    except Oversized as error:
+        return str(error)
     except OSError as error:
         return f"{UNREADABLE}: {error}"
     if isinstance(found, Miss):
@@ -70,7 +74,7 @@ def _removed(store: SharedStore, what: str, name: str, path: Path, found: str, s
     if found.startswith(UNREADABLE):
         return Problem(what, name, found, "left as it is")
     try:
-        keep_damaged(store.layout.root, f"{what}-{name}", path.read_bytes(), store.guard)
+        keep_file(store.layout.root, f"{what}-{name}", path, store.guard)
         remove_file(path)
     except OSError as error:
         return Problem(what, name, found, f"not removed: {error}")

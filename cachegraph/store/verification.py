@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import digest
 from cachegraph.key import expanded
-from cachegraph.store.aside import keep_damaged
+from cachegraph.store.aside import keep_damaged, keep_file
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.connections import open_for_reading
 from cachegraph.store.criteria import Advance
@@ -125,7 +125,7 @@ def blob_fault(store: LocalStore, file: BlobFile) -> str:
     if not file.digest:
         return ""
     try:
-        content = read_file(file.path, store.guard)
+        content = read_file(file.path, store.guard, file.size)
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -140,7 +140,7 @@ def _without_blob(store: LocalStore, file: BlobFile, found: str) -> Problem:
         if not blob_fault(store, file):
             return Problem("blob", file.digest, found, "written anew meanwhile")
         try:
-            keep_damaged(store.layout.root, f"blob-{file.digest}", file.path.read_bytes(), store.guard)
+            keep_file(store.layout.root, f"blob-{file.digest}", file.path, store.guard)
             remove_file(file.path)
         except OSError as error:
             return Problem("blob", file.digest, found, f"not removed: {error}")

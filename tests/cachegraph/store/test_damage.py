@@ -14,6 +14,7 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store import publishing
 from cachegraph.store.failures import IndexDamaged
 from cachegraph.store.local import LocalStore
 
@@ -384,6 +385,50 @@ def test_one_flipped_bit_in_a_payload_costs_one_entry_only(damaged: Callable[[st
     assert all(isinstance(cache.lookup(key), Hit) for key in KEYS.values())
     assert aside(directory) == 0
     cache._store.close()
+
+
+def test_a_row_that_claims_more_than_an_entry_can_have_takes_no_memory(cache_directory: Path) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    for name in ("small", "inline"):
+        assert cache.store(KEYS[name], artifact(name))
+    cache._store.close()
+    connection = sqlite3.connect(cache_directory / "v1" / "index.sqlite")
+    connection.execute(
+        "UPDATE record SET content = zeroblob(70000000) "
+        "WHERE entry_id = (SELECT id FROM entry WHERE digest = ?)",
+        (KEYS["small"].digest,),
+    )
+    connection.commit()
+    connection.close()
+    found = cache.lookup(KEYS["small"])
+    assert isinstance(found, Miss)
+    assert (found.reason, "too big" in found.detail) == ("damaged", True)
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert isinstance(cache.lookup(KEYS["small"]), Hit)
+    cache._store.close()
+
+
+def test_what_no_read_would_believe_is_not_stored(
+    cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    monkeypatch.setattr(publishing, "LARGEST_ENTRY", 10_000)
+    assert not cache.store(KEYS["inline"], artifact("inline"))
+    assert cache.store(KEYS["small"], artifact("small"))
+    assert aside(cache_directory) == 0
+    cache._store.close()
+
+
+def test_one_flipped_bit_in_a_text_keeps_nobody_from_listing_the_rest(
+    damaged: Callable[[str], Damaged],
+) -> None:
+    store = damaged("checkpointed")
+    connection = sqlite3.connect(store.directory / "v1" / "index.sqlite")
+    connection.execute("UPDATE entry SET summary = CAST(x'ff41' AS TEXT) WHERE id = 1")
+    connection.commit()
+    connection.close()
+    assert sorted(entry.summary for entry in LocalStore(store.directory).scan())[-1] == "\ufffdA"
+    assert store.is_never_wrong_and_heals() == ["hit"] * len(KEYS)
 
 
 def test_damage_met_while_another_process_sets_the_index_aside_spares_the_new_one(

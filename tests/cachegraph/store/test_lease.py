@@ -65,6 +65,18 @@ def write_lease(path: Path, **said: Any) -> None:
     path.with_name(f"{path.name}.1").write_text(json.dumps({**here, "since": 0.0, "beat": "1", **said}))
 
 
+def test_a_lease_that_nobody_wrote_is_succeeded_unread(path: Path) -> None:
+    write_lease(path)
+    os.truncate(path.with_name("abcd.1"), 2**40)
+    waiting = Lease(path, host=ELSEWHERE)
+    assert waiting.acquire() is None
+    waiting.release()
+    write_lease(path)
+    os.chmod(path.with_name("abcd.1"), 0o666)
+    assert waiting.acquire() is None
+    waiting.release()
+
+
 def test_the_first_has_it_and_the_second_is_told_who_that_is(path: Path) -> None:
     first, second = Lease(path, host=Host("n1", "n1 boot")), Lease(path, host=ELSEWHERE)
     assert first.acquire() is None

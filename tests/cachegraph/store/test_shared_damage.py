@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.shared_verification import verify
 
 KEY = CacheKey.build("kernel", {"scheme": b"test", "graph": b"g" * 40})
 ARTIFACTS = {
@@ -74,6 +76,50 @@ def test_bytes_behind_an_entry_are_damage(addition: bytes, shared: SharedStore, 
     path = shared.layout.entry(KEY.hex)
     path.write_bytes(path.read_bytes() + addition)
     assert isinstance(assert_never_wrong_and_heals(shared, artifact), Miss)
+
+
+SPARSE = 2**40
+"""Bytes that a file claims to have and that nobody has written: more than any memory."""
+
+
+def test_an_entry_that_claims_more_than_any_memory_is_damage(shared: SharedStore, artifact: Artifact) -> None:
+    os.truncate(shared.layout.entry(KEY.hex), SPARSE)
+    found = assert_never_wrong_and_heals(shared, artifact)
+    assert isinstance(found, Miss)
+    assert found.reason == "damaged"
+    assert shared.renew(KEY) is not None
+
+
+def test_verifying_removes_an_entry_that_claims_more_than_any_memory(shared: SharedStore) -> None:
+    os.truncate(shared.layout.entry(KEY.hex), SPARSE)
+    assert shared.scan() == []
+    assert [(problem.what, problem.done) for problem in verify(shared)] == [("entry", "removed")]
+    assert verify(shared) == []
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, OverflowError, ValueError, SystemError])
+def test_whatever_reading_raises_is_a_miss_with_a_reason(
+    shared: SharedStore, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error("while reading")
+
+    monkeypatch.setattr(shared, "_read", fail)
+    found = shared.get(KEY)
+    assert isinstance(found, Miss)
+    assert found.detail == f"{error.__name__}: while reading"
+    assert shared.read_blob("00" * 16) is None
+
+
+def test_an_interrupt_while_reading_passes(shared: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shared, "_read", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        shared.get(KEY)
+    with pytest.raises(KeyboardInterrupt):
+        shared.read_blob("00" * 16)
 
 
 CUTS: list[Callable[[bytearray], object]] = [
