@@ -46,6 +46,8 @@ class _Layout:
     kernels: Mapping[Kernel, int]
     callbacks: Sequence[Callback]
     area: int
+    writers: Mapping[Buffer, str]
+    """What writes each buffer first, for a reader."""
     assembler: Assembler = field(default_factory=Assembler)
     yields: list[Yield] = field(default_factory=list)
     invocations: list[Invocation] = field(default_factory=list)
@@ -54,6 +56,14 @@ class _Layout:
     def check(self, check: Check) -> int:
         self.sites.append(Site(len(self.assembler.code), check.kind, check.op, check.about))
         return len(self.sites) - 1
+
+    def name_arrays(self, buffers: Sequence[Buffer]) -> None:
+        """Say what the memory is for that the next instruction stops for (failures.py)."""
+        about = [
+            f"{b.dtype} {','.join(str(self.table.canonical(dim)) for dim in b.dims)} {self.writers.get(b, '')}"
+            for b in buffers
+        ]
+        self.sites.append(Site(len(self.assembler.code), "memory", "", tuple(about)))
 
 
 def assemble(
@@ -72,7 +82,8 @@ def assemble(
     kernels = {kernel: table.new() for kernel in keys}
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
     scratch = plan_scratch(table)
-    layout = _Layout(table, kernels, tuple(callbacks), area)
+    writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
+    layout = _Layout(table, kernels, tuple(callbacks), area, writers)
     inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
@@ -152,8 +163,9 @@ def _lay_out_scratch(layout: _Layout, groups: list[list[Buffer]]) -> None:
     for buffers in groups:
         offsets.append(end)
         behind, end = table.new(), table.new()
-        assembler.emit("ADD", behind, offsets[-1], table.canonical(buffers[0].nbytes))
+        assembler.emit("ADDSAT", behind, offsets[-1], table.canonical(buffers[0].nbytes))
         assembler.emit("ALIGN", end, behind)
+    layout.name_arrays([buffers[0] for buffers in groups])
     assembler.emit("GROW", end, present, len(layout.yields))
     layout.yields.append(Yield(end, base, present, ()))
     for buffers, offset in zip(groups, offsets, strict=True):
@@ -169,6 +181,7 @@ def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
     arrays = [
         Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims)), b.skipped) for b in buffers
     ]
+    layout.name_arrays(buffers)
     layout.assembler.emit("YIELD", len(layout.yields))
     layout.yields.append(Yield(-1, -1, -1, tuple(arrays)))
     for item, buffer in enumerate(buffers):

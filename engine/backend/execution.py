@@ -47,6 +47,19 @@ class _State:
         self.held: dict[int, tuple[np.ndarray[Any, Any], ...]] = {}
         """What each invocation returned last: the program reads it until it comes there again, or ends."""
 
+    def grow(self, number: int, need: int, base: int, present: int) -> None:
+        """Make scratch number `number` of `need` bytes, and have the registers `base` and `present` say so.
+
+        A signal's handler may raise between any two lines: what the registers say is there is there throughout.
+        """
+        self.registers[present] = 0
+        self.scratch[number] = None
+        scratch = np.empty(need, dtype=np.uint8)
+        address = scratch.ctypes.data
+        self.scratch[number] = scratch
+        self.registers[base] = address
+        self.registers[present] = need
+
 
 class Execution:
     """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
@@ -144,16 +157,20 @@ class Execution:
         registers = state.registers
         number = registers[1]
         need, base, present, arrays = self._allocations[number]
-        if not arrays:
-            scratch = state.scratch[number] = np.empty(registers[need], dtype=np.uint8)
-            registers[base], registers[present] = scratch.ctypes.data, scratch.nbytes
-            return ()
-        made = []
-        for result, dtype, dims, skipped in arrays:
-            array = np.empty([registers[dim] for dim in dims], dtype)
-            results[result] = array[skipped:] if skipped else array
-            made.append(array)
-        return tuple(made)
+        try:
+            if not arrays:
+                state.grow(number, registers[need], base, present)
+                return ()
+            made = []
+            for result, dtype, dims, skipped in arrays:
+                array = np.empty([registers[dim] for dim in dims], dtype)
+                results[result] = array[skipped:] if skipped else array
+                made.append(array)
+            return tuple(made)
+        except (MemoryError, ValueError) as error:
+            from engine.backend.failures import describe_shortage
+
+            raise describe_shortage(self.program, self.name, registers.tolist()) from error
 
     def _invoke(self, state: _State, results: list[Any]) -> tuple[Any, ...]:
         """Have the callback that the program stopped for make its arrays."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from numpy.linalg import LinAlgError
 
 from engine.backend import loops
+from engine.backend.instructions import MOST
+from engine.backend.operations import ITEM_SIZES
 from engine.backend.program import Program, Site
 from engine.backend.registers import DETAILS
 from engine.tensor.masks import mismatch
@@ -17,11 +20,31 @@ Registers = Sequence[int]
 def describe_failure(program: Program, name: str, status: int, registers: Registers) -> Exception:
     """The exception for a program that stopped with `status`, called with arguments of the right types."""
     site = next((site for site in program.sites if site.pc == registers[0]), None)
-    if site is None:
+    if site is None or site.kind not in _DESCRIPTIONS:
         return RuntimeError(
             f"Calling {name}: the machine stopped with status {status} at word {registers[0]}"
         )
     return _DESCRIPTIONS[site.kind](name, site, registers)
+
+
+def describe_shortage(program: Program, name: str, registers: Registers) -> Exception:
+    """The exception for a program that stopped for memory that there is not: of the arrays that it is for, the largest is
+    named. As from numpy it is a ValueError for more bytes than an int64 counts, else a MemoryError."""
+    stop = max((s for s in program.sites if s.kind == "memory" and s.pc < registers[0]), key=lambda s: s.pc)
+    size, shape, dtype, op = max(_wanted(about, registers) for about in stop.about)
+    found = (
+        f"Calling {name}: {op}: there is no memory for an array of {dtype} with shape {shape}: {size} bytes"
+    )
+    if size > MOST or any(length < 0 for length in shape):
+        return ValueError(f"{found}, more than any array can have")
+    return MemoryError(found)
+
+
+def _wanted(about: str, registers: Registers) -> tuple[int, tuple[int, ...], str, str]:
+    dtype, dims, op = about.split(" ", 2)
+    shape = tuple(registers[int(dim)] for dim in dims.split(",") if dim)
+    # A length of 0 does not make up for others, for numpy.
+    return prod(length or 1 for length in shape) * ITEM_SIZES[dtype], shape, dtype, op
 
 
 def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
@@ -48,9 +71,10 @@ def _dropped_dim(name: str, site: Site, registers: Registers) -> Exception:
 
 
 def _reshape(name: str, site: Site, registers: Registers) -> Exception:
+    given, due = ([registers[int(dim)] for dim in dims.split(",") if dim] for dims in site.about)
     return ValueError(
-        f"Calling {name}: {site.op}: the elements do not fill the new shape: "
-        f"{registers[2]} and {registers[3]} do not fit each other"
+        f"Calling {name}: {site.op}: the {prod(given)} elements of an array of shape {tuple(given)} do not fill the "
+        f"shape {tuple(due)}"
     )
 
 

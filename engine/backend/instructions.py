@@ -8,13 +8,15 @@ so that every loop ends.
     instruction := opcode operand*        the operands are those of INSTRUCTIONS, in order
     CALL        := opcode function area n register{n}
 
-Registers hold int64s. The first RESERVED of them belong to the machine, which says there where and why it stopped; no
+Registers hold int64s. Arithmetic on them wraps, as numpy's does; that on sizes, which decides how much memory there is,
+saturates. The first RESERVED of them belong to the machine, which says there where and why it stopped; no
 instruction writes them. Status codes are what the machine returns; details are what it leaves in registers 1, 2, 3.
 
 Version history
     1  first
     2  loops: SKIP, NEXT, SWAP; memory is asked for by GROW, where there is too little
     3  INVOKE
+    4  MULSAT, ADDSAT; ALIGN and GROW cannot be led astray by sizes that no memory has; the machine pauses
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from typing import NamedTuple
 
 from engine.backend.errors import InvalidProgram
 
-MACHINE_VERSION = 3
+MACHINE_VERSION = 4
 
 HALTED = 0
 YIELDED = 1
@@ -46,6 +48,8 @@ INVOKED = 8
 """Register 1: the invocation. Register 0: where to go on."""
 
 RESERVED = 4
+MOST = 2**63 - 1
+"""The size of what is too large for any memory, however large it is. Nothing that exists has it."""
 MAX_RANK = 64
 
 Items = Sequence[tuple[int, int]]
@@ -74,7 +78,7 @@ class Instruction:
 _TABLE = (
     ("HALT", "", "stop with HALTED"),
     ("YIELD", "i", "stop with YIELDED at this site, to be resumed behind it"),
-    ("GROW", "aai", "stop with YIELDED at this site, to be resumed behind it, if a > b"),
+    ("GROW", "aai", "stop with YIELDED at this site, to be resumed behind it, if a > b, both unsigned"),
     ("MOV", "da", "d = a"),
     ("SWAP", "dd", "exchange two registers"),
     ("ADD", "daa", "d = a + b"),
@@ -85,7 +89,7 @@ _TABLE = (
     ("MAX", "daa", "d = max(a, b)"),
     ("MIN", "daa", "d = min(a, b)"),
     ("NEG", "da", "d = -a"),
-    ("ALIGN", "da", "d = a rounded up to a multiple of 64"),
+    ("ALIGN", "da", "d = a rounded up to a multiple of 64, the greatest that an int64 has if that is none"),
     ("SAME", "aai", "stop with UNEQUAL at this site unless a == b"),
     ("ONE", "ai", "stop with NOT_ONE at this site unless a == 1"),
     ("NONNEG", "ai", "stop with NEGATIVE at this site unless a >= 0"),
@@ -107,6 +111,12 @@ _TABLE = (
         "d = address, d+1.. = lengths of the array in this item; stop with NOT_BOUND unless it fits",
     ),
     ("INVOKE", "i", "stop with INVOKED for this invocation, to be resumed behind it"),
+    (
+        "MULSAT",
+        "daa",
+        "d = a * b, or MOST if an int64 does not hold that: products of lengths, that is sizes",
+    ),
+    ("ADDSAT", "daa", "d = a + b, or MOST if an int64 does not hold that: sums of sizes"),
 )
 INSTRUCTIONS = {
     name: Instruction(name, opcode, operands, meaning)

@@ -15,6 +15,7 @@ from engine.backend.instructions import (
     INSTRUCTIONS,
     INVOKED,
     KERNEL_FAILED,
+    MOST,
     NEGATIVE,
     NOT_BOUND,
     NOT_ONE,
@@ -62,6 +63,10 @@ def machine_source() -> str:
             *(line for block in blocks for line in block.lines),
             "}",
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+            *(
+                f"declare {{i64, i1}} @llvm.{name}.with.overflow.i64(i64, i64)"
+                for name in _SATURATING.values()
+            ),
             "",
         )
     )
@@ -162,7 +167,7 @@ def _emit_yield(block: _Block) -> None:
 def _emit_grow(block: _Block) -> None:
     need, present, site = block.read(0), block.read(1), block.operand(2)
     behind = block.value(f"getelementptr inbounds i64, ptr %ip, i64 {1 + len(block.operands)}")
-    block.choose(block.value(f"icmp sgt i64 {need}, {present}"))
+    block.choose(block.value(f"icmp ugt i64 {need}, {present}"))
     block.stop(YIELDED, behind, site)
     block.label("otherwise")
     block.go_on()
@@ -195,6 +200,7 @@ def _emit_swap(block: _Block) -> None:
 _STOPS = {"YIELD": YIELDED, "INVOKE": INVOKED}
 _UNARY = {"MOV": "add i64 {a}, 0", "NEG": "sub i64 0, {a}"}
 _BINARY = {"ADD": "add", "SUB": "sub", "MUL": "mul", "MAX": "sgt", "MIN": "slt"}
+_SATURATING = {"MULSAT": "smul", "ADDSAT": "sadd"}
 _LOADS = {"LOAD64": "i64", "LOAD32": "i32", "LOAD8": "i8"}
 
 
@@ -214,8 +220,21 @@ def _emit_unary(block: _Block) -> None:
     block.go_on()
 
 
+def _emit_saturating(block: _Block) -> None:
+    block.write(0, _saturated(block, _SATURATING[block.name], block.read(1), block.read(2)))
+    block.go_on()
+
+
+def _saturated(block: _Block, operation: str, a: str, b: str) -> str:
+    """The result of the operation, or MOST if it overflows."""
+    both = block.value(f"call {{i64, i1}} @llvm.{operation}.with.overflow.i64(i64 {a}, i64 {b})")
+    result, overflows = (block.value(f"extractvalue {{i64, i1}} {both}, {part}") for part in (0, 1))
+    return block.value(f"select i1 {overflows}, i64 {MOST}, i64 {result}")
+
+
 def _emit_align(block: _Block) -> None:
-    block.write(0, block.value(f"and i64 {block.value(f'add i64 {block.read(1)}, 63')}, -64"))
+    behind = _saturated(block, _SATURATING["ADDSAT"], block.read(1), "63")
+    block.write(0, block.value(f"and i64 {behind}, -64"))
     block.go_on()
 
 
@@ -363,6 +382,8 @@ _EMITTERS = {
     "SWAP": _emit_swap,
     "NEG": _emit_unary,
     "ALIGN": _emit_align,
+    "MULSAT": _emit_saturating,
+    "ADDSAT": _emit_saturating,
     "FLOORDIV": _emit_division,
     "MOD": _emit_division,
     "SAME": _emit_same,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from engine.backend.callbacks import Callback
+from engine.backend.instructions import MOST
 from engine.backend.loops import Kernel
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.registers import FIRST_FREE
@@ -16,14 +17,16 @@ _FOLDED: dict[str, Callable[..., int]] = {
     "ADD": lambda a, b: a + b,
     "SUB": lambda a, b: a - b,
     "MUL": lambda a, b: a * b,
+    "ADDSAT": lambda a, b: min(a + b, MOST),
+    "MULSAT": lambda a, b: min(a * b, MOST),
     "MAX": max,
     "MIN": min,
     "NEG": lambda a: -a,
     "FLOORDIV": lambda a, b: a // b if b else 0,
     "MOD": lambda a, b: a % b if b else 0,
 }
-_NEUTRAL = {"ADD": 0, "SUB": 0, "MUL": 1, "FLOORDIV": 1}
-_LARGEST = 2**63
+_NEUTRAL = {"ADD": 0, "ADDSAT": 0, "SUB": 0, "MUL": 1, "MULSAT": 1, "FLOORDIV": 1}
+_COMMUTATIVE = ("ADD", "ADDSAT", "MUL", "MULSAT", "MAX", "MIN")
 
 
 @dataclass
@@ -102,7 +105,7 @@ class Table:
         folded = self._folded(op, operands)
         if folded is not None:
             return folded
-        if op in ("ADD", "MUL", "MAX", "MIN"):
+        if op in _COMMUTATIVE:
             operands = tuple(sorted(operands))
         found = self._known.get((op, operands))
         if found is None:
@@ -116,22 +119,23 @@ class Table:
         numbers = [self.initial.get(register) for register in operands]
         if None not in numbers:
             found = _FOLDED[op](*numbers) if op in _FOLDED else None
-            return self.constant(found) if found is not None and abs(found) < _LARGEST else None
-        if op == "MUL" and 0 in numbers:
+            return self.constant(found) if found is not None and abs(found) <= MOST else None
+        if op in ("MUL", "MULSAT") and 0 in numbers:
             return self.constant(0)
         if op in _NEUTRAL and numbers[1] == _NEUTRAL[op]:
             return operands[0]
-        return operands[1] if op in ("ADD", "MUL") and numbers[0] == _NEUTRAL[op] else None
+        is_neutral = op in _COMMUTATIVE and op in _NEUTRAL and numbers[0] == _NEUTRAL[op]
+        return operands[1] if is_neutral else None
 
     def product(self, registers: Sequence[int]) -> int:
-        """The register that holds the product of `registers`, 1 of none."""
+        """The register that holds the product of lengths, 1 of none; MOST where they are of more than there can be."""
         one = self.constant(1)
         factors = [r for r in sorted(map(self.canonical, registers)) if r != one]
         if not factors:
             return one
         result = factors[0]
         for register in factors[1:]:
-            result = self.compute("MUL", result, register)
+            result = self.compute("MULSAT", result, register)
         return result
 
     def emit(self, name: str, operands: Sequence[int], stage: int, check: Check | None = None) -> None:
@@ -148,7 +152,7 @@ class Table:
         """A new C-contiguous array, written in `stage`; with `result` it is one that the caller makes and keeps."""
         stage = max(stage, self.floor)
         dims = tuple(map(self.canonical, dims))
-        nbytes = self.compute("MUL", self.product(dims), self.constant(ITEM_SIZES[dtype]))
+        nbytes = self.compute("MULSAT", self.product(dims), self.constant(ITEM_SIZES[dtype]))
         # In a loop memory of a known size is there from before the first pass on.
         made = max(self.floor, self.stage((nbytes,))) if self.floor else stage
         # A result is bound by the machine, which writes the lengths of the array behind its address.

@@ -34,7 +34,9 @@ def _lower_join(lowering: Lowering, node: Apply) -> None:
             if dim != axis:
                 about = f"dim {dim} of what is joined must have one length"
                 dims[dim] = table.same(dims[dim], shape[dim], Check("rows", str(node.op), (about,)))
-    dims[axis] = reduce(lambda total, shape: table.compute("ADD", total, shape[axis]), shapes[1:], dims[axis])
+    dims[axis] = reduce(
+        lambda total, shape: table.compute("ADDSAT", total, shape[axis]), shapes[1:], dims[axis]
+    )
     lowering.dims[output] = tuple(dims)
     if not lowering.is_needed(output):
         return
@@ -44,7 +46,7 @@ def _lower_join(lowering: Lowering, node: Apply) -> None:
     start = table.constant(0)
     for shape, value in zip(shapes, values, strict=True):
         offset = table.compute("MUL", start, strides[axis])
-        start = table.compute("ADD", start, shape[axis])
+        start = table.compute("ADDSAT", start, shape[axis])
         part = table.view(
             result, offset, (*dims[:axis], shape[axis], *dims[axis + 1 :]), None if axis == 0 else strides
         )

@@ -210,7 +210,7 @@ class _Lowered:
             if position < self.info.n_states:
                 keep = self.info.keeps[position]
                 m = table.constant(self.info.n_initial(position))
-                length = table.compute("ADD", done, m) if keep is None else table.constant(keep)
+                length = table.compute("ADDSAT", done, m) if keep is None else table.constant(keep)
                 row = lowering.dims_of(self.outer.initials[position])[1:]
                 lowering.dims[output] = (length, *row)
             else:

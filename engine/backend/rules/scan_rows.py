@@ -96,7 +96,7 @@ class Trace(_State):
         """Make room for the `m` initial rows and those of all steps."""
         table, loop = self.table, self.loop
         self.m, self._is_while = m, is_while
-        dims = (table.compute("ADD", loop.count, table.constant(m)), *self.row)
+        dims = (table.compute("ADDSAT", loop.count, table.constant(m)), *self.row)
         if is_while:
             self.rows = table.buffer(self.dtype, dims, loop.stage)
         else:
@@ -117,7 +117,7 @@ class Trace(_State):
         return self._new
 
     def result(self, done: int) -> Value:
-        length = self.table.compute("ADD", done, self.table.constant(self.m))
+        length = self.table.compute("ADDSAT", done, self.table.constant(self.m))
         return _shortened(self.table, self.rows, length)
 
 

@@ -56,15 +56,16 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     free = [position for position, length in enumerate(lengths) if _is_minus_one(length)]
     dims = [table.constant(-1) if p in free else lowering.scalar_of(v) for p, v in enumerate(lengths)]
     known = [register for position, register in enumerate(dims) if position not in free]
-    about = (str(len(dims)),)
     for register in known:
-        table.demand(register, Check("negative", str(node.op), about))
+        table.demand(register, Check("negative", str(node.op), ()))
     product = table.product(known)
+    shapes = (lowering.dims_of(source), dims)
+    check = Check("reshape", str(node.op), tuple(",".join(map(str, shape)) for shape in shapes))
     if free:
-        _check_divides(lowering, product, size, Check("reshape", str(node.op), about))
+        _check_divides(lowering, product, size, check)
         dims[free[0]] = table.compute("FLOORDIV", size, product)
     else:
-        table.same(size, product, Check("reshape", str(node.op), about))
+        table.same(size, product, check)
     lowering.dims[output] = tuple(dims)
     if not lowering.is_needed(output):
         return

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import re
+import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +130,33 @@ def test_arrays_of_any_length_go_through_every_kind_of_kernel(x, length):
     expected = [value + 1, value.sum(), matrix @ value, matrix.T, matrix.sum(0), value]
     for found, due in zip(f(value, matrix), expected, strict=True):
         np.testing.assert_allclose(found, due)
+
+
+def test_lengths_whose_sizes_no_int64_holds_are_errors_that_name_them():
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("huge_lengths.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    shapes = {
+        "sort": "(2305843009213693952,)",
+        "sort constant": "(2305843009213693952,)",
+        "scan": "(2305843009213693969,)",
+        "set": "(2305843009213693952,)",
+        "concatenate": "(9223372036854775807, 0)",
+        "reshape": "(274177, 67280421310721)",
+        "too much": "(288230376151711744,)",
+    }
+    for name, shape in shapes.items():
+        kind = "MemoryError" if name == "too much" else "ValueError"
+        assert found[name].startswith(kind), found[name]
+        assert shape in found[name]
+
+
+def test_a_signal_while_scratch_memory_grows_leaves_no_address_of_memory_that_is_gone():
+    done = subprocess.run(
+        [sys.executable, Path(__file__).with_name("signal_storm.py")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls, interrupted = map(int, re.findall(r"\d+", done.stdout))
+    assert interrupted > calls // 4

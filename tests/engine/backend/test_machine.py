@@ -12,6 +12,7 @@ from engine.backend.instructions import (
     INSTRUCTIONS,
     INVOKED,
     KERNEL_FAILED,
+    MOST,
     NEGATIVE,
     NOT_BOUND,
     NOT_ONE,
@@ -71,6 +72,14 @@ def test_the_machine_finds_the_arrays_of_this_process(machine):
         ("ADD", 2**63 - 1, 1, SMALLEST),
         ("SUB", 3, 5, -2),
         ("MUL", -3, 5, -15),
+        ("MUL", 2**32, 2**32, 0),
+        ("MULSAT", 2**31, 2**31, 2**62),
+        ("MULSAT", 2**32, 2**31, MOST),
+        ("MULSAT", 2**32, 2**32, MOST),
+        ("MULSAT", 274177, 67280421310721, MOST),
+        ("MULSAT", MOST, 0, 0),
+        ("ADDSAT", 3, 5, 8),
+        ("ADDSAT", MOST, 1, MOST),
         ("MAX", -3, 5, 5),
         ("MIN", -3, 5, -3),
         ("FLOORDIV", 7, 2, 3),
@@ -95,7 +104,14 @@ def test_two_registers_give_a_third(machine, name, a, b, expected):
 
 @pytest.mark.parametrize(
     ("name", "a", "expected"),
-    [("MOV", -9, -9), ("NEG", 9, -9), ("ALIGN", 1, 64), ("ALIGN", 64, 64), ("ALIGN", 0, 0)],
+    [
+        ("MOV", -9, -9),
+        ("NEG", 9, -9),
+        ("ALIGN", 1, 64),
+        ("ALIGN", 64, 64),
+        ("ALIGN", 0, 0),
+        ("ALIGN", MOST, MOST - 63),
+    ],
 )
 def test_one_register_gives_another(machine, name, a, expected):
     registers = registers_with(r4=a)
@@ -318,6 +334,10 @@ def test_memory_is_asked_for_only_where_there_is_too_little(machine):
     registers[5] = 10
     assert execute(machine, growing, registers) == HALTED
     assert registers[6] == 1
+
+
+def test_memory_of_a_negative_size_is_asked_for_and_so_refused(machine):
+    assert execute(machine, program(("GROW", 4, 5, 3)), registers_with(r4=-8, r5=9)) == YIELDED
 
 
 def test_two_registers_are_exchanged(machine):
