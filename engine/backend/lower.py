@@ -155,6 +155,17 @@ class Lowering:
         """Lower every node."""
         for node in self.nodes:
             self.rule(node).lower(self, node)
+            for output in node.outputs:
+                self._check_lengths(node, output)
+
+    def _check_lengths(self, node: Apply, output: Variable) -> None:
+        """Demand that each length that the type of `output` knows is the one that is computed: kernels rely on it."""
+        dims = self.dims.get(output, ())
+        for dim, (register, known) in enumerate(zip(dims, _shape(output), strict=False)):
+            if known is not None and self.table.number(register) != known:
+                about = f"the length of the result along dim {dim} is known to be {known}"
+                check = Check("rows", str(node.op), (about,))
+                self.table.same(register, self.table.constant(known), check)
 
     def rule(self, node: Apply) -> OpRule:
         """The rule for `node`; raises LoweringError if its Op has none."""

@@ -17,6 +17,7 @@ from engine.graph.variables import Variable
 if TYPE_CHECKING:
     from engine.graph.features.protocol import Feature
     from engine.graph.fgraph import FunctionGraph
+    from engine.graph.types import Type
 
 
 class Edit:
@@ -281,3 +282,24 @@ class Change(Edit):
 
     def parts(self) -> Iterator[Apply | Variable]:
         yield from (self.node, self.old, self.new)
+
+
+class Narrow(Edit):
+    """A variable that a node computes is known to hold fewer values: it gets the more specific type `type`."""
+
+    __slots__ = ("former", "type", "variable")
+
+    def __init__(self, variable: Variable, type: Type, reason: str | None) -> None:
+        self.variable = variable
+        self.type = type
+        self.former = variable.type
+        self.reason = reason
+
+    def do(self, graph: FunctionGraph) -> None:
+        self.variable.type = self.type
+
+    def undo(self, graph: FunctionGraph) -> None:
+        self.variable.type = self.former
+
+    def parts(self) -> Iterator[Apply | Variable]:
+        yield self.variable

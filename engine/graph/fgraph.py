@@ -20,6 +20,7 @@ from engine.graph.edits import (
     Change,
     DropRoot,
     Import,
+    Narrow,
     Prune,
     RemoveInput,
     RemoveOutput,
@@ -232,17 +233,27 @@ class FunctionGraph(FeatureHost):
     ) -> None:
         """Use `new_var` wherever `var` is used now: what is imported with `new_var` goes on using `var`.
 
-        A variable that is not used in the graph is left alone. Refuses (TypeError) a replacement of another type, and
-        (InconsistencyError) one that is in the graph and computed from a use of `var`.
+        A variable that is not used in the graph is left alone. A replacement that a node computes, and whose type knows
+        less than that of `var`, gets to know it: what holds of `var` holds of it. Refuses (TypeError) a replacement of
+        another type, and (InconsistencyError) one that is in the graph and computed from a use of `var`.
         """
         if var is new_var or var not in self.variables:
             return
-        new_var = var.type.filter_variable(new_var)
         reason = reason_text(reason)
+        new_var = self._as_specific(var, new_var, reason)
         uses = list(self.clients[var])
         below = min([self.apply_nodes[node] for node, _ in uses if node in self.apply_nodes], default=None)
         for node, index in uses:
             self._change(node, index, new_var, reason, import_missing, True, below)
+
+    def _as_specific(self, var: Variable, new_var: Variable, reason: str | None) -> Variable:
+        """`new_var` as a variable of the type of `var`, which knows of it what was known of `var`."""
+        node = getattr(new_var, "owner", None)
+        if node is not None and isinstance(node.inputs, list) and not var.type.is_super(new_var.type):
+            both = var.type.intersection(new_var.type)
+            if both is not None:
+                self.journal.do(Narrow(new_var, both, reason))
+        return var.type.filter_variable(new_var)
 
     @all_or_nothing
     def replace_all(

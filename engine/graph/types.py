@@ -41,6 +41,10 @@ class Type(ByProps):
         """Whether every value of `other` is a value of this type."""
         return self == other
 
+    def intersection(self, other: Type) -> Type | None:
+        """The type of the values that are of this type and of `other`; None if there is none."""
+        return self if self == other else None
+
     def filter_variable(self, variable: Any) -> Variable:
         """`variable` as a variable of this type; refuses (TypeError) one that may hold other values."""
         if isinstance(variable, Variable) and self.is_super(variable.type):

@@ -116,6 +116,15 @@ class TensorType(Type):
             mine is None or mine == theirs for mine, theirs in zip(self.shape, other.shape, strict=True)
         )
 
+    def intersection(self, other: Type) -> TensorType | None:
+        """The type that knows each length that this one or `other` does; None if two lengths, the ranks or dtypes differ."""
+        if not isinstance(other, TensorType) or self.dtype != other.dtype or self.ndim != other.ndim:
+            return None
+        pairs = list(zip(self.shape, other.shape, strict=True))
+        if any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            return None
+        return self.clone(shape=[theirs if mine is None else mine for mine, theirs in pairs])
+
     def filter_variable(self, variable: Any) -> Any:
         """`variable` as a variable of this type; values become constants.
 

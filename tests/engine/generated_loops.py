@@ -28,6 +28,12 @@ class GeneratedLoop:
         """The inputs that have gradients."""
         return [variable for variable in self.inputs if variable.type.dtype == "float64"]
 
+    def slopes(self) -> list[Any]:
+        """The gradients of the cost, and those of a number that depends on all of these."""
+        first = engine.grad(self.cost, self.floats, disconnected_inputs="ignore")
+        slope = sum((pt.sum(pt.sin(g)) for g in first), start=pt.constant(0.0))
+        return [*first, *engine.grad(slope, self.floats, disconnected_inputs="ignore")]
+
     @property
     def cost(self) -> Any:
         """A number that depends on all outputs."""
@@ -47,6 +53,7 @@ class _Maker:
         self.values: list[np.ndarray] = []
         self.length = random.choice([1, 2, 3])
         self.steps = random.choice([0, 1, 2, 4, 5])
+        self.known = random.choice([0.0, 0.0, 0.5, 1.0])  # how likely a type knows a length
 
     def make(self, depth: int) -> GeneratedLoop:
         random = self.random
@@ -73,7 +80,7 @@ class _Maker:
 
         steps = None
         if not sequences or random.random() < 0.5:
-            steps = self._add(np.array(self.steps))
+            steps = self.steps if random.random() < self.known else self._add(np.array(self.steps))
         found = engine.scan(
             step,
             sequences,
@@ -87,7 +94,7 @@ class _Maker:
         return GeneratedLoop(self.inputs, self.values, [self._read(output) for output in found])
 
     def _add(self, value: np.ndarray) -> Any:
-        shape = [None] * value.ndim
+        shape = [length if self.random.random() < self.known else None for length in value.shape]
         variable = pt.tensor(f"x{len(self.inputs)}", value.dtype.name, shape)
         self.inputs.append(variable)
         self.values.append(value)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine.backend.lower import Lowering
 from engine.backend.rules import rule_of
 from engine.errors import InconsistencyError, LoweringError
 from engine.graph import Apply, Op
+from engine.mode import NO_REWRITES, Mode
 from tests.engine.backend.lowered import kernels, lower
 
 
@@ -127,3 +129,19 @@ def test_equal_arithmetic_is_done_once(m):
     lowering = lower([m], [m.reshape((-1,)) + 1, m.reshape((-1,)) * 2, pt.exp(m)])
     products = [i.operands[1:] for i in lowering.table.arithmetic[0] if i.name == "MUL"]
     assert len(products) == len(set(products))
+
+
+def test_a_length_that_a_type_knows_and_that_is_not_so_stops_the_program(x):
+    claimed = pt.exp(x)
+    claimed.type = claimed.type.clone(shape=(3,))
+    f = engine.function([x], claimed, mode=Mode("numba", NO_REWRITES))
+    with pytest.raises(ValueError, match="is known to be 3: found lengths"):
+        f(np.ones(2))
+    assert f(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_length_that_follows_from_the_inputs_types_is_not_checked_again():
+    y = pt.tensor("y", "float64", (3,))
+    found = lower([y], [pt.exp(y) + 1]).table.arithmetic.values()
+    names = [instruction.name for stage in found for instruction in stage]
+    assert names.count("SAME") == 1  # of the input

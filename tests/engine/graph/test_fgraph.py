@@ -1,12 +1,14 @@
 """Mutable graphs: what they import, replace, remove and refuse."""
 
+import pickle
 from time import process_time
 
 import pytest
 
+import engine.tensor as pt
 from engine.errors import InconsistencyError, MissingInputError
 from engine.graph import Feature, FunctionGraph, Output, register_feature_callback
-from engine.graph.features import DestroyHandler, NodeFinder
+from engine.graph.features import DestroyHandler, FullHistory, NodeFinder
 from tests.engine.graph.graph_state import Mirror, feature_states, history_of, state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, constant, follow, split
 
@@ -130,6 +132,52 @@ def test_a_replacement_of_another_type_is_refused():
         found.replace(x, Floats("other")("y"), import_missing=True)
     with pytest.raises(TypeError, match="the types differ"):
         found.change_node_input(found.outputs[0].owner, 0, Floats("other")("y"), import_missing=True)
+
+
+def vectors(length):
+    return pt.exp(pt.tensor("v", "float64", (length,)))
+
+
+def test_a_replacement_gets_to_know_the_lengths_that_were_known_of_the_variable():
+    known, general = vectors(6), vectors(None)
+    found = graph(pt.neg(known), inputs=[known.owner.inputs[0], general.owner.inputs[0]])
+    found.replace(known, general)
+    assert general.type.shape == (6,)
+    assert found.outputs[0].owner.inputs[0] is general
+
+
+def test_what_a_replacement_got_to_know_is_forgotten_if_it_is_not_made():
+    known, general = vectors(6), vectors(None)
+    found = graph(known)
+    with pytest.raises(MissingInputError):
+        found.replace(known, general)
+    assert general.type.shape == (None,)
+    found = graph(known, inputs=[known.owner.inputs[0], general.owner.inputs[0]])
+    history = FullHistory()
+    found.attach_feature(history)
+    found.replace(known, general)
+    copy = pickle.loads(pickle.dumps(found))
+    (history,) = [feature for feature in copy.features if isinstance(feature, FullHistory)]
+    history.start()
+    assert copy.outputs[0].owner.inputs[0] is copy.inputs[0]
+    history.end()
+    assert copy.outputs[0].type.shape == (6,)
+
+
+def test_a_replacement_whose_known_lengths_contradict_is_refused():
+    found = graph(vectors(6))
+    with pytest.raises(TypeError, match="convert it first"):
+        found.replace(found.outputs[0], vectors(5), import_missing=True)
+
+
+def test_an_input_and_a_frozen_variable_get_to_know_nothing():
+    found = graph(vectors(6))
+    x = pt.vector("x")
+    frozen = FunctionGraph([x], [pt.exp(x)]).freeze().outputs[0]
+    for new in (x, frozen):
+        with pytest.raises(TypeError, match="convert it first"):
+            found.replace(found.outputs[0], new, import_missing=True)
+        assert new.type.shape == (None,)
 
 
 def test_several_replacements_are_made_in_order():

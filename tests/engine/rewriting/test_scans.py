@@ -7,6 +7,7 @@ import engine
 import engine.tensor as pt
 from engine.backend.reference import evaluate
 from engine.inner import Scan, ScanInfo
+from engine.rewriting import DEFAULT_QUERY
 
 X, W = np.array([1.0, -0.5, 2.0, 0.25]), np.array([[0.5, -0.2], [0.1, 0.3]])
 
@@ -407,3 +408,22 @@ def test_lengths_of_parts_of_states_need_no_loop(rewritten):
     graph = rewritten([start, n], pt.stack([ended.shape[0], ended.owner.inputs[0][:-1].shape[0]]))
     for steps in (0, 1, 9):
         graph.check_values([1.0, 2.0, 3.0], steps)
+
+
+@pytest.mark.parametrize("known", ["steps", "rows", "nothing"])
+def test_the_second_derivative_of_a_loop_of_known_length_is_rewritten(rewritten, known):
+    w, x = pt.dscalar("w"), pt.tensor("x", "float64", (5,) if known == "rows" else (None,))
+    options = {"n_steps": 5} if known == "steps" else {}
+    states = rows(lambda r, a, w: pt.tanh(w * a + r), x, pt.constant(0.5), w, **options)
+    slope = engine.grad(engine.grad(states[-1], w), w)
+    outputs = [slope, states, engine.grad(pt.sum(engine.grad(states[-1], x)), x)]
+    graph = rewritten([w, x], outputs, query=DEFAULT_QUERY.excluding("inplace"))
+    graph.check_values(np.array(0.7), np.array([1.0, -0.5, 2.0, 0.25, 0.1]))
+
+
+def test_the_second_derivative_of_a_loop_of_a_known_number_of_steps_compiles():
+    w, x = pt.dscalar("w"), pt.dscalar("x")
+    states = rows(lambda a, w: pt.tanh(w * a), outputs_info=x, non_sequences=w, n_steps=5)
+    slope = engine.grad(engine.grad(states[-1], w), w)
+    due = engine.function([w, x], slope, mode="NUMPY")(0.7, 0.3)
+    np.testing.assert_allclose(engine.function([w, x], slope)(0.7, 0.3), due)
