@@ -1,50 +1,56 @@
-"""What code reads that is no part of it: the environment, files, clocks.
+"""Code that may read what is no part of it: the environment, files, clocks, random state, settings.
 
 What code gives when it is run later may depend on these. Where what it gives is itself stored, no key says what that
 depended on: such code is refused. Code is looked through as far as it is followed (origin.py), and by names: of all
-methods that it might call, those are looked at that have the name of an attribute that some of it takes.
+methods that it might call, those are looked at that have the name of an attribute that some of it takes, and those that
+operators call. What is not followed has to be known to depend on its arguments alone (pure.py), and so has the code of a
+package that the caller says is described. An extension module of the user's own is taken to: nobody can look into it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from types import FunctionType
+import builtins
+import operator
+import sys
+from collections.abc import Collection, Iterable, Mapping, Set
+from functools import partial
+from importlib.util import resolve_name
+from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.bytecode import attributes, imports, look_up, reads
+from cachegraph.fingerprint.bytecode import Import, attributes, imports, look_up, reads
 from cachegraph.fingerprint.names import is_known_by_name
+from cachegraph.fingerprint.native import is_native_type
 from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.pure import ATTRIBUTES_OUTSIDE, is_pure
 
-# Modules of which any function reads what lies outside; of others, which ones do.
-_OUTSIDE = frozenset(
+_WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
+_GETTERS = (operator.attrgetter, operator.methodcaller)
+# Of the methods that no code calls by name those that make, print, hash and pickle an object.
+_NOT_OPERATORS = frozenset(
     (
-        "_io", "datetime", "fileinput", "genericpath", "getpass", "glob", "http", "io", "nt", "pathlib", "platform",
-        "posix", "secrets", "shutil", "socket", "subprocess", "tempfile", "time", "urllib", "uuid",
+        "__new__", "__init__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__repr__", "__str__",
+        "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__copy__",
+        "__deepcopy__", "__del__", "__dir__", "__sizeof__", "__subclasshook__", "__class__",
     )
 )  # fmt: skip
-_OUTSIDE_OF = {
-    "os": frozenset(
-        ("environ", "fdopen", "getcwd", "getenv", "getenvb", "listdir", "popen", "scandir", "stat", "walk")
-    ),
-    "numpy": frozenset(("fromfile", "genfromtxt", "load", "loadtxt", "memmap")),
-    "builtins": frozenset(("input",)),
-}
-_WRAPPED = ("py_func", "func", "__func__", "__wrapped__", "fget")
 
 
 def refuse_outside(
     functions: Iterable[Any], held: Mapping[str, object], described: Collection[str] = ()
 ) -> None:
-    """Refuse (Unfingerprintable) `functions` that read what lies outside of code and values, or call what does.
+    """Refuse (Unfingerprintable) `functions` that may read what lies outside of code and values, or call what may.
 
-    `held` is what the instance that they are methods of holds, by name; `described` names packages that are not followed.
+    `held` is what the instance that they are methods of holds, by name; `described` names packages that are not followed,
+    and whose code reads nothing else.
     """
     walk = _Walk(described)
     for function in functions:
         walk.visit(getattr(function, "__self__", None))
         walk.visit(function)
     walk.visit_named(held)
+    walk.refuse_attributes()
 
 
 class _Walk:
@@ -52,77 +58,191 @@ class _Walk:
         self._described = described
         self._seen: dict[int, object] = {}
         self._taken: set[str] = set()
-        self._classes: dict[type, None] = {}
+        self._spaces: dict[int, Mapping[str, object]] = {}
+        self._modules: dict[int, ModuleType] = {}
+        self._packages: set[str] = set()
 
     def visit(self, value: Any) -> None:
-        """Look at what code reaches; raises Unfingerprintable if it reads what lies outside."""
-        while not isinstance(value, type | FunctionType) and not self._follows(type(value)):
-            inner = next((getattr(value, name) for name in _WRAPPED if hasattr(value, name)), None)
-            if inner is None:
-                break
-            value = inner
+        """Look at what code reaches; raises Unfingerprintable if it may read what lies outside."""
         if id(value) in self._seen:
             return
         self._seen[id(value)] = value
         if isinstance(value, FunctionType):
             self._visit_function(value)
-        elif isinstance(value, dict | list | tuple):
+        elif isinstance(value, type):
+            self._visit_class(value)
+        elif isinstance(value, dict | list | tuple | set | frozenset):
             for item in value.values() if isinstance(value, dict) else value:
                 self.visit(item)
+        elif isinstance(value, ModuleType):
+            self._modules[id(value)] = value
+        elif isinstance(value, MethodType | BuiltinMethodType | partial):
+            self._visit_bound(value)
         else:
-            self._visit_other(value)
+            self._visit_instance(value)
 
     def visit_named(self, held: Mapping[str, object]) -> None:
-        """Look at the methods of the classes met so far, and at what an instance holds, that have names that code takes."""
+        """Look at what the classes, instances and modules met so far, and `held`, have under names that code takes."""
         known = -1
         while known != len(self._seen):
             known = len(self._seen)
-            spaces = [
-                held,
-                *(vars(base) for cls in list(self._classes) for base in cls.__mro__ if self._follows(base)),
-            ]
-            for space in spaces:
-                for name in (self._taken | {"__call__"}) & space.keys():
+            for space in (held, *list(self._spaces.values())):
+                for name in space.keys() & self._names_in(space):
                     self.visit(space[name])
+            for module in list(self._modules.values()):
+                for name in self._taken & vars(module).keys():
+                    self.visit(vars(module)[name])
+
+    def refuse_attributes(self) -> None:
+        """Refuse attributes that code takes, if they read what lies outside where packages met so far have them."""
+        for package in sorted(self._packages):
+            for name in sorted(ATTRIBUTES_OUTSIDE.get(package, frozenset()) & self._taken):
+                _refuse(package, name)
+
+    def _names_in(self, space: Mapping[str, object]) -> Set[str]:
+        operators = {name for name in space if name.startswith("__") and callable(space[name])}
+        return self._taken | (operators - _NOT_OPERATORS)
 
     def _visit_function(self, function: FunctionType) -> None:
+        home = function.__globals__.get("__name__")
         if is_known_by_name(function, self._described):
-            _refuse(function.__module__, function.__qualname__)
+            self._require_pure(function.__module__, function.__qualname__)
             return
-        code = function.__code__
-        taken = attributes(code)
-        self._taken |= taken
         try:
-            for read in reads(code):
-                if read.name in function.__globals__:
-                    self.visit(look_up(function.__globals__, read)[0])
-                elif read.name in ("open", "input"):
-                    _refuse("builtins" if read.name == "input" else "io", read.name)
-            for item in imports(code):
-                for name in item.names or taken:
-                    _refuse(item.module, name)
+            if isinstance(home, str) and not self._follows(
+                home
+            ):  # made by what is not followed, of what it was given
+                self._require_pure(home, function.__qualname__)
+            else:
+                self._visit_code(function)
+            for item in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+                self.visit(item)
             for cell in function.__closure__ or ():
                 self.visit(_content(cell))
+            self.visit(getattr(function, "__wrapped__", None))
         except Unfingerprintable as error:
             error.inside(f"function {function.__qualname__}")
             raise
 
-    def _visit_other(self, value: Any) -> None:
-        module = getattr(value, "__module__", None)
-        if isinstance(value, type):
-            _refuse(value.__module__, value.__qualname__)
-        elif callable(value) and isinstance(module, str) and hasattr(value, "__qualname__"):
-            _refuse(module, value.__qualname__)
-        cls = value if isinstance(value, type) else type(value)
-        if not self._follows(cls):
-            return
-        self._classes[cls] = None
-        if isinstance(value, type):
-            for name in ("__new__", "__init__", "__post_init__"):
-                self.visit(vars(cls).get(name))
+    def _visit_code(self, function: FunctionType) -> None:
+        code = function.__code__
+        self._taken |= attributes(code) | _texts(code)
+        for read in reads(code):
+            if read.name in function.__globals__:
+                self.visit(look_up(function.__globals__, read)[0])
+            elif hasattr(builtins, read.name):
+                self.visit(getattr(builtins, read.name))
+        for item in imports(code):
+            self._visit_import(function, item)
 
-    def _follows(self, cls: type) -> bool:
-        return origin_of(cls.__module__, self._described) == "followed"
+    def _visit_import(self, function: FunctionType, item: Import) -> None:
+        package = function.__globals__.get("__package__") or ""
+        name = resolve_name("." * item.level + item.module, package) if item.level else item.module
+        module = sys.modules.get(name)
+        if module is not None and not item.names:
+            self.visit(sys.modules[name.partition(".")[0]])
+            self.visit(module)
+        for taken in item.names or self._taken:
+            if hasattr(module, taken):
+                self.visit(getattr(module, taken))
+            elif item.names and not self._follows(name):
+                self._require_pure(name, taken)
+        if module is None and not item.names and not self._follows(name):
+            self._require_pure(name, "")
+
+    def _visit_class(self, cls: type) -> None:
+        if not self._follows(cls.__module__):
+            self._require_pure(cls.__module__, cls.__qualname__, cls)
+            return
+        self._visit_bases(cls)
+        self._visit_bases(type(cls))
+        for space in [vars(base) for base in cls.__mro__ if self._follows(base.__module__)]:
+            for name in ("__new__", "__init__", "__post_init__"):
+                self.visit(space.get(name))
+
+    def _visit_bases(self, cls: type) -> None:
+        """Note what `cls` and its bases that are followed have, and look at the bases of these that are not."""
+        for base in cls.__mro__:
+            if self._follows(base.__module__):
+                self._spaces[id(base)] = vars(base)
+                for other in base.__bases__:
+                    if not self._follows(other.__module__):
+                        self._require_pure(other.__module__, other.__qualname__, other)
+
+    def _visit_bound(self, value: Any) -> None:
+        if isinstance(value, partial):
+            for item in (value.func, value.args, value.keywords):
+                self.visit(item)
+        elif value.__self__ is None or isinstance(value.__self__, ModuleType):
+            self._visit_native(value)
+        else:
+            self.visit(value.__self__)
+            self._taken.add(value.__name__)
+            self.visit(getattr(value, "__func__", None))
+
+    def _visit_native(self, value: Any) -> None:
+        """A native function, which says what it is of; a ufunc computes, whatever it is of."""
+        owner = getattr(value, "__objclass__", None)
+        module = getattr(value, "__module__", None) or getattr(
+            getattr(value, "__self__", None), "__name__", None
+        )
+        if owner is not None:
+            self.visit(owner)
+        elif isinstance(module, str) and not self._follows(module) and type(value).__name__ != "ufunc":
+            self._require_pure(module, str(getattr(value, "__qualname__", value.__name__)))
+
+    def _visit_instance(self, value: Any) -> None:
+        cls = type(value)
+        if is_native_type(cls):
+            self._visit_native(value)
+            return
+        if isinstance(value, _GETTERS):
+            texts = [text for text in value.__reduce__()[1] if isinstance(text, str)]
+            self._taken.update(part for text in texts for part in text.split("."))
+        if self._follows(cls.__module__):
+            self._visit_bases(cls)
+            self._spaces[id(value)] = {**getattr(value, "__dict__", {}), **_slots(value)}
+            return
+        self._require_pure(cls.__module__, cls.__qualname__, cls)
+        for name in _WRAPPED:
+            self.visit(getattr(value, name, None))
+
+    def _follows(self, module: str) -> bool:
+        return origin_of(module, self._described) == "followed"
+
+    def _require_pure(self, module: str, name: str, cls: type | None = None) -> None:
+        package = module.partition(".")[0]
+        self._packages.add(package)
+        if package in self._described or is_pure(module, name):
+            return
+        if cls is not None and (_is_number(cls) or issubclass(cls, BaseException)):
+            return
+        _refuse(module, name)
+
+
+def _is_number(cls: type) -> bool:
+    """Whether `cls` is one of numpy's types of numbers, which are in modules of many names."""
+    return any((base.__module__, base.__qualname__) == ("numpy", "generic") for base in cls.__mro__)
+
+
+def _texts(code: CodeType) -> set[str]:
+    """The texts among the constants of `code`, and of the code inside of it, that may be names of attributes."""
+    found: set[str] = set()
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _texts(constant)
+        elif isinstance(constant, str) and constant.isidentifier():
+            found.add(constant)
+    return found
+
+
+def _slots(value: object) -> dict[str, object]:
+    found = {}
+    for base in type(value).__mro__:
+        for name, item in vars(base).items():
+            if isinstance(item, MemberDescriptorType) and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found
 
 
 def _content(cell: Any) -> object:
@@ -133,9 +253,7 @@ def _content(cell: Any) -> object:
 
 
 def _refuse(module: str, name: str) -> None:
-    package = module.partition(".")[0]
-    if package in _OUTSIDE or name in _OUTSIDE_OF.get(package, ()):
-        raise Unfingerprintable(
-            f"code that reads what lies outside of it: {module}.{name}",
-            "what it gives is stored, and no key says what it depends on; read it before, and hold it as an attribute",
-        )
+    raise Unfingerprintable(
+        f"code that may read what lies outside of it: {module}.{name}",
+        "what it gives is stored, and no key says what it depends on; read it before, and hold it as an attribute",
+    )

@@ -14,6 +14,7 @@ import pytest
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.outside import refuse_outside
+from tests.cachegraph.outside_cases import COMPUTING, READING
 
 
 def from_environment() -> Any:
@@ -100,7 +101,7 @@ class Reader:
     ],
 )  # fmt: skip
 def test_what_reads_what_lies_outside_is_refused(function: Any) -> None:
-    with pytest.raises(Unfingerprintable, match="reads what lies outside of it"):
+    with pytest.raises(Unfingerprintable, match="may read what lies outside of it"):
         refuse_outside([function], {})
 
 
@@ -119,3 +120,14 @@ def test_methods_that_are_not_called_and_constructors_may_read_anything() -> Non
             return self.read() + self.table
 
     refuse_outside([Reader().of_nothing, Loaded.__new__(Loaded).of_nothing, None], {"table": np.zeros(3)})
+
+
+@pytest.mark.parametrize("name", READING)
+def test_what_is_not_known_to_compute_only_is_refused(name: str) -> None:
+    with pytest.raises(Unfingerprintable, match="may read what lies outside of it"):
+        refuse_outside([READING[name]], {})
+
+
+@pytest.mark.parametrize("name", COMPUTING)
+def test_what_ops_are_usually_made_of_is_not_refused(name: str) -> None:
+    refuse_outside([COMPUTING[name]], {}, ("engine",))
