@@ -12,6 +12,7 @@ from engine.backend.instructions import MOST
 from engine.backend.operations import ITEM_SIZES
 from engine.backend.program import Program, Site
 from engine.backend.registers import DETAILS
+from engine.tensor.alloc import too_many
 from engine.tensor.masks import mismatch
 
 Registers = Sequence[int]
@@ -109,7 +110,22 @@ def _mask(name: str, site: Site, registers: Registers) -> Exception:
 
 
 def _step(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
+    """Of a part, or of a range, whose bounds and step are in registers."""
+    if len(site.about) == 1:
+        return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
+    step = registers[int(site.about[-1])]
+    return ValueError(f"Calling {name}: {site.op}: the step of a range cannot be {step or 'zero'}")
+
+
+def _range(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(f"Calling {name}: {too_many(*(registers[int(register)] for register in site.about))}")
+
+
+def _too_big(name: str, site: Site, registers: Registers) -> Exception:
+    shape = tuple(registers[int(register)] for register in site.about)
+    return ValueError(
+        f"Calling {name}: {site.op}: array is too big; one of shape {shape} would have more bytes than an array can have"
+    )
 
 
 def _steps(name: str, site: Site, registers: Registers) -> Exception:
@@ -178,6 +194,8 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "rows": _rows,
     "index": _index,
     "step": _step,
+    "range": _range,
+    "too-big": _too_big,
     "mask": _mask,
     "steps": _steps,
     "sequence": _sequence,

@@ -38,13 +38,10 @@ SIGNATURES = {
     **{op: Signature(1, NUMBERS) for op in ("neg", "sign")},
     **{op: Signature(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
     **{op: Signature(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
-    **{
-        op: Signature(1, FLOATS)
-        for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan", "round")
-    },
+    **{op: Signature(1, FLOATS) for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")},
     **{op: Signature(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")},
     **{op: Signature(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
-    **{op: Signature(1, DTYPES) for op in ("floor", "ceil", "trunc")},
+    **{op: Signature(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
     **{op: Signature(2, FLOATS) for op in ("true_div", "arctan2")},
     "invert": Signature(1, ("int64", "int32", "bool")),
     **{op: Signature(1, DTYPES, compares=True) for op in ("isnan", "isinf")},

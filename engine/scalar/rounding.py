@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.scalar.op import ScalarOp
-from engine.scalar.promotion import floating, same
+from engine.scalar.promotion import same
 
 
 class Floor(ScalarOp):
@@ -41,13 +41,13 @@ class Trunc(ScalarOp):
 
 
 class Round(ScalarOp):
-    """The whole number next to `a`, the even one of two; integers become float64."""
+    """The whole number next to `a`, the even one of two, in its dtype."""
 
     name = "round"
-    rule = staticmethod(floating)
+    rule = staticmethod(same)
 
     def _impl(self, a: Any) -> Any:
-        return np.rint(a)
+        return np.rint(a) if np.asarray(a).dtype.kind == "f" else a
 
 
 floor = Floor()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +18,17 @@ from engine.tensor.elemwise import cast, unbroadcast_axes
 from engine.tensor.shape import lengths_of
 from engine.tensor.type import check_dtype, tensor_type
 
+_MOST_BYTES = 2**63 - 1
+LONGEST_RANGE = _MOST_BYTES // 8
+"""The most int64s that an array can have."""
+
 
 class Alloc(Op):
     """A tensor of the lengths that are the further inputs (int64 of 0 dimensions), filled with the first, which has as
     many axes: those of length 1, known when the graph is built, are repeated.
 
-    Refuses (ValueError) a negative length, and another length of the value than the result's.
+    Refuses (ValueError) a negative length, another length of the value than the result's, and lengths of more bytes than
+    an array can have.
     """
 
     __props__ = ()
@@ -43,6 +49,7 @@ class Alloc(Op):
                 raise ValueError(
                     f"Filling a tensor of shape {tuple(known)} with {value.type}: it does not fit"
                 )
+        check_size([1 if length is None else length for length in shape], value.type.dtype)
         return Apply(self, [value, *variables], [tensor_type(value.type.dtype, tuple(shape)).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -53,6 +60,7 @@ class Alloc(Op):
                 raise ValueError(
                     f"Filling an array of shape {shape} with one of shape {value.shape}: it does not fit"
                 )
+        check_size(shape, value.dtype.name)
         output_storage[0][0] = np.array(np.broadcast_to(value, shape), order="C")
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -71,7 +79,7 @@ class Alloc(Op):
 class ARange(Op):
     """The int64s from a start, in steps, to before a stop: inputs of int64 and 0 dimensions.
 
-    Refuses (ValueError) a step of 0.
+    Refuses (ValueError) a step of 0 or of -2**63, and more numbers than an array can have.
     """
 
     __props__ = ()
@@ -79,21 +87,50 @@ class ARange(Op):
     def make_node(self, start: Any, stop: Any, step: Any) -> Apply:
         inputs = lengths_of((start, stop, step))
         known = [int(v.data) if isinstance(v, Constant) else None for v in inputs]
-        if known[2] == 0:
-            raise ValueError("Making a range: its step cannot be zero")
         length = None
         if known[0] is not None and known[1] is not None and known[2] is not None:
-            length = len(range(known[0], known[1], known[2]))
+            length = count_between(known[0], known[1], known[2])
+        elif known[2] is not None:
+            count_between(0, 0, known[2])
         return Apply(self, inputs, [tensor_type("int64", (length,)).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         start, stop, step = (int(value) for value in inputs)
-        if step == 0:
-            raise ValueError("Making a range: its step cannot be zero")
-        output_storage[0][0] = np.arange(start, stop, step, dtype="int64")
+        positions = np.arange(count_between(start, stop, step), dtype="int64")
+        output_storage[0][0] = np.int64(start) + positions * np.int64(step)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None] * 3
+
+
+def count_between(start: int, stop: int, step: int) -> int:
+    """The number of int64s from `start`, in steps, to before `stop`; refuses (ValueError) as ARange does."""
+    if step in (0, -(2**63)):
+        raise ValueError(f"Making a range: its step cannot be {step or 'zero'}")
+    count = max(-((start - stop) // step), 0)
+    if count > LONGEST_RANGE:
+        raise too_many(start, stop, step)
+    return count
+
+
+def too_many(start: object, stop: object, step: object) -> ValueError:
+    """The error for a range of more numbers than an array can have."""
+    return ValueError(
+        f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it has more numbers "
+        "than an array can have, or as many as nobody can tell (inf, NaN)"
+    )
+
+
+def check_size(shape: Sequence[int], dtype: str) -> None:
+    """Refuse (ValueError) lengths of which an array would have more bytes than there can be.
+
+    As for numpy, a length of 0 does not make up for others.
+    """
+    if math.prod([length or 1 for length in shape]) * np.dtype(dtype).itemsize > _MOST_BYTES:
+        raise ValueError(
+            f"Filling an array of {dtype} with shape {tuple(shape)}: array is too big; it would have more bytes than an array "
+            "can have"
+        )
 
 
 def alloc(value: Any, *shape: Any) -> Any:
@@ -129,7 +166,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     """The numbers from `start` (0 if only a stop is given), in steps, to before `stop`.
 
     Numbers or tensors of 0 dimensions; the dtype is theirs, Python's integers being int64. As many floats as numpy
-    makes; each is the start and so many steps.
+    makes; each is the start and so many steps. Refuses (ValueError, in the call of the function if not before) a step of
+    0, and more numbers than an array can have: up to infinity or NaN, too.
     """
     if stop is None:
         start, stop = 0, start
@@ -138,10 +176,30 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     if not any(bound.type.dtype in FLOATS for bound in bounds):
         return cast(ARange().make_node(*bounds).outputs[0], found)
     first, last, by = (cast(bound, "float64") for bound in bounds)
-    steps = pt.floor_div(pt.true_div(pt.sub(first, last), by), 1.0)
-    length = pt.maximum(pt.cast(pt.neg(steps), "int64"), 0)
-    positions = ARange().make_node(0, length, 1).outputs[0]
-    return cast(pt.add(first, pt.mul(cast(positions, "float64"), by)), found)
+    known = [float(bound.data) for bound in bounds if isinstance(bound, Constant)]
+    count = _count_floats(*known) if len(known) == 3 else _float_steps(first, last, by)
+    positions = cast(ARange().make_node(0, count, 1).outputs[0], "float64")
+    values = pt.add(first, pt.mul(positions, by))
+    if not (isinstance(bounds[2], Constant) and math.isfinite(bounds[2].data)):
+        values = pt.where(pt.eq(positions, 0.0), first, values)
+    return cast(values, found)
+
+
+def _float_steps(first: Any, last: Any, by: Any) -> Any:
+    """The number of floats from `first` to before `last`, an int64; where it is none, more than any array has."""
+    steps = pt.true_div(pt.sub(last, first), by)
+    # A quotient so small that it is 0 is a step nevertheless.
+    is_towards = pt.and_(pt.neq(first, last), pt.eq(pt.lt(first, last), pt.gt(by, 0.0)))
+    count = pt.maximum(pt.cast(pt.ceil(steps), "int64"), pt.cast(is_towards, "int64"))
+    return pt.where(pt.lt(pt.abs(steps), 2.0**63), count, number(_MOST_BYTES, "int64"))
+
+
+def _count_floats(first: float, last: float, by: float) -> int:
+    steps = (last - first) / by if by else math.nan
+    if not abs(steps) < 2.0**63:
+        raise too_many(first, last, by)
+    is_towards = first != last and (first < last) == (by > 0)
+    return max(math.ceil(steps), int(is_towards))
 
 
 def _as_bound(value: Any) -> Any:

@@ -189,7 +189,9 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
         Compute("is_wide", "lt", ("first", "half"), "bool"),
         Compute("width", "where", ("is_wide", "two", "one"), "int64"),
         Loop("at", 0, "rows", 1, body, carried),
-        Store(Place("sign"), "sign_before"),
+        Compute("is_unknown", "isnan", ("before",), "bool"),
+        Compute("known_sign", "where", ("is_unknown", "before", "sign_before"), dtype),
+        Store(Place("sign"), "known_sign"),
         Store(Place("logarithm"), "before"),
     )
 

@@ -270,7 +270,7 @@ _INTEGER_OPERATIONS: dict[str, Callable[..., Value]] = {
     "xor": lambda b, x, y: b.xor(x, y),
     "invert": lambda b, x: b.xor(x, x.type(-1)),
     **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
-    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
 }
 
 _BOOL_OPERATIONS: dict[str, Callable[..., Value]] = {
@@ -285,7 +285,7 @@ _BOOL_OPERATIONS: dict[str, Callable[..., Value]] = {
     "xor": lambda b, x, y: b.xor(x, y),
     "invert": lambda b, x: b.xor(x, x.type(1)),
     **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
-    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
 }
 
 

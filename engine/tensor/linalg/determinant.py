@@ -18,7 +18,7 @@ from engine.tensor.type import tensor_type
 class SLogDet(Op):
     """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then).
 
-    The gradient of a singular matrix is made of NaNs.
+    Where the logarithm is NaN, so is the sign. The gradient of a singular matrix is made of NaNs.
     """
 
     __props__ = ()
@@ -29,8 +29,11 @@ class SLogDet(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         check_square("SLogDet", inputs[0])
-        for cell, value in zip(output_storage, np.linalg.slogdet(inputs[0]), strict=True):
-            cell[0] = np.asarray(value)
+        with np.errstate(invalid="ignore"):
+            sign, logarithm = np.linalg.slogdet(inputs[0])
+        if np.isnan(logarithm) or (sign == 0 and not np.isfinite(inputs[0]).all()):
+            sign = logarithm = np.full((), np.nan, inputs[0].dtype)
+        output_storage[0][0], output_storage[1][0] = np.asarray(sign), np.asarray(logarithm)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[1] is None:

@@ -51,7 +51,7 @@ UFUNCS = {
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,
-    "round": np.rint,
+    "round": lambda x: np.rint(x) if x.dtype.kind == "f" else x,
     "exp2": np.exp2,
     "log2": np.log2,
     "log10": np.log10,

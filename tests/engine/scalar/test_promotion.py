@@ -60,7 +60,7 @@ UFUNCS = {
     "ceil": np.ceil,
     "trunc": np.trunc,
     "isinf": np.isinf,
-    "round": np.rint,
+    "round": lambda x, dtype=None: np.rint(x) if x.dtype.kind == "f" else x,
 }
 STAND_INS = {"int8": "int32", "float16": "float64"}
 

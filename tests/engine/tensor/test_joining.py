@@ -1,11 +1,14 @@
 """Shapes as vectors, tensors put together, tensors of a given shape: numpy's meaning, by the reference and compiled."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from engine.tensor.alloc import LONGEST_RANGE
 
 UNREWRITTEN = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
 X = np.linspace(-1, 1, 20).reshape(5, 4)
@@ -78,8 +81,63 @@ def test_lengths_that_do_not_fit_are_refused(mode, kernels_once):
         steps(0)
 
 
+def _outcome(call):
+    with np.errstate(all="ignore"):
+        try:
+            return call()
+        except (ValueError, ZeroDivisionError):
+            return "refused"
+
+
+BOUNDS = [0, 1, -1, 2, 5, -7, 2**62, -(2**62), 2**63 - 1, 2 - 2**63, -(2**63)]
+FLOAT_BOUNDS = [0.0, -0.0, 1.0, -1.5, 0.1, 1e-320, 1e300, -1e300, 9e18, 1e19, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_ranges_between_any_bounds_have_as_many_numbers_as_there_are_or_are_refused(mode, kernels_once):
+    variables = [pt.lscalar(name) for name in ("start", "stop", "step")]
+    f = engine.function(variables, pt.arange(*variables), mode=mode)
+    for start, stop, step in product(BOUNDS, BOUNDS, BOUNDS):
+        numbers = range(start, stop, step) if step else ()
+        count = (numbers[-1] - start) // step + 1 if numbers else 0
+        if step in (0, -(2**63)) or count > LONGEST_RANGE:
+            with pytest.raises(ValueError, match=r"Making a range|the step of a range"):
+                f(start, stop, step)
+        elif count < 1000:
+            assert f(start, stop, step).tolist() == list(numbers), (start, stop, step)
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_ranges_of_floats_are_refused_where_numpys_are(mode, kernels_once):
+    variables = [pt.dscalar(name) for name in ("start", "stop", "step")]
+    f = engine.function(variables, pt.arange(*variables), mode=mode)
+    for bounds in product(FLOAT_BOUNDS, FLOAT_BOUNDS, FLOAT_BOUNDS):
+        with np.errstate(all="ignore"):
+            if 10_000 < (np.float64(bounds[1]) - bounds[0]) / bounds[2] < 2**63:
+                continue  # more memory than there is
+        expected, found = _outcome(lambda b=bounds: np.arange(*b)), _outcome(lambda b=bounds: f(*b))
+        assert type(found) is type(expected), bounds
+        if not isinstance(expected, str):
+            np.testing.assert_allclose(found, expected, 1e-12, 1e-12, err_msg=str(bounds))
+        constant = _outcome(lambda b=bounds: pt.arange(*b))
+        assert (constant == "refused") == (isinstance(expected, str)), bounds
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_an_array_of_more_bytes_than_there_can_be_is_refused_also_where_it_is_not_made(mode, kernels_once):
+    n, m = pt.lscalar("n"), pt.lscalar("m")
+    f = engine.function([n, m], pt.alloc(1.0, n, m, 1).sum(), mode=mode)
+    assert f(3, 4) == 12
+    for lengths in product([0, 1, 2**31, 2**32, 2**60, 2**62 + 1, 2**63 - 1], repeat=2):
+        if max(lengths[0], 1) * max(lengths[1], 1) >= 2**60:
+            with pytest.raises(ValueError, match="array is too big"):
+                f(*lengths)
+    with pytest.raises(ValueError, match="array is too big"):
+        f(2**62, 0)
+
+
 def test_what_cannot_be_put_together_is_refused_when_it_is_built():
-    x = pt.dmatrix("x")
+    x, n = pt.dmatrix("x"), pt.lscalar("n")
     for build, error in [
         (lambda: pt.join(2, x, x), ValueError),
         (lambda: pt.join(0, x, x[0]), TypeError),
@@ -90,6 +148,13 @@ def test_what_cannot_be_put_together_is_refused_when_it_is_built():
         (lambda: pt.alloc(x, 3), ValueError),
         (lambda: pt.ones((2, -1)), ValueError),
         (lambda: pt.arange(0, 1, 0), ValueError),
+        (lambda: pt.arange(n, 1, 0), ValueError),
+        (lambda: pt.arange(np.inf), ValueError),
+        (lambda: pt.arange(np.nan), ValueError),
+        (lambda: pt.arange(2**62), ValueError),
+        (lambda: pt.arange(0.0, 1.0, 0.0), ValueError),
+        (lambda: pt.zeros((2**32, 2**32)), ValueError),
+        (lambda: pt.zeros((2**32, n, 2**32), "int32"), ValueError),
         (lambda: pt.arange(x), TypeError),
         (lambda: pt.MakeVector("int64").make_node(1.5), TypeError),
     ]:

@@ -24,6 +24,16 @@ def test_determinants_are_numpys(dtype, tolerance, mode, kernels_once):
         np.testing.assert_allclose(found, np.linalg.det(matrix), tolerance)
 
 
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+def test_a_matrix_that_has_nan_has_a_determinant_of_nan(mode, kernels_once):
+    x = pt.dmatrix("x")
+    function = engine.function([x], [*pt.linalg.slogdet(x), pt.linalg.det(x)], mode=mode)
+    for place in range(9):
+        for matrix in (np.eye(3), np.zeros((3, 3)), A[:3, :3].copy()):
+            matrix.flat[place] = np.nan
+            assert np.isnan(function(matrix)).all(), matrix
+
+
 def test_gradients_are_those_of_finite_differences():
     verify_grad(lambda x: pt.linalg.slogdet(x)[1], [A], n_tests=1)
     verify_grad(pt.linalg.det, [A], n_tests=1)
