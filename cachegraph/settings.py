@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
+from cachegraph.cpu import VARIABLE, compiled_levels
 from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.units import parse_size
 
@@ -62,6 +63,7 @@ SETTINGS = (
         "whose entries are believed, not what they are",
     ),
     Setting("verify_rate", "CACHEGRAPH_VERIFY_RATE", (), False, "how much is checked, not what is built"),
+    Setting("cpu", VARIABLE, (), False, "which of the stored code is run: an entry has that of every level"),
 )
 
 
@@ -72,6 +74,7 @@ class Settings:
     In the mode off no directory is looked for: it is None, as it is where there is no cache.
     `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose entries are
     believed where others can write (store/trust.py). `verify_rate` is the share of hits that the mode verify builds anew.
+    `cpu` is the best CPU level whose code is to be run (cpu.py); empty for the best that the machine has.
     """
 
     directory: Path | None
@@ -81,6 +84,7 @@ class Settings:
     max_size: int = parse_size(DEFAULT_MAX_SIZE)
     trust: str = "private"
     verify_rate: float = 1.0
+    cpu: str = ""
 
 
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
@@ -94,7 +98,8 @@ def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     directory = "" if mode == "off" else cache_directory(environ)
     shared = _absolute("CACHEGRAPH_SHARED_DIR", get("CACHEGRAPH_SHARED_DIR") or "")
     size = get("CACHEGRAPH_MAX_SIZE") or DEFAULT_MAX_SIZE
-    return _checked(directory, shared, size, get("CACHEGRAPH_VERIFY_RATE") or "1", mode, on_miss, trust)
+    rate, cpu = get("CACHEGRAPH_VERIFY_RATE") or "1", get(VARIABLE) or ""
+    return _checked(directory, shared, size, rate, mode, on_miss, trust, cpu)
 
 
 def cache_directory(environ: Mapping[str, str] | None = None) -> str:
@@ -148,7 +153,7 @@ def _user() -> str:
 
 @lru_cache(maxsize=64)
 def _checked(
-    directory: str, shared: str, max_size: str, rate: str, mode: str, on_miss: str, trust: str
+    directory: str, shared: str, max_size: str, rate: str, mode: str, on_miss: str, trust: str, cpu: str
 ) -> Settings:
     return Settings(
         Path(directory) if directory else None,
@@ -158,6 +163,7 @@ def _checked(
         _size("max_size", max_size),
         _trust("trust", trust),
         _share("verify_rate", rate),
+        _level(cpu),
     )
 
 
@@ -194,6 +200,13 @@ def _share(name: str, value: str) -> float:
     if not 0.0 < share <= 1.0:
         raise SettingsError(setting.variable, value, ("a number above 0 and up to 1",))
     return share
+
+
+def _level(value: str) -> str:
+    levels = compiled_levels()
+    if value and value not in levels:
+        raise SettingsError(VARIABLE, value, levels)
+    return value
 
 
 def _setting(name: str) -> Setting:

@@ -11,11 +11,12 @@ import typer
 from cachegraph import __version__
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_placement
 from cachegraph.cli.output import print_json, print_line
+from cachegraph.cpu import VARIABLE, levels_up_to, machine_levels
+from cachegraph.environment import settings_in_force
+from cachegraph.errors import SettingsError
 from cachegraph.store.diagnosis import Finding, examine
 from cachegraph.store.tiers import Placement, Tier
 from cachegraph.toolchain import toolchain
-
-_V3_FLAGS = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"})
 
 
 def doctor_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
@@ -43,17 +44,13 @@ def _machine() -> dict[str, str]:
 
 
 def _cpu_level() -> str:
-    """The machine, and on x86-64 the level that its flags make, where the system lists them."""
-    machine = platform.machine()
-    if machine not in ("x86_64", "AMD64"):
-        return machine
+    """The best level whose code is run here, and what was asked for if that is another than the machine's best."""
+    best, asked = machine_levels()[0], settings_in_force()[0].cpu
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            lines = [line for line in file if line.startswith("flags")]
-    except OSError:
-        return "x86-64, level unknown"
-    flags = frozenset(lines[0].split(":", 1)[1].split()) if lines else frozenset()
-    return "x86-64-v3" if flags >= _V3_FLAGS else "x86-64"
+        level = levels_up_to(asked)[0]
+    except SettingsError as error:
+        return f"{best} ({error})"
+    return best if level == best else f"{level} (as {VARIABLE} says; the machine has {best})"
 
 
 def _document(

@@ -58,7 +58,8 @@ class Loader:
         with self._lock:
             missing = {s: content for s, content in contents.items() if s not in self._addresses}
             if missing:
-                self._link({symbol: _checked_object(symbol, content) for symbol, content in missing.items()})
+                levels = runnable_levels()
+                self._link({s: _checked_object(s, content, levels) for s, content in missing.items()})
                 self._contents.update(missing)
             return {symbol: self._addresses[symbol] for symbol in contents}
 
@@ -105,10 +106,10 @@ def process_loader() -> Loader:
     return Loader()
 
 
-def _checked_object(symbol: str, content: bytes) -> bytes:
+def _checked_object(symbol: str, content: bytes, levels: tuple[str, ...]) -> bytes:
     stored = unpack_kernel(content)
     _check_target(stored, symbol)
-    return stored.object_for(runnable_levels())
+    return stored.object_for(levels)
 
 
 def _check_target(stored: StoredKernel, symbol: str) -> None:

@@ -182,3 +182,47 @@ def test_the_best_level_comes_first_and_the_weakest_is_always_there():
     levels = runnable_levels()
     assert levels[-1] == compiled_levels()[0]
     assert set(levels) <= set(compiled_levels())
+
+
+_ASKING = """
+import logging, sys
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
+import numpy._core._multiarray_umath as numpy_core
+numpy_core.__cpu_features__.clear()  # what numpy says of the CPU changes from release to release
+import engine, engine.tensor as pt
+from engine.backend import container
+taken = set()
+known = container.StoredKernel.object_for
+container.StoredKernel.object_for = lambda kernel, levels: (taken.add(levels), known(kernel, levels))[1]
+import cachegraph.cpu
+cachegraph.cpu._has_v3 = {has_v3}
+x = pt.vector("x")
+assert engine.function([x], pt.exp(x) + 1)([0.0]) == 2
+print(taken)
+"""
+
+
+@pytest.mark.skipif(len(compiled_levels()) == 1, reason="there is but one level here")
+@pytest.mark.parametrize(
+    ("has_v3", "asked", "expected"),
+    [
+        ("lambda: True", "", "{('x86-64-v3', 'x86-64')}"),
+        ("lambda: True", "x86-64", "{('x86-64',)}"),
+        ("lambda: False", "", "{('x86-64',)}"),
+        (
+            "lambda: False",
+            "x86-64-v3",
+            "the CPU level that is asked for is not used: reading CACHEGRAPH_CPU: found 'x86-64-v3'; set it to one of "
+            "x86-64, or unset it\n{('x86-64',)}",
+        ),
+    ],
+)
+def test_code_of_a_level_that_the_machine_has_not_is_never_run(
+    has_v3, asked, expected, kernels_once, monkeypatch
+):
+    if has_v3 == "lambda: True" and "x86-64-v3" not in runnable_levels():
+        pytest.skip("this machine has it not")
+    monkeypatch.setenv("CACHEGRAPH_CPU", asked)
+    command = [sys.executable, "-c", _ASKING.format(has_v3=has_v3)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.strip() == expected

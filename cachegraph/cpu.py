@@ -1,0 +1,58 @@
+"""CPU levels: the sets of instructions that code is compiled for, and which of them run here.
+
+A level is a name LLVM knows as a CPU; it stands for exactly that instruction set, never for the host's extras, so
+what one machine compiled another of the same level runs.
+"""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+
+from cachegraph.errors import SettingsError
+
+VARIABLE = "CACHEGRAPH_CPU"
+
+_LEVELS = {
+    "x86_64": ("x86-64", "x86-64-v3"),
+    "amd64": ("x86-64", "x86-64-v3"),
+    "arm64": ("generic",),
+    "aarch64": ("generic",),
+}
+_V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+
+
+def compiled_levels() -> tuple[str, ...]:
+    """Return the levels to compile for on this architecture, the weakest first."""
+    return _LEVELS.get(platform.machine().lower(), ("generic",))
+
+
+@cache
+def machine_levels() -> tuple[str, ...]:
+    """Return those of `compiled_levels` that this CPU, and its system, have: the best first, the weakest always."""
+    levels = compiled_levels()
+    return levels[::-1] if len(levels) > 1 and _has_v3() else levels[:1]
+
+
+def levels_up_to(asked: str) -> tuple[str, ...]:
+    """Return those of `machine_levels` that are not above the level `asked`; all, if that is empty.
+
+    Raises SettingsError for a level that this machine does not have: its code would end the process.
+    """
+    levels = machine_levels()
+    if not asked:
+        return levels
+    if asked not in levels:
+        raise SettingsError(VARIABLE, asked, levels)
+    return levels[levels.index(asked) :]
+
+
+def _has_v3() -> bool:
+    """Whether LLVM, which asks the CPU and the system, finds all features of the level."""
+    try:
+        import llvmlite.binding as llvm
+
+        features = llvm.get_host_cpu_features()
+    except (ImportError, RuntimeError):  # nobody can tell
+        return False
+    return all(features.get(name, False) for name in _V3_FEATURES)

@@ -1,0 +1,92 @@
+"""CPU levels: those that the machine has, none that it has not, and what is asked for."""
+
+import json
+import platform
+from collections.abc import Iterator
+
+import llvmlite.binding as llvm
+import pytest
+from typer.testing import CliRunner
+
+from cachegraph import cpu
+from cachegraph.cli.app import app
+from cachegraph.errors import SettingsError
+from cachegraph.settings import current_settings
+
+V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+
+
+@pytest.fixture(autouse=True)
+def x86(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    cpu.machine_levels.cache_clear()
+    yield
+    cpu.machine_levels.cache_clear()
+
+
+def give(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
+    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: dict.fromkeys(features, True))
+
+
+def test_a_cpu_with_all_features_has_the_level_and_without_one_it_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    give(monkeypatch, *V3)
+    assert cpu.machine_levels() == ("x86-64-v3", "x86-64")
+    for missing in V3:
+        cpu.machine_levels.cache_clear()
+        give(monkeypatch, *(name for name in V3 if name != missing))
+        assert cpu.machine_levels() == ("x86-64",)
+
+
+def test_where_nobody_can_tell_the_weakest_level_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise RuntimeError("failed to get host cpu features")
+
+    monkeypatch.setattr(llvm, "get_host_cpu_features", refuse)
+    assert cpu.machine_levels() == ("x86-64",)
+
+
+def test_another_architecture_has_one_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert cpu.machine_levels() == cpu.compiled_levels() == ("generic",)
+
+
+def test_a_weaker_level_can_be_asked_for_and_one_that_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    give(monkeypatch, *V3)
+    assert cpu.levels_up_to("") == cpu.levels_up_to("x86-64-v3") == ("x86-64-v3", "x86-64")
+    assert cpu.levels_up_to("x86-64") == ("x86-64",)
+    cpu.machine_levels.cache_clear()
+    give(monkeypatch)
+    with pytest.raises(SettingsError, match=r"CACHEGRAPH_CPU: found 'x86-64-v3'; set it to one of x86-64"):
+        cpu.levels_up_to("x86-64-v3")
+
+
+def test_a_level_that_there_is_not_is_no_setting() -> None:
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_CPU": "x86-64"}).cpu == "x86-64"
+    with pytest.raises(SettingsError, match="CACHEGRAPH_CPU: found 'native'"):
+        current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_CPU": "native"})
+
+
+@pytest.mark.parametrize(
+    ("features", "asked", "shown"),
+    [
+        (V3, "", "x86-64-v3"),
+        ((), "", "x86-64"),
+        (V3, "x86-64", "x86-64 (as CACHEGRAPH_CPU says; the machine has x86-64-v3)"),
+        (
+            (),
+            "x86-64-v3",
+            "x86-64 (reading CACHEGRAPH_CPU: found 'x86-64-v3'; set it to one of x86-64, or unset it)",
+        ),
+    ],
+)
+def test_the_doctor_says_which_level_is_used(
+    features: tuple[str, ...], asked: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, *features)
+    monkeypatch.setenv("CACHEGRAPH_CPU", asked)
+    found = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    assert found["machine"]["cpu"] == shown
