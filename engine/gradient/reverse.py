@@ -17,6 +17,7 @@ from engine.graph.traversal import io_toposort
 from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
+from engine.tensor.branches import added
 from engine.tensor.conversion import number
 from engine.tensor.type import TensorType
 
@@ -195,7 +196,7 @@ def _accumulate(
         for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
             if is_wanted and gradient is not None:
                 before = cotangents.get(variable)
-                cotangents[variable] = gradient if before is None else pt.add(before, gradient)
+                cotangents[variable] = gradient if before is None else added(before, gradient)
 
 
 def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:

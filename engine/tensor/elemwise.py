@@ -17,6 +17,7 @@ from engine.graph.op import Op
 from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
+from engine.tensor.branches import rearranged, split, within
 from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
@@ -67,8 +68,9 @@ class Elemwise(Op):
         """`pullback`; the inputs not `wanted` get None."""
         if all(c is None or o.type.dtype not in FLOATS for c, o in zip(cotangents, outputs, strict=True)):
             return [None] * len(inputs)
-        found = self.scalar_op.derivative(inputs, outputs[0], cotangents[0], apply_elemwise, wanted)
-        return [_fit(g, i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
+        branches, gradient = split(cotangents[0])
+        found = self.scalar_op.derivative(inputs, outputs[0], gradient, apply_elemwise, wanted)
+        return [_fit(within(branches, g), i, outputs[0]) for g, i in zip(found, inputs, strict=True)]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         if len(outputs) != 1:
@@ -232,7 +234,8 @@ class DimShuffle(Op):
         if cotangents[0] is None:
             return [None]
         position = {axis: place for place, axis in enumerate(self.new_order)}
-        return [dimshuffle(cotangents[0], [position.get(axis, "x") for axis in range(self.input_ndim)])]
+        order = [position.get(axis, "x") for axis in range(self.input_ndim)]
+        return [rearranged(cotangents[0], lambda v: dimshuffle(v, order), lambda v: dimshuffle(v, order))]
 
     def __str__(self) -> str:
         return f"DimShuffle{{order=[{','.join(str(axis) for axis in self.new_order)}]}}"

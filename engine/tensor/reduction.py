@@ -15,6 +15,7 @@ from engine.scalar.comparison import eq
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype
 from engine.scalar.selection import where
+from engine.tensor.branches import rearranged
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.shape import size_over
@@ -86,9 +87,14 @@ class Sum(_Accumulated):
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         if cotangents[0] is None or self.dtype not in FLOATS:
             return [None]
-        dtype = inputs[0].type.dtype
-        gradient = self.expand(cotangents[0], inputs[0].type.ndim)
-        return [apply_elemwise(second, inputs[0], cast(gradient, dtype) if dtype in FLOATS else gradient)]
+        x = inputs[0]
+        dtype, ndim = x.type.dtype, x.type.ndim
+
+        def repeated(gradient: Any) -> Any:
+            gradient = self.expand(gradient, ndim)
+            return apply_elemwise(second, x, cast(gradient, dtype) if dtype in FLOATS else gradient)
+
+        return [rearranged(cotangents[0], lambda condition: self.expand(condition, ndim), repeated)]
 
 
 class Prod(_Accumulated):
