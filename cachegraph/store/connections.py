@@ -28,6 +28,7 @@ _PRAGMAS = (
     "PRAGMA trusted_schema = OFF",
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+_IMMUTABLE = "mode=ro&immutable=1"
 _CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _CANNOT_SHARE_EXTENDED = frozenset(
     {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMMAP}
@@ -39,16 +40,22 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
 
     SQLite needs its two companion files (-wal, -shm) even to read, and makes them when they are missing. Where it
     cannot, in a read-only directory or on a full disk, nobody writes either, and the index is read as an immutable
-    file. Should somebody write after all, the record's checksum and confirmation decide, as always.
+    file: is_immutable then says so. Should somebody write after all, the record's checksum and confirmation decide, as
+    always, and what SQLite finds wrong is no damage. Where it is descriptors that lack, others may well write: that raises.
     """
     try:
         return _opened(path, "mode=ro")
     except sqlite3.OperationalError as error:
         if not path_exists(path):
             return None
-        if not _cannot_share(error):
+        if not _cannot_share(error) or (_is_plain_failure(error) and _can_make_companions(path)):
             raise
-    return _opened(path, "mode=ro&immutable=1")
+    return _opened(path, _IMMUTABLE)
+
+
+def is_immutable(connection: sqlite3.Connection) -> bool:
+    """Return whether the connection reads an index as a file that nobody writes."""
+    return isinstance(connection, _ImmutableConnection)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
@@ -66,6 +73,30 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         _enter_wal_mode(connection)
         _run_pragmas(connection, _PRAGMAS + _WRITE_PRAGMAS)
         migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_unchanged(path: Path) -> sqlite3.Connection:
+    """Return a connection that may write to an index, whatever that holds; raises sqlite3.Error and OSError."""
+    connection = _connect(path, "mode=rw", READ_TIMEOUT)
+    try:
+        _run_pragmas(connection, _PRAGMAS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_damaged(path: Path) -> sqlite3.Connection:
+    """Return a connection that reads what it can of a damaged index, its schema too; raises sqlite3.Error and OSError."""
+    connection = _connect(path, "mode=ro", READ_TIMEOUT)
+    try:
+        _run_pragmas(
+            connection, (*_PRAGMAS, "PRAGMA writable_schema = ON")
+        )  # which ignores what it cannot understand
     except BaseException:
         connection.close()
         raise
@@ -97,9 +128,22 @@ def path_exists(path: Path) -> bool:
     return True
 
 
+class _ImmutableConnection(sqlite3.Connection):
+    """A connection that takes its index for a file that nobody writes."""
+
+
 def _cannot_share(error: sqlite3.Error) -> bool:
     code = sqlite_code(error)
     return code & 0xFF in _CANNOT_SHARE or code in _CANNOT_SHARE_EXTENDED
+
+
+def _is_plain_failure(error: sqlite3.Error) -> bool:
+    """A file could not be opened, for want of a descriptor as well as of a permission."""
+    return sqlite_code(error) & 0xFF in _CANNOT_SHARE
+
+
+def _can_make_companions(path: Path) -> bool:
+    return os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _opened(path: Path, query: str) -> sqlite3.Connection | None:
@@ -108,7 +152,7 @@ def _opened(path: Path, query: str) -> sqlite3.Connection | None:
 
 def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqlite3.Connection | None:
     try:
-        if connection.execute("PRAGMA user_version").fetchone() != (0,):
+        if connection.execute("PRAGMA user_version").fetchone() != (0,) or _has_tables(connection):
             _run_pragmas(connection, pragmas)
             return connection
     except BaseException:
@@ -118,11 +162,21 @@ def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqli
     return None
 
 
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Asked where the number of the schema is 0: a flipped bit may have made it so."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
 def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     """Open an index that may be believed, before SQLite reads a byte of it and still afterwards; else Untrusted."""
     _check_trust(path)
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{query}", timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
+        f"{path.as_uri()}?{query}",
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+        factory=_ImmutableConnection if query == _IMMUTABLE else sqlite3.Connection,
     )
     connection.setlimit(
         sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY

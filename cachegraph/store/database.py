@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from cachegraph.store.connections import COMPANIONS, open_for_reading, open_for_writing
-from cachegraph.store.failures import IndexDamaged, is_damage, is_moved, sqlite_code
-from cachegraph.store.paths import DAMAGED_SUFFIX, unique_name
+from cachegraph.store.connections import is_immutable, open_for_reading, open_for_writing
+from cachegraph.store.failures import IndexDamaged, UnsharedIndex, is_damage, is_moved, is_suspicious
+from cachegraph.store.paths import Identity, identity
 
 if TYPE_CHECKING:
     import sqlalchemy
 
+    from cachegraph.store.replacement import Replacement
+
 _FORK_WAIT = 15.0
+CLEARED_SECONDS = 60.0
+"""How long an index that was found sound is not looked at again, whatever errors it meets with."""
 _CHECKED_SIZE = 10**9  # bytes; about a second
 _SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-
-Identity = tuple[int, int]
 
 
 class Database:
@@ -43,7 +44,9 @@ class Database:
         self._opening = threading.Lock()
         self._paused: list[threading.Lock] = []
         self._written: Identity | None = None  # the file the last transaction went to
-        self._damaged: Identity | None = None
+        self._suspected: Identity | None = None
+        self._proof = ""
+        self._cleared: tuple[Identity, float] | None = None  # found sound, and when
         self._doubted: Identity | None = None
 
     def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
@@ -75,8 +78,11 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if self._is_stale(reader):
                 return []
+            if reader.is_immutable:
+                reader.is_outdated = True
+                raise UnsharedIndex(f"reading the index {self.path} as immutable: {error}") from error
             if is_damage(error):
-                self._damaged = reader.identity
+                self._suspected = reader.identity
             raise
 
     def renew(self) -> bool:
@@ -122,13 +128,30 @@ class Database:
         self._doubted = identity(self.path)
 
     def heals(self, error: BaseException) -> bool:
-        """Return whether writing again may go well after `error`: a damaged index is set aside, a moved one forgotten."""
+        """Return whether writing again may go well after `error`: a moved index is forgotten, a damaged one replaced."""
         if is_moved(error):
             return True
-        if not is_damage(error) and not self._refuses_writes_without_cause(error):
+        if not is_suspicious(error) or self._was_cleared(self._written):
             return False
-        self._damaged = self._written
+        self._suspected = self._written
+        self._proof = str(error) if isinstance(error, IndexDamaged) else ""
         return True
+
+    def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:
+        """Set the index aside if it is `suspected` and damaged, and salvage what it has; return what was done, if anything.
+
+        `proof` is how the damage is known, empty where the index is to be looked at. Raises sqlite3.Error and OSError.
+        """
+        from cachegraph.store.replacement import replace  # only what is damaged needs them
+        from cachegraph.store.soundness import fault_of
+
+        if suspected != identity(self.path):
+            return None
+        fault = proof or fault_of(self.path)
+        if not fault:
+            self._cleared = suspected, time.monotonic()
+            return None
+        return replace(self.path, suspected, fault)
 
     def close(self) -> None:
         """Close every connection of this process; the next use opens them again."""
@@ -162,12 +185,7 @@ class Database:
         return connection
 
     def _current_writer(self) -> _Writer:
-        damaged, self._damaged = self._damaged, None
-        if damaged is not None and damaged == identity(self.path):
-            self._close_writer()
-            set_aside(self.path, damaged)
-            for reader in list(self._readers):  # what they go on reading is nobody's index any more
-                reader.is_outdated = True
+        self._replace_if_suspected()
         self._written = identity(self.path)
         if self._writer is not None and self._writer.pid != os.getpid():
             _INHERITED.append(self._writer)
@@ -179,6 +197,22 @@ class Database:
         self._writer = _Writer(self.path)
         return self._writer
 
+    def _replace_if_suspected(self) -> None:
+        suspected, self._suspected = self._suspected, None
+        proof, self._proof = self._proof, ""
+        if suspected is None or (not proof and self._was_cleared(suspected)):
+            return
+        self._close_writer()
+        self.replace_if_damaged(suspected, proof)
+        for reader in list(self._readers):  # what they go on reading may be nobody's index any more
+            reader.is_outdated = True
+
+    def _was_cleared(self, suspected: Identity | None) -> bool:
+        """Whether that index was found sound a moment ago: the look takes time, and would be taken at every failure."""
+        if self._cleared is None or self._cleared[0] != suspected:
+            return False
+        return time.monotonic() - self._cleared[1] < CLEARED_SECONDS
+
     def _check_if_doubted(self, connection: sqlite3.Connection) -> None:
         doubted, self._doubted = self._doubted, None
         if doubted is None or doubted != identity(self.path) or os.stat(self.path).st_size > _CHECKED_SIZE:
@@ -186,12 +220,6 @@ class Database:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise IndexDamaged(f"checking the index {self.path}: {found}")
-
-    def _refuses_writes_without_cause(self, error: BaseException) -> bool:
-        """A damaged header can make an index look as if a newer SQLite had written it, which makes it read-only."""
-        if not isinstance(error, sqlite3.Error) or sqlite_code(error) != sqlite3.SQLITE_READONLY:
-            return False
-        return os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
 
     def _close_writer(self) -> None:
         if self._writer is not None and self._writer.pid == os.getpid():
@@ -225,6 +253,7 @@ class _Reader:
         self.pid = os.getpid()
         self.closed = False
         self.is_outdated = False
+        self.is_immutable = is_immutable(connection)
 
     def select(self, statement: str, parameters: tuple[object, ...], only_one: bool) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -244,42 +273,6 @@ class _Writer:
         self.connection = open_for_writing(path)
         self.identity = identity(path)
         self.pid = os.getpid()
-
-
-def identity(path: Path) -> Identity | None:
-    """Return what tells one file from another at the same path, None when there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def set_aside(path: Path, damaged: Identity) -> None:
-    """Rename the index at `path` and its companion files if it still is the damaged one; raises OSError."""
-    with _directory_lock(path.parent):
-        if identity(path) != damaged:
-            return
-        stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{unique_name('')}"
-        for companion in COMPANIONS:
-            with suppress(FileNotFoundError):
-                os.rename(f"{path}{companion}", f"{path}{DAMAGED_SUFFIX}{stamp}{companion}")
-
-
-@contextmanager
-def _directory_lock(directory: Path) -> Iterator[None]:
-    """Hold the one lock that keeps two processes from setting aside at once; it lives in no file and ends with us."""
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:

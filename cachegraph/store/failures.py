@@ -10,9 +10,7 @@ from cachegraph.store.entry import Miss
 from cachegraph.store.files import Oversized
 from cachegraph.store.trust import Untrusted
 
-_DAMAGE_CODES = frozenset(
-    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT}
-)
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _DAMAGE_EXTENDED_CODES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
 _READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -21,12 +19,16 @@ _FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", er
 _READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
+class UnsharedIndex(sqlite3.OperationalError):
+    """What was read of an index taken for immutable is not sound: somebody writes to it after all."""
+
+
 class IndexDamaged(sqlite3.DatabaseError):
     """The index does not hold what was just written, or fails its check, without SQLite having noticed."""
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether the index, and not the access to it, is at fault: it is then set aside and begun anew.
+    """Return whether the index, and not the access to it, seems to be at fault; soundness.py then tells whether it is.
 
     The statements are fixed, so one that SQLite finds fault with (SQLITE_ERROR) met a schema that was damaged.
     """
@@ -38,6 +40,14 @@ def is_damage(error: BaseException) -> bool:
     if extended & 0xFF in _DAMAGE_CODES or extended in _DAMAGE_EXTENDED_CODES:
         return True
     return isinstance(error, IndexDamaged | sqlite3.DataError) or "Could not decode" in str(error)
+
+
+def is_suspicious(error: BaseException) -> bool:
+    """Return whether damage may be why a write failed: a constraint or a header may say what nobody wrote, too."""
+    if is_damage(error):
+        return True
+    code = sqlite_code(error) if isinstance(error, sqlite3.Error) else 0
+    return code & 0xFF == sqlite3.SQLITE_CONSTRAINT or code == sqlite3.SQLITE_READONLY
 
 
 def is_moved(error: BaseException) -> bool:

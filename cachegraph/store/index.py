@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch, Missed
 from cachegraph.store.connections import open_for_update
-from cachegraph.store.database import Database
 from cachegraph.store.entry import LARGEST_ENTRY
+
+if TYPE_CHECKING:
+    from cachegraph.store.database import Database
 
 FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400

@@ -1,16 +1,25 @@
 """Brings an index to the schema of this release: numbered SQL files applied under one write lock.
 
 `PRAGMA user_version` is the number of the last file applied. A newer release only ever adds, so a higher number is
-used as it is. The files are at the root of a checkout, or inside the package when it was installed from a wheel.
+used as it is, up to NEWEST_SCHEMA. Any other number is checked against the tables that are there, which tell what was
+applied: one flipped bit makes it negative, huge or too small. The files are at the root of a checkout, or inside the package when it was installed from a wheel.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 
-SCHEMA_VERSION = 3
+from cachegraph.store.failures import IndexDamaged
 
+SCHEMA_VERSION = 3
+NEWEST_SCHEMA = 999
+"""No release has more migrations than this: a number above it is damage."""
+
+_SELECT_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+_SELECT_COLUMNS = "SELECT * FROM pragma_table_xinfo(?)"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -22,7 +31,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply what is missing in one transaction; whoever comes second finds it done. Needs autocommit mode."""
-    if schema_version(connection) >= SCHEMA_VERSION:
+    if SCHEMA_VERSION <= schema_version(connection) <= NEWEST_SCHEMA:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -34,10 +43,69 @@ def migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
+def schema_fault(connection: sqlite3.Connection) -> str:
+    """Return what the index lacks of the schema that its number says, empty where it lacks nothing.
+
+    Of a newer release's only the tables are looked at: it may have made other indexes and triggers for the old ones.
+    """
+    version = schema_version(connection)
+    if not 0 <= version <= NEWEST_SCHEMA:
+        return "" if _applied(connection) is not None else f"its schema is numbered {version}, and is none"
+    missing = _schema_of(min(version, SCHEMA_VERSION)) - _schema(connection)
+    if version > SCHEMA_VERSION:
+        missing = frozenset(part for part in missing if part[0] == "column")
+    return (
+        "" if not missing else f"it has not what schema {version} has: {' '.join(map(str, min(missing)[:3]))}"
+    )
+
+
+def _applied(connection: sqlite3.Connection) -> int | None:
+    """The number of the last migration that was applied, by what is there; None where that is of no release up to this."""
+    found = _schema(connection)
+    if not found:
+        return 0
+    for number in range(SCHEMA_VERSION, 0, -1):
+        if _schema_of(number) == found:
+            return number
+    said = schema_version(connection)
+    return said if 0 < said <= SCHEMA_VERSION and _schema_of(said) <= found else None
+
+
+def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+    """What there is, in parts: columns, indexes, triggers. The text of a table is not: SQLite edits that."""
+    rows = connection.execute(_SELECT_OBJECTS).fetchall()
+    columns = (
+        ("column", table, *map(str, column[1:]))
+        for kind, table, _ in rows
+        if kind == "table"
+        for column in connection.execute(_SELECT_COLUMNS, (table,)).fetchall()
+    )
+    return frozenset((*columns, *((kind, name, str(sql)) for kind, name, sql in rows if kind != "table")))
+
+
+@lru_cache(maxsize=SCHEMA_VERSION)
+def _schema_of(number: int) -> frozenset[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for earlier in range(1, number + 1):
+            _apply(connection, earlier)
+        return _schema(connection)
+
+
+def _apply(connection: sqlite3.Connection, number: int) -> None:
+    for statement in statements(migration_file(number).read_text("utf-8")):
+        connection.execute(statement)
+
+
 def _apply_missing(connection: sqlite3.Connection) -> None:
-    for number in range(schema_version(connection) + 1, SCHEMA_VERSION + 1):
-        for statement in statements(migration_file(number).read_text("utf-8")):
-            connection.execute(statement)
+    said = schema_version(connection)
+    if SCHEMA_VERSION <= said <= NEWEST_SCHEMA:  # somebody was first
+        return
+    applied = _applied(connection)
+    if applied is None:
+        raise IndexDamaged(f"migrating the index: its schema is numbered {said}, and is that of no release")
+    connection.execute(f"PRAGMA user_version = {applied}")
+    for number in range(applied + 1, SCHEMA_VERSION + 1):
+        _apply(connection, number)
         connection.execute(f"PRAGMA user_version = {number}")
 
 

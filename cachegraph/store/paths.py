@@ -33,6 +33,8 @@ TEMPORARY_PREFIX = ".tmp-"
 CLEARING_PREFIX = ".clearing-"
 DAMAGED_SUFFIX = ".damaged-"
 
+Identity = tuple[int, int]
+
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
@@ -113,6 +115,15 @@ def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
             raise
     else:
         path.chmod(mode)
+
+
+def identity(path: Path) -> Identity | None:
+    """Return what tells one file from another at the same path, None when there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def file_size(path: Path) -> int:

@@ -10,11 +10,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from cachegraph.store.database import Database
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.failures import IndexDamaged
 from cachegraph.store.index import SELECT_RECORD
+
+if TYPE_CHECKING:
+    from cachegraph.store.database import Database
 
 EVICTED_KEPT = 10_000
 
@@ -72,12 +75,18 @@ def write(
     with database.writing() as connection:
         if not may_publish():
             return False
-        connection.execute(_UPSERT_ENTRY, row)
-        (entry_id,) = connection.execute(_SELECT_ENTRY_ID, (digest,)).fetchone() or (None,)
-        _write_belongings(connection, entry_id, publication)
+        _put(connection, row, publication)
         if connection.execute(SELECT_RECORD, (digest,)).fetchone() != (publication.record,):
             raise IndexDamaged(f"storing {digest.hex()}: the index returned something else than was written")
         make_room(connection)
+    return True
+
+
+def add_if_missing(connection: sqlite3.Connection, publication: Publication) -> bool:
+    """Put an entry, in the transaction of `connection`, where there is none of its key; return whether there was none."""
+    if connection.execute(_SELECT_ENTRY_ID, (publication.entry.digest,)).fetchone() is not None:
+        return False
+    _put(connection, _row_of(publication.entry), publication)
     return True
 
 
@@ -102,6 +111,13 @@ def remove(connection: sqlite3.Connection, digest: bytes, why: str) -> int:
 def remove_damaged(connection: sqlite3.Connection, digest: bytes) -> None:
     """Remove an entry as if it had never been there, in the transaction of `connection`."""
     connection.execute(_DELETE_ENTRY, (digest,))
+
+
+def _put(connection: sqlite3.Connection, row: Mapping[str, object], publication: Publication) -> None:
+    digest = publication.entry.digest
+    connection.execute(_UPSERT_ENTRY, row)
+    (entry_id,) = connection.execute(_SELECT_ENTRY_ID, (digest,)).fetchone() or (None,)
+    _write_belongings(connection, entry_id, publication)
 
 
 def _write_belongings(connection: sqlite3.Connection, entry_id: int | None, publication: Publication) -> None:

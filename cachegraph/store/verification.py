@@ -18,11 +18,11 @@ from cachegraph.store.aside import keep_damaged, keep_file
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.connections import open_for_reading
 from cachegraph.store.criteria import Advance
-from cachegraph.store.database import identity, set_aside
 from cachegraph.store.entry import PAYLOAD, Miss
-from cachegraph.store.failures import is_damage
+from cachegraph.store.failures import IndexDamaged, is_damage
 from cachegraph.store.files import read_file, remove_file
 from cachegraph.store.local import LocalStore
+from cachegraph.store.paths import identity
 from cachegraph.store.publication import remove_damaged
 from cachegraph.store.record import decode_unasked
 
@@ -74,10 +74,16 @@ def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem
         if not is_damage(error) or damaged is None:
             raise
         store.close()
-        set_aside(store.layout.index, damaged)
+        proof = (
+            str(error) if isinstance(error, sqlite3.DataError) else ""
+        )  # a row that is sound to SQLite alone
+        done = store.database.replace_if_damaged(damaged, proof)
+        if done is None:
+            raise
+        entries = "entry" if done.kept == 1 else "entries"
         return [
             Problem(
-                "index", store.layout.index.name, str(error), "set aside; the next build begins a new one"
+                "index", store.layout.index.name, done.fault, f"set aside; {done.kept} {entries} of it kept"
             )
         ]
 
@@ -87,7 +93,7 @@ def _check_index(store: LocalStore) -> None:
     with _reading(store) as select:
         found = select("PRAGMA integrity_check(1)", ())
     if found not in ([], [("ok",)]):
-        raise sqlite3.DataError(f"its integrity check says: {found[0][0]}")
+        raise IndexDamaged(f"its integrity check says: {found[0][0]}")
 
 
 @contextmanager

@@ -405,6 +405,7 @@ def test_a_row_that_claims_more_than_an_entry_can_have_takes_no_memory(cache_dir
     assert (found.reason, "too big" in found.detail) == ("damaged", True)
     assert cache.store(KEYS["small"], artifact("small"))
     assert isinstance(cache.lookup(KEYS["small"]), Hit)
+    assert isinstance(cache.lookup(KEYS["inline"]), Hit)
     cache._store.close()
 
 

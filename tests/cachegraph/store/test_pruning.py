@@ -16,12 +16,12 @@ from cachegraph.store.activity import Activity
 from cachegraph.store.aside import keep_damaged
 from cachegraph.store.clearing import clear
 from cachegraph.store.criteria import Criteria
-from cachegraph.store.database import set_aside
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.eviction import GRACE_SECONDS
 from cachegraph.store.local import LocalStore
 from cachegraph.store.planning import KEPT_ASIDE_SECONDS, UNREFERENCED_SECONDS
 from cachegraph.store.pruning import carry_out, plan
+from cachegraph.store.replacement import set_aside
 from cachegraph.store.usage import bytes_on_disk
 from cachegraph.toolchain import toolchain
 
