@@ -52,6 +52,7 @@ class _Layout:
     yields: list[Yield] = field(default_factory=list)
     invocations: list[Invocation] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
+    is_after_call: bool = False
 
     def check(self, check: Check) -> int:
         self.sites.append(Site(len(self.assembler.code), check.kind, check.op, check.about))
@@ -225,6 +226,10 @@ def _lay_out_step(layout: _Layout, step: Step) -> None:
     if step.kernel is None:
         layout.assembler.emit("STORE64", *arguments)
         return
+    if layout.is_after_call and region_of(step.stage) == 0:
+        # Kernels may take long. In a loop its NEXT is enough.
+        layout.assembler.emit("LOOK")
+    layout.is_after_call = True
     layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
     layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
 

@@ -145,9 +145,12 @@ class Execution:
         if status == instructions.NOT_BOUND:
             items = tuple([self._convert(position, value) for position, value in enumerate(items)])
             status = machine(items_address(items), address, code, 0)
+        given = items
         while status in _RESUMED:
-            arrays = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
-            status = machine(items_address(arrays), address, code, registers[0])
+            # Where the machine paused there is nothing to do: Python sees to signals here, and then it goes on.
+            if status != instructions.PAUSED:
+                given = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
+            status = machine(items_address(given), address, code, registers[0])
         if status != instructions.HALTED:
             self._fail(status, registers.tolist(), items)
         return results
@@ -187,7 +190,7 @@ class Execution:
         raise describe_failure(self.program, self.name, status, registers)
 
 
-_RESUMED = (instructions.YIELDED, instructions.INVOKED)
+_RESUMED = (instructions.YIELDED, instructions.INVOKED, instructions.PAUSED)
 
 
 def _items(program: Program) -> tuple[instructions.Items, list[instructions.Items], list[instructions.Items]]:

@@ -16,7 +16,8 @@ Version history
     1  first
     2  loops: SKIP, NEXT, SWAP; memory is asked for by GROW, where there is too little
     3  INVOKE
-    4  MULSAT, ADDSAT; ALIGN and GROW cannot be led astray by sizes that no memory has; the machine pauses
+    4  MULSAT, ADDSAT; ALIGN and GROW cannot be led astray by sizes that no memory has
+    5  LOOK; the machine pauses
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import NamedTuple
 
 from engine.backend.errors import InvalidProgram
 
-MACHINE_VERSION = 4
+MACHINE_VERSION = 5
 
 HALTED = 0
 YIELDED = 1
@@ -46,6 +47,8 @@ NOT_BOUND = 7
 """Register 1: the item that is not an array as expected."""
 INVOKED = 8
 """Register 1: the invocation. Register 0: where to go on."""
+PAUSED = 9
+"""For the caller to see to signals, at a LOOK or a NEXT. Register 0: where to go on, with the same items."""
 
 RESERVED = 4
 MOST = 2**63 - 1
@@ -117,6 +120,7 @@ _TABLE = (
         "d = a * b, or MOST if an int64 does not hold that: products of lengths, that is sizes",
     ),
     ("ADDSAT", "daa", "d = a + b, or MOST if an int64 does not hold that: sums of sizes"),
+    ("LOOK", "", "stop with PAUSED, to be resumed here, if the machine has run for long; as NEXT does"),
 )
 INSTRUCTIONS = {
     name: Instruction(name, opcode, operands, meaning)

@@ -52,6 +52,7 @@ def compile_machine(symbol: str) -> bytes:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
     module.verify()
     level = compiled_levels()[0]

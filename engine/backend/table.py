@@ -167,7 +167,7 @@ class Table:
     def view(self, value: Value, offset: int, dims: Sequence[int], strides: tuple[int, ...] | None) -> Value:
         """The array of lengths `dims` and `strides` whose first element lies `offset` elements behind that of `value`:
         all three in registers; strides None if it is C-contiguous."""
-        distance = self.compute("MUL", offset, self.constant(ITEM_SIZES[value.dtype]))
+        distance = self.compute("MULSAT", offset, self.constant(ITEM_SIZES[value.dtype]))
         stage = max(value.stage, self.stage((distance, *dims, *(strides or ()))))
         pointer = value.pointer
         if self.number(distance) != 0:

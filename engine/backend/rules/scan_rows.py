@@ -45,7 +45,7 @@ def sequence_row(table: Table, loop: Loop, rows: Value) -> Value:
 def _advanced(table: Table, loop: Loop, initial: int, elements: int, dtype: str) -> int:
     """A register with the address in `initial` at the first step, and so many elements behind at each further one."""
     register = table.new(loop.first)
-    by = table.compute("MUL", elements, table.constant(ITEM_SIZES[dtype]))
+    by = table.compute("MULSAT", elements, table.constant(ITEM_SIZES[dtype]))
     loop.carried.append(Carried(register, initial, by))
     return register
 

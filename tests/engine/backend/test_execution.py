@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
 import subprocess
 import sys
+import time
 import weakref
 from pathlib import Path
 
@@ -160,3 +162,46 @@ def test_a_signal_while_scratch_memory_grows_leaves_no_address_of_memory_that_is
     assert done.returncode == 0, done.stdout + done.stderr
     calls, interrupted = map(int, re.findall(r"\d+", done.stdout))
     assert interrupted > calls // 4
+
+
+class Alarm(Exception):
+    """Raised by a signal's handler."""
+
+
+@pytest.fixture
+def alarm(monkeypatch):
+    def ring(number, frame):
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.2)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def seconds_until_the_alarm(alarm, f, *arguments):
+    begin = time.perf_counter()
+    alarm()
+    with pytest.raises(Alarm):
+        f(*arguments)
+    return time.perf_counter() - begin
+
+
+def test_a_long_loop_is_interrupted_soon_and_leaves_everything_as_it_was(x, alarm):
+    n, total = pt.lscalar("n"), engine.shared(np.zeros(3))
+    states = engine.scan(lambda a: a * 0.5 + 1.0, outputs_info=x, n_steps=n, return_updates=False)
+    f = engine.function([x, n], states[-1], updates={total: total + states[-1]})
+    assert seconds_until_the_alarm(alarm, f, np.zeros(3), 400_000_000) < 1.5
+    np.testing.assert_array_equal(total.get_value(), np.zeros(3))
+    np.testing.assert_array_equal(f(np.zeros(3), 60), np.full(3, 2.0))
+    np.testing.assert_array_equal(total.get_value(), np.full(3, 2.0))
+
+
+def test_a_long_call_is_interrupted_between_its_steps(x, alarm):
+    ordered = x
+    for _ in range(40):
+        ordered = pt.sort(pt.cumsum(pt.cos(ordered) * 1e6))
+    f = engine.function([x], ordered)
+    f(np.ones(3))
+    values = np.random.default_rng(3).normal(size=300_000)
+    assert seconds_until_the_alarm(alarm, f, values) < 1.0

@@ -1,6 +1,7 @@
 """The machine walks a program: arithmetic, guards, kernel calls, arrays bound from a tuple."""
 
 import ctypes
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from engine.backend.instructions import (
     NEGATIVE,
     NOT_BOUND,
     NOT_ONE,
+    PAUSED,
     UNEQUAL,
     YIELDED,
     Assembler,
@@ -43,7 +45,10 @@ def machine():
 def execute(machine, assembler, registers, items=(), pc=0):
     check_code(read_code(assembler.code), REGISTERS)
     code = np.array(assembler.code, dtype=np.int64)
-    return machine.run(items_address(items), registers.ctypes.data, code.ctypes.data, pc)
+    status = machine.run(items_address(items), registers.ctypes.data, code.ctypes.data, pc)
+    while status == PAUSED:
+        status = machine.run(items_address(items), registers.ctypes.data, code.ctypes.data, int(registers[0]))
+    return status
 
 
 def program(*instructions):
@@ -369,6 +374,16 @@ def test_loops_run_as_often_as_they_are_told(machine, outer, inner):
     assembler, registers = counting(outer, inner)
     assert execute(machine, assembler, registers) == HALTED
     assert registers[6] == max(outer, 0) * max(inner, 0)
+
+
+def test_a_long_loop_pauses_and_goes_on_where_it_was(machine):
+    assembler, registers = counting(2000, 100_000)
+    code, pc, pauses = np.array(assembler.code, dtype=np.int64), 0, 0
+    begin = time.perf_counter()
+    while machine.run(0, registers.ctypes.data, code.ctypes.data, pc) == PAUSED:
+        pauses, pc = pauses + 1, int(registers[0])
+    assert registers[6] == 2000 * 100_000
+    assert 0 < pauses <= 1 + (time.perf_counter() - begin) / 0.04
 
 
 def encoded(*instructions):
