@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import content_name, strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit, Miss
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """One entry: the confirmation of its key, the XXH3-128 of its payload, the payload, and its blobs (name -> digest,
+    """One entry: the confirmation of its key, the BLAKE2b-256 of its payload, the payload, and its blobs (name -> digest,
     hex)."""
 
     confirmation: bytes
-    checksum: bytes
+    content: bytes
     payload: bytes
     blobs: Mapping[str, str]
 
 
 class Bundle:
-    """Entries by the digest of their key, and blobs by their own. Nothing is believed before its checksum."""
+    """Entries by the digest of their key, and blobs by their own. Nothing is believed before its digest."""
 
     def __init__(self) -> None:
         self._rows: dict[bytes, _Row] = {}
@@ -36,8 +36,8 @@ class Bundle:
 
     def add(self, key: CacheKey, payload: bytes, blobs: Mapping[str, bytes] | None = None) -> None:
         """Take the entry of `key` along."""
-        named = {name: digest(content).hex() for name, content in (blobs or {}).items()}
-        self._rows[key.digest] = _Row(key.confirmation, digest(payload), payload, named)
+        named = {name: content_name(content) for name, content in (blobs or {}).items()}
+        self._rows[key.digest] = _Row(key.confirmation, strong_digest(payload), payload, named)
         self._blobs.update((named[name], content) for name, content in (blobs or {}).items())
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
@@ -47,14 +47,14 @@ class Bundle:
             return Miss("never-seen", "it was not taken along")
         if row.confirmation != key.confirmation:
             return Miss("collision", "another key has the same digest")
-        if digest(row.payload) != row.checksum:
-            return Miss("damaged", "what was taken along does not match its checksum")
+        if strong_digest(row.payload) != row.content:
+            return Miss("damaged", "what was taken along does not match its digest")
         return Hit(row.payload, row.blobs, {})
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return a blob that a hit named, checked; None when it is not here or damaged."""
         content = self._blobs.get(digest_hex)
-        return content if content is not None and digest(content).hex() == digest_hex else None
+        return content if content is not None and content_name(content) == digest_hex else None
 
 
 _NO_CACHE = Miss("unreadable", "what the cache has does not load")

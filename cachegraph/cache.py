@@ -13,9 +13,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from cachegraph.counters import PROCESS
+from cachegraph.digests import content_name
 from cachegraph.environment import say_what_is_wrong, settings_in_force
 from cachegraph.errors import CacheMissError
-from cachegraph.fingerprint.hasher import digest
 from cachegraph.found import MISMATCH, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
@@ -98,7 +98,7 @@ class Cache:
     def holding(self, blobs: Mapping[str, bytes]) -> Iterator[None]:
         """Have `read_blob` give, to this thread, these of an artifact that was built: it may not be kept, or not yet."""
         before = getattr(self._held, "blobs", {})
-        self._held.blobs = {**before, **{digest(content).hex(): content for content in blobs.values()}}
+        self._held.blobs = {**before, **{content_name(content): content for content in blobs.values()}}
         try:
             yield
         finally:

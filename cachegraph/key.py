@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cachegraph.digests import digest, strong_digest
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest, pack_uint, strong_digest
+from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, pack_uint
 
 _LONGEST = 256 * 2**20
 

@@ -1,6 +1,6 @@
 """Large arrays: blobs of their own, named by what they hold, so that entries with an array in common have it once.
 
-Whatever refers to an array has its digest (XXH3-128, hex) in the place of what it holds. The entry lists it among its
+Whatever refers to an array has its digest (BLAKE2b-256, hex) in the place of what it holds. The entry lists it among its
 blobs under the name "array-" and the digest, so that it is not evicted or pruned as long as the entry is there.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cachegraph.digests import content_name
 from cachegraph.errors import MissingBlob
-from cachegraph.fingerprint.hasher import digest
 
 LARGE = 64 * 1024
 """What holds more bytes is kept as a blob."""
@@ -20,7 +20,7 @@ ReadBlob = Callable[[str], bytes | None]
 
 def add_blob(blobs: dict[str, bytes], content: bytes) -> str:
     """Put `content` among the blobs (name -> bytes) of an entry that is being made, and return its digest (hex)."""
-    found = digest(content).hex()
+    found = content_name(content)
     blobs[blob_name(found)] = content
     return found
 

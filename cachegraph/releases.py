@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
-import xxhash
+from cachegraph.digests import content_name
 
 
 @lru_cache(maxsize=64)
@@ -44,7 +44,7 @@ def recorded_files(name: str) -> str:
         return ""
     # Not what the installer writes of itself, nor what Python compiles.
     own = sorted(line for line in record.splitlines() if "sha256=" in line and ".dist-info/" not in line)
-    return xxhash.xxh3_128_hexdigest("\n".join(own).encode())
+    return content_name("\n".join(own).encode())
 
 
 def _normal(name: str) -> str:

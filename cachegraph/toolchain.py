@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.hasher import HASH_VERSION, digest, pack_uint
+from cachegraph.fingerprint.hasher import HASH_VERSION, pack_uint
 from cachegraph.releases import package_version
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _version_or_absent(name: str) -> str:
 
 @lru_cache(maxsize=16)
 def source_digest(directory: Path) -> bytes:
-    """Return the digest (16 bytes) of every *.py file under `directory`: their relative paths and their bytes.
+    """Return the BLAKE2b-256 of every *.py file under `directory`: their relative paths and their bytes.
 
     Where the directory is, when its files were written and in which order they are listed do not matter. Read once per
     process: the source that counts is the one that was imported. Raises SourceError if there is nothing to read.
@@ -57,7 +58,7 @@ def source_digest(directory: Path) -> bytes:
     if not pieces:
         raise SourceError("reading the source under", directory, "no *.py file")
     prefixed = (part for piece in pieces for part in (pack_uint(len(piece)), piece))
-    return digest(b"".join((bytes((HASH_VERSION,)), *prefixed)))
+    return strong_digest(b"".join((bytes((HASH_VERSION,)), *prefixed)))
 
 
 def check_unchanged(directory: Path, since: float) -> None:

@@ -39,8 +39,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed, strong_digest
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.large_arrays import LARGE
 from engine.errors import UndescribedOpError

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from cachegraph.fingerprint.hasher import HASH_VERSION, digest, encode
+from cachegraph.digests import digest
+from cachegraph.fingerprint.hasher import HASH_VERSION, encode
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import check_unchanged, source_digest
 from engine.backend.keys import backend_code, encode_toolchain

@@ -10,8 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import HASH_VERSION, MAX_DEPTH, Reader, digest
+from cachegraph.fingerprint.hasher import HASH_VERSION, MAX_DEPTH, Reader
 
 _SHOWN = 60
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}

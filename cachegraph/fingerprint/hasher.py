@@ -13,6 +13,7 @@ differ. It is injective because every piece is either of fixed size or preceded 
 
 Version history
     1  first
+    2  extension files and source are described by BLAKE2b-256, as large arrays are
 """
 
 from __future__ import annotations
@@ -22,18 +23,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import xxhash
-
+from cachegraph.digests import digest, strong_digest
 from cachegraph.errors import InvalidEncoding, Unfingerprintable
 from cachegraph.fingerprint.registry import ENCODERS, find_encoder, is_registered
 
-try:
-    # The same function as hashlib.blake2b, without the 4 ms that hashlib takes to load OpenSSL.
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
-
-HASH_VERSION = 1
+HASH_VERSION = 2
 MAX_DEPTH = 100
 
 _ONE_BYTE = tuple(bytes((n,)) for n in range(0xF8))
@@ -52,16 +46,6 @@ def encode(value: object, described: Collection[str] = ()) -> bytes:
 def fingerprint(value: object) -> bytes:
     """Return the digest of the canonical encoding of `value`: 16 bytes; raises Unfingerprintable."""
     return digest(encode(value))
-
-
-def digest(encoding: bytes) -> bytes:
-    """Return the XXH3-128 of `encoding`: 16 bytes, what an entry is found by."""
-    return xxhash.xxh3_128_digest(encoding)
-
-
-def strong_digest(encoding: bytes) -> bytes:
-    """Return the BLAKE2b-256 of `encoding`: 32 bytes, what an entry is confirmed by."""
-    return blake2b(encoding, digest_size=32).digest()
 
 
 def pack_uint(n: int) -> bytes:

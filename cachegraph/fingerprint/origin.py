@@ -19,8 +19,7 @@ from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from typing import TYPE_CHECKING, Literal
 
-import xxhash
-
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
 from cachegraph.releases import package_version, recorded_files
 
@@ -210,6 +209,6 @@ def _content_digest(path: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _digest_of(path: str, size: int, changed: int) -> bytes:
-    """The digest of a file, read again only when its size or its time of change is another."""
+    """The BLAKE2b-256 of a file, read again only when its size or its time of change is another."""
     with open(path, "rb") as file:
-        return xxhash.xxh3_128_digest(file.read())
+        return strong_digest(file.read())

@@ -17,8 +17,9 @@ from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.numba_cache.entries import configuration
 

@@ -103,7 +103,7 @@ class OverloadEntries:
     def artifact(self, key: CacheKey, compiled: Any, seconds: float, name: str) -> Artifact:
         """Return what is stored of `compiled`, a CompileResult that took `seconds`; raises NotStorable."""
         payload, bitcode = pack_overload(
-            compiled, key.hex, self._trusted, self._address_of, by_python=self._by_python
+            compiled, key.confirmation.hex(), self._trusted, self._address_of, by_python=self._by_python
         )
         blobs = {_BITCODE: bitcode} if bitcode else {}
         return Artifact(payload, blobs, {"compile": seconds}, f"{name}{compiled.signature}")
@@ -126,7 +126,7 @@ class OverloadEntries:
         try:
             if bitcode is None:
                 raise LookupError("its bitcode is not there")
-            return rebuild_overload(stored, bitcode, key.hex, target, globals_)
+            return rebuild_overload(stored, bitcode, key.confirmation.hex(), target, globals_)
         except Exception as error:
             log().warning("the numba entry %s cannot be used: %s; it is compiled anew", key.hex, error)
             return None

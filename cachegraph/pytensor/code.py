@@ -226,7 +226,7 @@ class StoredFunction(CPUDispatcher):
         if isinstance(stored, NotStorable):
             return stored
         try:
-            return link_overload(stored, key.hex)
+            return link_overload(stored, key.confirmation.hex())
         except (LinkError, CythonFunctionError) as error:
             log().info("%s", error)
         self.targetctx.refresh()  # some of what code may need is there only then

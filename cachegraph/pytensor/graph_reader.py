@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from cachegraph.digests import digest
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
-from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, digest
+from cachegraph.fingerprint.hasher import HASH_VERSION, Reader
 from cachegraph.graph_difference import Graph, Node, Op, Property, difference, elements, op_differences
 
 _RELEASE = bytes((HASH_VERSION,)) + b"r"

@@ -21,8 +21,9 @@ from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Constant
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import digest, pack_uint
+from cachegraph.fingerprint.hasher import pack_uint
 from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.pytensor.hosts import hosts_described
 from cachegraph.pytensor.tags import node_tags, variable_tags
@@ -72,7 +73,7 @@ def encode_op_alone(op: Any) -> bytes:
 
 def _content(arrays: Sequence[Any]) -> bytes:
     """Digests of what is in `arrays` now: PyTensor's constants share the memory of the arrays they were made of."""
-    return b"".join(digest(array.tobytes()) for array in arrays)
+    return b"".join(strong_digest(array.tobytes()) for array in arrays)
 
 
 class GraphWriter:

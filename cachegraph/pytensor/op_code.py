@@ -22,8 +22,9 @@ from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.flags import flags_in_key

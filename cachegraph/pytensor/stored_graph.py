@@ -9,7 +9,8 @@ from typing import Any
 
 from pytensor.configdefaults import config
 
-from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.digests import strong_digest
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.optimized import COMPUTED, FIRST_INPUT, read_places, unpack

@@ -1,4 +1,6 @@
-"""Blobs: immutable files named by the XXH3-128 of what they hold, so that each read can check itself.
+"""Blobs: immutable files named by the BLAKE2b-256 of what they hold, so that each read can check itself.
+
+Those of older releases are named by the XXH3-128, of which anybody makes two. They are listed, and pruned, but never read.
 
 A blob is written beside its place under a name of its own, made durable, and renamed: nobody ever sees half of one.
 """
@@ -11,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import content_name, digest
 from cachegraph.store.files import publish_file, read_file
-from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_digest
+from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_blob, is_older_blob
 from cachegraph.store.trust import Guard
 
 _ANY_SIZE = 2**62
@@ -34,6 +36,11 @@ class BlobFile(NamedTuple):
         return False
 
 
+def is_sound(name: str, content: bytes) -> bool:
+    """Return whether `content` is what a blob of that name holds: by its XXH3-128 where an older release wrote it."""
+    return (digest(content).hex() if is_older_blob(name) else content_name(content)) == name
+
+
 class Blobs:
     """The blob files of one cache directory."""
 
@@ -44,14 +51,17 @@ class Blobs:
     def read(self, digest_hex: str, read: Callable[[Path, Guard, int], bytes] = read_file) -> bytes | None:
         """Return what the blob holds, None when that is not what its name says.
 
-        Raises OSError when it cannot be read, and Untrusted when it is not to be believed.
+        Raises OSError when it cannot be read, Untrusted when it is not to be believed, and ValueError for the name of
+        what is no blob of this release.
         """
+        if not is_blob(digest_hex):
+            raise ValueError(f"reading a blob: its name must have 64 hexadecimal digits, got {digest_hex!r}")
         content = read(self._layout.blob(digest_hex), self._guard, _ANY_SIZE)
-        return content if digest(content).hex() == digest_hex else None
+        return content if content_name(content) == digest_hex else None
 
     def write(self, content: bytes) -> str:
         """Make sure there is a sound blob of `content`, young enough not to be pruned; return its digest (hex)."""
-        digest_hex = digest(content).hex()
+        digest_hex = content_name(content)
         path = self._layout.blob(digest_hex)
         if not (self._holds(path, content) and _renewed(path)):
             publish_file(path, content, self._guard)
@@ -69,7 +79,7 @@ class Blobs:
     def files_in(self, directory: Path) -> Iterator[BlobFile]:
         """Yield every file in one directory of blobs; none where there is no such directory."""
         for found in _entries(directory):
-            if is_digest(found.name) or found.name.startswith(TEMPORARY_PREFIX):
+            if _name_of(found) or found.name.startswith(TEMPORARY_PREFIX):
                 with suppress(FileNotFoundError):
                     yield _described(found)
 
@@ -93,8 +103,11 @@ def _renewed(path: Path) -> bool:
 
 def _described(found: os.DirEntry[str]) -> BlobFile:
     status = found.stat(follow_symlinks=False)
-    name = found.name if is_digest(found.name) else ""
-    return BlobFile(Path(found.path), name, status.st_size, status.st_mtime)
+    return BlobFile(Path(found.path), _name_of(found), status.st_size, status.st_mtime)
+
+
+def _name_of(found: os.DirEntry[str]) -> str:
+    return found.name if is_blob(found.name) or is_older_blob(found.name) else ""
 
 
 def _subdirectories(directory: Path) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from struct import Struct
 from typing import NamedTuple
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import PAYLOAD, Entry, Miss
 from cachegraph.store.record import Record, decode, decode_unasked, encode

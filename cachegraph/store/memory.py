@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import content_name
 from cachegraph.key import CacheKey
 from cachegraph.store.claims import Claim
 from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, Reference
@@ -44,7 +44,7 @@ class MemoryStore:
             raise ValueError(
                 "storing an artifact: a blob has the empty name, which is the payload's; name it"
             )
-        blobs = {name: digest(content).hex() for name, content in artifact.blobs.items()}
+        blobs = {name: content_name(content) for name, content in artifact.blobs.items()}
         named = [Reference(name, blobs[name], len(content)) for name, content in artifact.blobs.items()]
         entry = describe(key, artifact, named, 0, load_seconds)
         with self._lock:

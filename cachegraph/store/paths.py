@@ -4,7 +4,7 @@
     <directory>/v1/index.sqlite.damaged-*  an index that was set aside
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
-    <directory>/v1/locks/<key>.lock        who builds an entry (node_lock.py)
+    <directory>/v1/locks/<name>.lock       who builds the entry of that key, or reads that blob (node_lock.py)
     <directory>/v1/locks/<key>.unkept      what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
     <directory>/.clearing-*                a store being removed
@@ -17,6 +17,8 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/l/kk/<key>.<number>     who builds an entry (lease.py)
     <directory>/v1/l/kk/<key>.unkept       what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
+
+A key has 32 hexadecimal digits, a blob 64; one of 32 was written by an older release, which named blobs by XXH3-128.
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """
@@ -49,13 +51,13 @@ class Layout:
         self.locks = self.root / "locks"
         self.damaged = self.root / "damaged"
 
-    def lock(self, key_hex: str) -> Path:
-        """Return the path of the lock of a key; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        return self.locks / f"{_checked(key_hex)}.lock"
+    def lock(self, name: str) -> Path:
+        """Return the path of the lock of a key or of a blob; refuses (ValueError) any other name."""
+        return self.locks / f"{name if is_blob(name) else _checked(name)}.lock"
 
     def blob(self, digest_hex: str) -> Path:
-        """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        return self.blobs / digest_hex[:2] / _checked(digest_hex)
+        """Return the path of a blob; refuses (ValueError) what no blob is named by."""
+        return self.blobs / digest_hex[:2] / _checked_blob(digest_hex)
 
 
 class SharedLayout:
@@ -78,18 +80,34 @@ class SharedLayout:
         return self.leases / key_hex[:2] / _checked(key_hex)
 
     def blob(self, digest_hex: str) -> Path:
-        """Return the path of a blob; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        return self.blobs / digest_hex[:2] / _checked(digest_hex)
+        """Return the path of a blob; refuses (ValueError) what no blob is named by."""
+        return self.blobs / digest_hex[:2] / _checked_blob(digest_hex)
 
 
-def _checked(digest_hex: str) -> str:
-    if not is_digest(digest_hex):
-        raise ValueError(f"naming a file: a digest has 32 hexadecimal digits, got {digest_hex!r}")
-    return digest_hex
+def _checked(key_hex: str) -> str:
+    if not is_key(key_hex):
+        raise ValueError(f"naming a file: a key has 32 hexadecimal digits, got {key_hex!r}")
+    return key_hex
 
 
-def is_digest(name: str) -> bool:
-    """Return whether `name` is a digest in hexadecimal, as blob files are named."""
+def _checked_blob(name: str) -> str:
+    if not (is_blob(name) or is_older_blob(name)):
+        raise ValueError(f"naming a blob: it has 64 hexadecimal digits, got {name!r}")
+    return name
+
+
+def is_key(name: str) -> bool:
+    """Return whether `name` is the digest of a key in hexadecimal, as entry files are named."""
+    return len(name) == 32 and _HEXADECIMAL.issuperset(name)
+
+
+def is_blob(name: str) -> bool:
+    """Return whether `name` is one that this release gives to a blob."""
+    return len(name) == 64 and _HEXADECIMAL.issuperset(name)
+
+
+def is_older_blob(name: str) -> bool:
+    """Return whether `name` is one that a release before HASH_VERSION 2 gave to a blob."""
     return len(name) == 32 and _HEXADECIMAL.issuperset(name)
 
 

@@ -3,13 +3,17 @@
     record   := magic(3: "CGR") version(1) checksum(16) digest(16) confirmation(32) head blob* cost* payload
     checksum := XXH3-128 of everything after the checksum
     digest, confirmation := those of the key
-    head     := elsewhere(1) payload digest(16) number of blobs(2) number of costs(2)
-    blob     := text digest(16)
+    head     := elsewhere(1) payload name(32) number of blobs(2) number of costs(2)
+    blob     := text name(32)
     cost     := text seconds(8: IEEE 754)
     text     := length(2) UTF-8
-    payload  := the rest; when `elsewhere` is 1 it is empty, and the payload is the blob of that digest
+    payload  := the rest; when `elsewhere` is 1 it is empty, and the payload is the blob of that name
 
-Numbers are big-endian. Version history: 1 first.
+Numbers are big-endian.
+
+Version history
+    1  first: names of blobs have 16 bytes, their XXH3-128; no hit, but what it refers to is known, so that it can be pruned
+    2  names of blobs have 32 bytes, their BLAKE2b-256
 """
 
 from __future__ import annotations
@@ -20,22 +24,29 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, NamedTuple
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Miss
 
-RECORD_FORMAT = 1
+RECORD_FORMAT = 2
 
-_MAGIC = b"CGR" + bytes((RECORD_FORMAT,))
-_HEADER = Struct(">4s16s16s32sB16sHH")
 _CHECKED_FROM = 4 + 16
 _LENGTH = Struct(">H")
-_DIGEST = Struct(">16s")
 _SECONDS = Struct(">d")
 
 
+class _Layout(NamedTuple):
+    magic: bytes
+    header: Struct
+    name: Struct
+
+
+_OURS = _Layout(b"CGR" + bytes((RECORD_FORMAT,)), Struct(">4s16s16s32sB32sHH"), Struct(">32s"))
+_OLDER = _Layout(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
+
+
 class Record(NamedTuple):
-    """A record taken apart; `payload_blob` is the digest (hex) of the blob that holds the payload, else None."""
+    """A record taken apart; `payload_blob` is the name (hex) of the blob that holds the payload, else None."""
 
     payload: bytes
     payload_blob: str | None
@@ -46,20 +57,20 @@ class Record(NamedTuple):
 def encode(key: CacheKey, record: Record) -> bytes:
     """Return the bytes of `record` under `key`; raises ValueError on what the grammar cannot hold."""
     elsewhere = record.payload_blob is not None
-    payload_digest = bytes.fromhex(record.payload_blob or "00" * 16)
+    payload_name = bytes.fromhex(record.payload_blob or "00" * _OURS.name.size)
     counts = len(record.blobs), len(record.seconds)
-    pieces = [_HEADER.pack(b"", b"", key.digest, key.confirmation, elsewhere, payload_digest, *counts)]
+    pieces = [_OURS.header.pack(b"", b"", key.digest, key.confirmation, elsewhere, payload_name, *counts)]
     for name, digest_hex in record.blobs.items():
         pieces += _text(name), bytes.fromhex(digest_hex)
     for step, seconds in record.seconds.items():
         pieces += _text(step), _finite(step, seconds)
     checked = b"".join((*pieces, record.payload))[_CHECKED_FROM:]
-    return b"".join((_MAGIC, digest(checked), checked))
+    return b"".join((_OURS.magic, digest(checked), checked))
 
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
     """Return the record `content` holds for `key`, or why it holds none. Nothing is believed before the checksum."""
-    header = _checked_header(content)
+    header = _checked_header(content, _OURS)
     if isinstance(header, Miss):
         return header
     assert isinstance(content, bytes)
@@ -67,18 +78,23 @@ def decode(content: object, key: CacheKey) -> Record | Miss:
         return Miss("damaged", f"the index leads to the record of {header.digest.hex()}")
     if header.confirmation != key.confirmation:
         return Miss("collision", "another key has the same digest")
-    return _body(content, header)
+    return _body(content, header, _OURS)
 
 
 def decode_unasked(content: object, key_digest: bytes) -> Record | Miss:
-    """Return the record that `content` holds for the key of that digest, where the key itself is not at hand."""
-    header = _checked_header(content)
+    """Return the record that `content` holds for the key of that digest, where the key itself is not at hand.
+
+    One of an older format is described, too: somebody has to prune it.
+    """
+    is_older = isinstance(content, bytes) and content.startswith(_OLDER.magic)
+    layout = _OLDER if is_older else _OURS
+    header = _checked_header(content, layout)
     if isinstance(header, Miss):
         return header
     assert isinstance(content, bytes)
     if header.digest != key_digest:
         return Miss("damaged", f"it is the record of {header.digest.hex()}")
-    return _body(content, header)
+    return _body(content, header, layout)
 
 
 class _Header(NamedTuple):
@@ -87,32 +103,36 @@ class _Header(NamedTuple):
     digest: bytes
     confirmation: bytes
     elsewhere: int
-    payload_digest: bytes
+    payload_name: bytes
     blobs: int
     costs: int
 
 
-def _checked_header(content: object) -> _Header | Miss:
-    if not isinstance(content, bytes) or len(content) < _HEADER.size:
+def _checked_header(content: object, layout: _Layout) -> _Header | Miss:
+    size = len(layout.magic)
+    if not isinstance(content, bytes) or len(content) < size:
         return Miss("damaged", "the record is cut short")
-    header = _Header._make(_HEADER.unpack_from(content))
-    if header.magic != _MAGIC:
-        return Miss("foreign-format", f"the record starts with {header.magic.hex()}, not with {_MAGIC.hex()}")
+    if content[:size] != layout.magic:
+        found = f"the record starts with {content[:size].hex()}, not with {layout.magic.hex()}"
+        return Miss("foreign-format", found)
+    if len(content) < layout.header.size:
+        return Miss("damaged", "the record is cut short")
+    header = _Header._make(layout.header.unpack_from(content))
     if digest(content[_CHECKED_FROM:]) != header.checksum:
         return Miss("damaged", "the record does not match its checksum")
     return header
 
 
-def _body(content: bytes, header: _Header) -> Record | Miss:
+def _body(content: bytes, header: _Header, layout: _Layout) -> Record | Miss:
     try:
-        digests, offset = _read_pairs(content, _HEADER.size, header.blobs, _DIGEST)
+        names, offset = _read_pairs(content, layout.header.size, header.blobs, layout.name)
         seconds, offset = _read_pairs(content, offset, header.costs, _SECONDS)
     except (StructError, UnicodeDecodeError) as error:
         return Miss("damaged", f"the record is not what was written ({error})")
     if not all(map(isfinite, seconds.values())):
         return Miss("damaged", "the record has a cost that is no number of seconds")
-    named = {name: blob.hex() for name, blob in digests.items()}
-    payload_blob = header.payload_digest.hex() if header.elsewhere else None
+    named = {name: blob.hex() for name, blob in names.items()}
+    payload_blob = header.payload_name.hex() if header.elsewhere else None
     return Record(content[offset:], payload_blob, named, seconds)
 
 

@@ -20,7 +20,7 @@ from cachegraph.store.entry import LARGEST_ENTRY, Artifact, Entry, Hit, Miss, Re
 from cachegraph.store.entry_file import read_description, read_record, write_entry
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
-from cachegraph.store.paths import SharedLayout, file_size, is_digest
+from cachegraph.store.paths import SharedLayout, file_size, is_key
 from cachegraph.store.publishing import describe, make_record, refuse_oversized, write_blobs
 from cachegraph.store.record import Record
 from cachegraph.store.trust import PRIVATE, Guard, Trust
@@ -170,5 +170,5 @@ def entry_files(layout: SharedLayout) -> Iterator[tuple[str, Path]]:
     """Yield (key in hexadecimal, path) of every file that is named as an entry."""
     for directory, _, names in os.walk(layout.entries):
         for name in names:
-            if is_digest(name):
+            if is_key(name):
                 yield name, Path(directory, name)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachegraph.store.aside import keep_file
-from cachegraph.store.blobs import BlobFile
+from cachegraph.store.blobs import BlobFile, is_sound
 from cachegraph.store.criteria import Advance
 from cachegraph.store.entry import Miss
-from cachegraph.store.files import Oversized, remove_file
+from cachegraph.store.files import Oversized, read_file, remove_file
 from cachegraph.store.shared import SharedStore, entry_files
 from cachegraph.store.verification import UNREADABLE, Problem, encoding_fault
 
@@ -40,14 +40,14 @@ def _blob_fault(store: SharedStore, file: BlobFile) -> str:
     if not file.digest:
         return ""
     try:
-        sound = store.blobs.read(file.digest) is not None
+        sound = is_sound(file.digest, read_file(file.path, store.guard, file.size))
     except FileNotFoundError:
         return ""
     except Oversized as error:
         return str(error)
     except OSError as error:
         return f"{UNREADABLE}: {error}"
-    return "" if sound else "it does not match its name, which is its checksum"
+    return "" if sound else "it does not match its name, which is its digest"
 
 
 def _entry_fault(store: SharedStore, name: str, path: Path) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
+from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import digest
 from cachegraph.key import expanded
 from cachegraph.store.aside import keep_damaged, keep_file
-from cachegraph.store.blobs import BlobFile
+from cachegraph.store.blobs import BlobFile, is_sound
 from cachegraph.store.connections import open_for_reading
 from cachegraph.store.criteria import Advance
 from cachegraph.store.entry import PAYLOAD, Miss
@@ -136,7 +136,7 @@ def blob_fault(store: LocalStore, file: BlobFile) -> str:
         return ""
     except OSError as error:
         return f"{UNREADABLE}: {error}"
-    return "" if digest(content).hex() == file.digest else "it does not match its name, which is its checksum"
+    return "" if is_sound(file.digest, content) else "it does not match its name, which is its digest"
 
 
 def _without_blob(store: LocalStore, file: BlobFile, found: str) -> Problem:

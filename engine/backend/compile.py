@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from engine.graph.fgraph import FunctionGraph
 
 Callees = Mapping[str, Callee]
-"""Functions that callbacks call, by the digest of their keys, in hexadecimal."""
+"""Functions that callbacks call, by what confirms their keys, in hexadecimal."""
 
 
 class Compilation(NamedTuple):
@@ -89,7 +89,7 @@ def compile_program(
     seconds = perf_counter() - called + lowered - begin
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
     linking.build(cache, process_loader(), wanted, tally)
-    called_functions = {callee.key.hex: callee for callee in callees.values()}
+    called_functions = {callee.key.confirmation.hex(): callee for callee in callees.values()}
     payload = pack_program(program)
     return Compilation(payload, program.blobs, seconds, called_functions, called_entries(program))
 
@@ -167,7 +167,8 @@ def _link(
 ) -> Execution:
     called = [
         [
-            callees.get(digest) or _found(cache, _key("function", digest, confirmation), name, tally, ops)
+            callees.get(confirmation)
+            or _found(cache, _key("function", digest, confirmation), name, tally, ops)
             for digest, confirmation in use.functions
         ]
         for use in program.callbacks

@@ -19,7 +19,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from engine.backend.errors import ForeignTarget, KernelFormatError
 
 MAGIC = b"\x89kernel\n"

@@ -57,8 +57,8 @@ class KernelTally:
 
 
 def symbol_of(key: CacheKey) -> str:
-    """The symbol of the kernel stored under `key`: a digest of all that it is."""
-    return f"k_{key.hex}"
+    """The symbol of the kernel stored under `key`: what confirms the key, for a process links a symbol once."""
+    return f"k_{key.confirmation.hex()}"
 
 
 def link(cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[int]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, strong_digest
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply

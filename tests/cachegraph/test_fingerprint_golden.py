@@ -31,16 +31,16 @@ def test_a_fresh_process_gives_the_known_answers(start_method: str, hash_seed: s
 @pytest.mark.parametrize(
     ("value", "encoding"),
     [
-        (None, b"\1N"),
-        (5, b"\1i\1\5"),
-        (-129, b"\1i\2\x7f\xff"),
-        (1.0, b"\1f\0\0\0\0\0\0\xf0\x3f"),
-        ("é", b"\1s\2\xc3\xa9"),
-        ((1, "a"), b"\1(\2i\1\1s\1a"),
-        ({"b": 1, "a": None}, b"\1{\2s\1aNs\1bi\1\1"),
-        ({b"b", b"a"}, b"\1<\2b\1ab\1b"),
-        (b"x" * 300, b"\1b\xf9\x2c\1" + b"x" * 300),
-        (int, b"\1C\x08builtins\3int"),
+        (None, b"\2N"),
+        (5, b"\2i\1\5"),
+        (-129, b"\2i\2\x7f\xff"),
+        (1.0, b"\2f\0\0\0\0\0\0\xf0\x3f"),
+        ("é", b"\2s\2\xc3\xa9"),
+        ((1, "a"), b"\2(\2i\1\1s\1a"),
+        ({"b": 1, "a": None}, b"\2{\2s\1aNs\1bi\1\1"),
+        ({b"b", b"a"}, b"\2<\2b\1ab\1b"),
+        (b"x" * 300, b"\2b\xf9\x2c\1" + b"x" * 300),
+        (int, b"\2C\x08builtins\3int"),
     ],
 )
 def test_an_encoding_is_what_the_grammar_says(value: object, encoding: bytes) -> None:

@@ -71,7 +71,7 @@ def test_a_key_is_what_it_was_when_the_format_was_fixed() -> None:
     key = CacheKey.parse(encoding)
     assert (key.level, [name for name, _ in key.parts]) == ("kernel", ["loops", "empty", "target"])
     assert key.hex == GOLDEN["a key"]["digest"]
-    assert encoding.startswith(b"\1\x06kernel\3\5loops")
+    assert encoding.startswith(b"\2\x06kernel\3\5loops")
 
 
 @given(parts)
@@ -103,12 +103,12 @@ def test_a_flipped_bit_is_refused_or_gives_another_key() -> None:
     ("encoding", "says"),
     [
         (b"", "expected 1 more bytes at byte 0, found 0"),
-        (b"\2\2op\0", "expected hash version 1 .* found version 2"),
-        (b"\1\4loop\0", "expected a level .* found 'loop'"),
-        (b"\1\2op\1\1\xff\0", "expected UTF-8 text"),
-        (b"\1\2op\2\1a\0\1a\0", "one name twice"),
-        (b"\1\xf8\2op\0", "the shortest form of a number"),
-        (b"\1\2op\xff\xff\xff\xff\xff\xff\xff\xff\xff", "more bytes"),
+        (b"\1\2op\0", "expected hash version 2 .* found version 1"),
+        (b"\2\4loop\0", "expected a level .* found 'loop'"),
+        (b"\2\2op\1\1\xff\0", "expected UTF-8 text"),
+        (b"\2\2op\2\1a\0\1a\0", "one name twice"),
+        (b"\2\xf8\2op\0", "the shortest form of a number"),
+        (b"\2\2op\xff\xff\xff\xff\xff\xff\xff\xff\xff", "more bytes"),
     ],
 )
 def test_what_build_would_not_write_is_refused_with_what_was_found(encoding: bytes, says: str) -> None:

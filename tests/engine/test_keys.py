@@ -335,7 +335,7 @@ def test_the_encodings_of_known_graphs_are_known(name: str) -> None:
 
 def test_the_encoding_is_what_the_grammar_says(x: Any) -> None:
     encoding = encode_graph(frozen([x], [x]))
-    kind = b"\x12engine.tensor.type\x0aTensorType" + b"\1(\2s\x07float64(\1N"
+    kind = b"\x12engine.tensor.type\x0aTensorType" + b"\2(\2s\x07float64(\1N"
     assert encoding[2:] == b"\1" + bytes((len(kind),)) + kind + b"\0\0" + b"\1\0" + b"\0" + b"\1\0"
 
 

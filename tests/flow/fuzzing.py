@@ -23,9 +23,10 @@ import engine
 import engine.tensor as pt
 from cachegraph import pickling
 from cachegraph.cache import Artifact
+from cachegraph.digests import digest
 from cachegraph.errors import CachegraphError, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode as decode_encoding
-from cachegraph.fingerprint.hasher import digest, encode
+from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.objects import read_symbols
 from cachegraph.store.claims import Holder
@@ -56,7 +57,7 @@ class Reader(NamedTuple):
 def readers(cache: Path) -> dict[str, Reader]:
     """Every reader, with samples that functions made in the directory `cache` give."""
     stored = _stored(cache)
-    record = encode_record(KEY, Record(b"payload", None, {"a": "ab" * 16}, {"compile": 1.5}))
+    record = encode_record(KEY, Record(b"payload", None, {"a": "ab" * 32}, {"compile": 1.5}))
     return {
         "pickle": Reader(lambda content: pickling.loads(content, TRUSTED), _pickles(), (CachegraphError,)),
         "stored graph": Reader(
@@ -132,7 +133,7 @@ def _pickles() -> list[bytes]:
 
 
 def _entry_file() -> bytes:
-    record = Record(b"payload", None, {"a": "ab" * 16}, {"compile": 1.5})
+    record = Record(b"payload", None, {"a": "ab" * 32}, {"compile": 1.5})
     fields = {name: _plain(name) for name in Entry.__slots__ if name != "digest"}
     return write_entry(KEY, record, Entry(KEY.digest, **fields), [KEY.digest])
 

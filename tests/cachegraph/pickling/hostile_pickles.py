@@ -283,7 +283,7 @@ def mistaken() -> Iterator[tuple[str, bytes]]:
         ("import",),
         ("import", "os", None),
         ("blob", "x", 1),
-        ("blob", "0" * 32, True),
+        ("blob", "0" * 64, True),
         "P",
         b"x",
         ("import", "engine.tensor", "exp"),

@@ -1,20 +1,22 @@
 """What releases of an older schema did to an index: their statements, word for word, on numbered SQL up to their own.
 
-Standing in for the older code itself: it knows no column, table or trigger that came later.
+Standing in for the older code itself: it knows no column, table or trigger that came later, and no record but of format 1,
+in which blobs are named by the 16 bytes of their XXH3-128.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import struct
 import time
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from cachegraph.key import CacheKey
 from cachegraph.store.migrations import migration_file, statements
-from cachegraph.store.record import Record, decode, encode
 
 UPSERT_ENTRY = """
     INSERT INTO entry (digest, level, format, payload_size, blob_size, stored_size, seconds, build_seconds, load_seconds,
@@ -41,6 +43,25 @@ COUNT_USE = (
 SELECT_ENTRIES = "SELECT digest, level, uses, summary FROM entry ORDER BY last_used, id"
 
 
+_HEADER = struct.Struct(">4s16s16s32sB16sHH")
+
+
+def first_format(
+    key: CacheKey, payload: bytes, blobs: Mapping[str, str], seconds: Mapping[str, float] | None = None
+) -> bytes:
+    """A record of format 1, with its payload in it; `blobs` maps names to 32 hexadecimal digits."""
+    costs = seconds or {}
+    header = _HEADER.pack(b"", b"", key.digest, key.confirmation, 0, bytes(16), len(blobs), len(costs))
+    pieces = [_text(name) + bytes.fromhex(blob) for name, blob in blobs.items()]
+    pieces += [_text(step) + struct.pack(">d", cost) for step, cost in costs.items()]
+    checked = b"".join((header[20:], *pieces, payload))
+    return b"".join((b"CGR\1", digest(checked), checked))
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
+
+
 class OlderRelease:
     """The release whose last migration was `schema`, on the index in `directory`."""
 
@@ -63,9 +84,7 @@ class OlderRelease:
     def put(self, key: CacheKey, payload: bytes, blobs: dict[str, bytes], seconds: dict[str, float]) -> None:
         """Publish an entry in one transaction; its blobs are only referred to."""
         digests = {name: digest(content) for name, content in blobs.items()}
-        record = encode(
-            key, Record(payload, None, {name: blob.hex() for name, blob in digests.items()}, seconds)
-        )
+        record = first_format(key, payload, {name: blob.hex() for name, blob in digests.items()}, seconds)
         encoding = zlib.compress(key.encoding)
         sizes = len(payload), sum(map(len, blobs.values())), len(record) + len(encoding)
         costs = json.dumps(seconds), sum(seconds.values()), 0.0
@@ -86,10 +105,17 @@ class OlderRelease:
         run("COMMIT")
 
     def get(self, key: CacheKey) -> bytes | None:
-        """Return the payload of an entry, checked and confirmed."""
+        """Return the payload of an entry without blobs, checked and confirmed; None for a record of another format."""
         row = self.connection.execute(SELECT_RECORD, (key.digest,)).fetchone()
-        found = None if row is None else decode(row[0], key)
-        return found.payload if isinstance(found, Record) else None
+        if row is None or not row[0].startswith(b"CGR\1"):
+            return None
+        _, checksum, found, confirmation, _, _, _, costs = _HEADER.unpack_from(row[0])
+        assert digest(row[0][20:]) == checksum
+        assert (found, confirmation) == (key.digest, key.confirmation)
+        offset = _HEADER.size
+        for _ in range(costs):
+            offset += 2 + struct.unpack_from(">H", row[0], offset)[0] + 8
+        return bytes(row[0][offset:])
 
     def use(self, key: CacheKey) -> None:
         """Count a use."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachegraph.cache import Artifact, Cache, Hit
-from cachegraph.fingerprint import digest
+from cachegraph.digests import content_name
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store import near_blobs
@@ -22,7 +22,7 @@ from cachegraph.store.publishing import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 LARGE = b"large" * INLINE_LIMIT
-NAME = digest(LARGE).hex()
+NAME = content_name(LARGE)
 
 
 @pytest.fixture

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Miss
-from cachegraph.store.record import Record, decode, encode
+from cachegraph.store.record import Record, decode, decode_unasked, encode
+from tests.cachegraph.store.older_release import first_format
 
 Key = Callable[..., CacheKey]
 
-RECORD = Record(b"payload" * 5, None, {"graph": "ab" * 16}, {"rewrite": 0.25, "compile": 1.5})
+RECORD = Record(b"payload" * 5, None, {"graph": "ab" * 32}, {"rewrite": 0.25, "compile": 1.5})
 
-digests = st.binary(min_size=16, max_size=16).map(bytes.hex)
+digests = st.binary(min_size=32, max_size=32).map(bytes.hex)
 costs = st.floats(allow_nan=False, allow_infinity=False)
 records = st.builds(
     Record,
@@ -67,7 +68,7 @@ def test_a_column_of_another_type_is_damage(content: object, key: Key) -> None:
 
 def test_the_record_of_another_release_is_foreign(key: Key) -> None:
     content = encode(key("a"), RECORD)
-    found = decode(b"CGR\x02" + content[4:], key("a"))
+    found = decode(b"CGR\x01" + content[4:], key("a"))
     assert isinstance(found, Miss)
     assert found.reason == "foreign-format"
 
@@ -89,12 +90,12 @@ def test_the_same_digest_with_another_confirmation_is_a_collision(key: Key) -> N
 
 def test_the_layout_of_a_record_is_the_documented_one() -> None:
     key = CacheKey("kernel", (), b"D" * 16, b"C" * 32)
-    content = encode(key, Record(b"PAYLOAD", None, {"g": "11" * 16}, {"s": 1.0}))
+    content = encode(key, Record(b"PAYLOAD", None, {"g": "11" * 32}, {"s": 1.0}))
     checked = (
-        b"D" * 16 + b"C" * 32 + b"\0" + bytes(16) + b"\0\1\0\1"
-        b"\0\1g" + b"\x11" * 16 + b"\0\1s" + bytes.fromhex("3ff0000000000000") + b"PAYLOAD"
+        b"D" * 16 + b"C" * 32 + b"\0" + bytes(32) + b"\0\1\0\1"
+        b"\0\1g" + b"\x11" * 32 + b"\0\1s" + bytes.fromhex("3ff0000000000000") + b"PAYLOAD"
     )  # fmt: skip
-    assert content == b"CGR\x01" + bytes.fromhex("d424ce48a4746bdae62d1d5746fad1d5") + checked
+    assert content == b"CGR\x02" + bytes.fromhex("8e8ee1ce043e3357f29e91148d6b64f9") + checked
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
@@ -105,4 +106,13 @@ def test_a_cost_that_is_not_finite_is_refused(seconds: float, key: Key) -> None:
 
 def test_a_name_that_is_too_long_is_refused(key: Key) -> None:
     with pytest.raises(ValueError, match="65536 bytes"):
-        encode(key("a"), Record(b"", None, {"n" * 65536: "11" * 16}, {}))
+        encode(key("a"), Record(b"", None, {"n" * 65536: "11" * 32}, {}))
+
+
+def test_a_record_of_format_1_is_no_hit_and_still_says_which_blobs_it_needs(key: Key) -> None:
+    older = first_format(key("a"), b"PAYLOAD", {"g": "11" * 16})
+    found = decode(older, key("a"))
+    assert isinstance(found, Miss)
+    assert found.reason == "foreign-format"
+    assert decode_unasked(older, key("a").digest) == Record(b"PAYLOAD", None, {"g": "11" * 16}, {})
+    assert isinstance(decode_unasked(older[:-1], key("a").digest), Miss)

@@ -108,7 +108,7 @@ def test_whatever_reading_raises_is_a_miss_with_a_reason(
     found = shared.get(KEY)
     assert isinstance(found, Miss)
     assert found.detail == f"{error.__name__}: while reading"
-    assert shared.read_blob("00" * 16) is None
+    assert shared.read_blob("00" * 32) is None
 
 
 def test_an_interrupt_while_reading_passes(shared: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_an_interrupt_while_reading_passes(shared: SharedStore, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         shared.get(KEY)
     with pytest.raises(KeyboardInterrupt):
-        shared.read_blob("00" * 16)
+        shared.read_blob("00" * 32)
 
 
 CUTS: list[Callable[[bytearray], object]] = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from engine.backend.container import pack_kernel
 from engine.backend.load import process_loader
 from engine.backend.loops import Kernel

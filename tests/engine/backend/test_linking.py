@@ -27,8 +27,8 @@ def key(kernel) -> CacheKey:
     return kernel_key(kernel.encoding())
 
 
-def test_the_symbol_of_a_kernel_is_its_digest(key):
-    assert symbol_of(key) == f"k_{key.hex}"
+def test_the_symbol_of_a_kernel_is_what_confirms_its_key(key):
+    assert symbol_of(key) == f"k_{key.confirmation.hex()}"
 
 
 def test_a_kernel_is_compiled_once_and_found_by_every_other_loader(kernel, key):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 from engine.backend.check import check_kernel
 from engine.backend.errors import InvalidKernel, KernelCompileError
 from engine.backend.kernels.elementwise import elementwise
@@ -78,7 +78,7 @@ def test_encoding_and_source_are_the_same_in_every_process():
 from engine.backend.kernels.nest import Operand
 from engine.backend.kernels.reduce import reduction
 from engine.backend.numba.printer import print_kernel
-from cachegraph.fingerprint.hasher import digest
+from cachegraph.digests import digest
 kernel = reduction("sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
 print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()).hex())
 """
