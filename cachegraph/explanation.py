@@ -56,12 +56,16 @@ class Explanation(NamedTuple):
     differences: tuple[PartDifference, ...] = ()
 
     def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return it line by line, each of which may hold what somebody else wrote."""
         lines = [f"{self.level} {self.key}: {self.reason} ({self.detail})"]
         if self.nearest is None:
             lines.append("no other key of this level is stored")
         else:
             lines.append(f"nearest: {self.nearest}, {self.equal} of {self.parts} parts equal")
-        return "\n".join([*lines, *(f"{part}: {what}" for part, what in self.differences)])
+        return [*lines, *(f"{part}: {what}" for part, what in self.differences)]
 
 
 def register_reader(level: str, part: str, reader: PartReader) -> None:

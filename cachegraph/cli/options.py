@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from cachegraph.cli.output import print_problem
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
 from cachegraph.settings import cache_directory, current_settings
@@ -22,7 +23,9 @@ from cachegraph.store.tiers import Placement, place
 DirectoryOption = Annotated[
     Path | None,
     typer.Option(
-        "--dir", help="The cache directory. [default: CACHEGRAPH_DIR, or the user's cache directory]"
+        "--dir",
+        help="The cache directory.",
+        show_default="CACHEGRAPH_DIR, or the user's cache directory",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -36,7 +39,7 @@ def open_directory(directory: Path | None) -> CacheDirectory:
 def open_placement(directory: Path | None) -> Placement:
     """Return the tiers of the cache in `directory`, or of the one the settings name, whatever the mode is."""
     for text in unknown_variables():
-        typer.echo(f"cachegraph: {text}", err=True)
+        print_problem(text)
     environ = dict(os.environ)
     if directory is not None:
         environ["CACHEGRAPH_DIR"] = os.fspath(directory)
@@ -62,5 +65,5 @@ def problems_reported(store: LocalStore) -> Iterator[None]:
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print `message` to standard error and end the command."""
-    typer.echo(f"cachegraph: {message}", err=True)
+    print_problem(message)
     raise typer.Exit(code)

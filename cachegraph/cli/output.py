@@ -1,48 +1,65 @@
-"""How commands print: JSON for programs, tables for people."""
+"""How commands print: JSON for programs, lines and tables for people.
+
+Everything that is printed for people goes through `one_line`: texts in a store were written by others, who may know what a
+terminal obeys. Nothing is held back until the last row is there: a table of a hundred thousand rows takes no memory.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from itertools import chain, islice
+from typing import TextIO
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 GAP = 3
 """The columns between two columns of a table."""
 
+_MEASURED = 500  # rows by whose widths a table is laid out
+_WIDTH = 80  # columns, where there is no terminal
+
 
 def print_json(value: object) -> None:
-    """Print `value` as one JSON document."""
-    typer.echo(json.dumps(value, indent=2))
+    """Print `value` as one JSON document; an iterator in it is an array, and printed as it comes."""
+    for piece in _json_pieces(value, "\n"):
+        sys.stdout.write(piece)
+    sys.stdout.write("\n")
 
 
 def print_line(text: str = "") -> None:
-    """Print a line as it is."""
-    typer.echo(text)
+    """Print one line."""
+    typer.echo(_encodable(one_line(text), sys.stdout))
+
+
+def print_problem(text: str) -> None:
+    """Print one line to standard error."""
+    typer.echo(_encodable(f"cachegraph: {one_line(text)}", sys.stderr), err=True)
 
 
 def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
     """Print `rows` under `columns` (name -> left, right or fill: the one that gives way when room is short)."""
-    cells = [tuple(row) for row in rows]
-    console = Console(highlight=False)
-    table = Table(box=box.SIMPLE, pad_edge=False, show_edge=False)
-    needed = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    others = sum(n + GAP for n, kind in zip(needed, columns.values(), strict=True) if kind != "fill")
-    for (name, kind), width in zip(columns.items(), needed, strict=True):
-        # Left to itself rich shortens, or drops, the other columns for the sake of a long one.
-        room = max(len(name), min(width, console.width - others)) if kind == "fill" else width
-        justify: Literal["left", "right"] = "right" if kind == "right" else "left"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis", width=room)
-    for row in cells:
-        table.add_row(*map(Text, row))
-    console.print(table)
+    cells = (tuple(map(one_line, row)) for row in rows)
+    first = list(islice(cells, _MEASURED))
+    widths = _widths(columns, first)
+    kinds = list(columns.values())
+    print_line(_row(tuple(columns), widths, kinds))
+    print_line("-" * (sum(widths) + GAP * (len(widths) - 1)))
+    for row in chain(first, cells):
+        print_line(_row(row, widths, kinds))
+
+
+def one_line(text: str) -> str:
+    """Return `text` with all that is no visible character or space escaped: a terminal shows it, and obeys none of it.
+
+    Control characters go, line breaks among them, and those that turn the direction of what follows, or are not seen.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 @contextmanager
@@ -51,8 +68,80 @@ def progress(what: str, steps: int) -> Iterator[Callable[[int], None]]:
 
     It is on standard error, so that what a command prints can be redirected.
     """
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=steps)
         yield lambda done: bar.advance(task, done)
+
+
+def _encodable(text: str, stream: TextIO) -> str:
+    """What `stream` can print of `text`, the rest escaped."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _widths(columns: Mapping[str, str], rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """How wide each column is: as its widest cell, but for the one that fills what is left."""
+    needed = [max(map(_width, column)) for column in zip(columns, *rows, strict=True)]
+    others = sum(n + GAP for n, kind in zip(needed, columns.values(), strict=True) if kind != "fill")
+    room = shutil.get_terminal_size((_WIDTH, 0)).columns - others
+    return [
+        max(_width(name), min(width, room)) if kind == "fill" else width
+        for (name, kind), width in zip(columns.items(), needed, strict=True)
+    ]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int], kinds: Sequence[str]) -> str:
+    padded = []
+    for cell, width, kind in zip(cells, widths, kinds, strict=True):
+        shown = _shortened(cell, width) if kind == "fill" else cell
+        space = " " * (width - _width(shown))
+        padded.append(space + shown if kind == "right" else shown + space)
+    return (" " * GAP).join(padded).rstrip()
+
+
+def _shortened(text: str, width: int) -> str:
+    if _width(text) <= width:
+        return text
+    ellipsis = "…" if _encodable("…", sys.stdout) == "…" else "..."
+    while text and _width(text) > width - len(ellipsis):
+        text = text[: min(len(text) - 1, width - len(ellipsis))]
+    return text + ellipsis
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal `text` takes: some characters take two, some none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _json_pieces(value: object, line: str) -> Iterator[str]:
+    """The document of `value`, indented; `line` is a line break with the indentation that is reached."""
+    if isinstance(value, Iterator):
+        yield from _enclosed("[]", (_json_pieces(item, f"{line}  ") for item in value), line)
+    elif isinstance(value, dict):
+        yield from _enclosed("{}", (_member(name, item, f"{line}  ") for name, item in value.items()), line)
+    else:
+        yield json.dumps(value, indent=2).replace("\n", line)
+
+
+def _member(name: str, value: object, line: str) -> Iterator[str]:
+    return chain((f"{json.dumps(name)}: ",), _json_pieces(value, line))
+
+
+def _enclosed(brackets: str, items: Iterable[Iterator[str]], line: str) -> Iterator[str]:
+    is_empty = True
+    yield brackets[0]
+    for item in items:
+        yield f"{line}  " if is_empty else f",{line}  "
+        is_empty = False
+        yield from item
+    yield brackets[1] if is_empty else f"{line}{brackets[1]}"

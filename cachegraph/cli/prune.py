@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from cachegraph.cli.list import SHOWN_DIGITS, describe
+from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.key import LEVELS
 from cachegraph.store import pruning, shared_pruning
-from cachegraph.store.criteria import Criteria, Plan
+from cachegraph.store.criteria import Criteria, Plan, Victim
 from cachegraph.units import format_age, format_size, parse_duration, parse_size
 
 
@@ -110,11 +110,22 @@ def prune_command(
 def _document(plan: Plan, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
-        "entries": [{**describe(entry), "why": plan.reasons[entry.digest]} for entry in plan.entries],
+        "entries": [_describe(victim) for victim in plan.entries],
         "blobs": [{"digest": blob.digest, "bytes": blob.size} for blob in plan.blobs],
         "leftovers": [{"path": str(left.path), "bytes": left.size} for left in plan.leftovers],
         "bytes_before": plan.bytes_before,
         "bytes_after": plan.bytes_after,
+    }
+
+
+def _describe(victim: Victim) -> dict[str, object]:
+    return {
+        "key": victim.digest.hex(),
+        "level": victim.level,
+        "bytes": victim.size,
+        "last_used": victim.last_used,
+        "summary": victim.summary,
+        "why": victim.why,
     }
 
 
@@ -124,17 +135,17 @@ def _print(plan: Plan, dry_run: bool) -> None:
         columns = {"key": "left", "level": "left", "size": "right", "used": "right", "what": "fill"}
         rows = (
             (
-                entry.hex[:SHOWN_DIGITS],
-                entry.level,
-                format_size(entry.size),
-                format_age(now - entry.last_used),
-                entry.summary,
+                victim.digest.hex()[:SHOWN_DIGITS],
+                victim.level,
+                format_size(victim.size),
+                format_age(now - victim.last_used),
+                victim.summary,
             )
-            for entry in plan.entries
+            for victim in plan.entries
         )
         print_table(columns, rows)
         print_line()
     verb = "would remove" if dry_run else "removed"
     counts = f"{len(plan.entries)} entries, {len(plan.blobs)} blobs, {len(plan.leftovers)} leftovers"
     sizes = f"{format_size(plan.bytes_before)} -> {format_size(plan.bytes_after)}"
-    print_line(f"{verb} {counts}: {sizes}")
+    print_line(f"{verb} {counts}: the cache holds {sizes}")

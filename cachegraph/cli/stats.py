@@ -30,28 +30,28 @@ def stats_command(
     cache = open_directory(directory)
     with problems_reported(cache.local):
         seen = totals(cache.local.database, time.time() - (days - 1) * _SECONDS_PER_DAY)
-        farther = cache.only_in_files()
-        size = cache.bytes_on_disk()
-    levels = {name: _with_files(name, level, farther) for name, level in seen.levels.items()}
+        files = cache.files_held()
+        held, size = cache.bytes_in_index() + files.bytes, cache.bytes_on_disk()
+    levels = {name: _with_files(level, *files.only.get(name, (0, 0))) for name, level in seen.levels.items()}
     if as_json:
-        print_json(_document(str(cache.path), size, seen, levels))
+        print_json(_document(str(cache.path), held, size, seen, levels))
     else:
-        _print(str(cache.path), size, seen, levels)
+        _print(str(cache.path), held, size, seen, levels)
 
 
-def _with_files(name: str, totals: LevelTotals, farther: list[Entry]) -> dict[str, int | float]:
+def _with_files(totals: LevelTotals, entries: int, size: int) -> dict[str, int | float]:
     """What a level holds, with the entries that are in files of the directory alone."""
-    sizes = [entry.size for entry in farther if entry.level == name]
     held: dict[str, int | float] = asdict(totals)
-    return {**held, "entries": totals.entries + len(sizes), "bytes": totals.bytes + sum(sizes)}
+    return {**held, "entries": totals.entries + entries, "bytes": totals.bytes + size}
 
 
 def _document(
-    directory: str, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
+    directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
 ) -> dict[str, object]:
     return {
         "directory": directory,
-        "bytes": size,
+        "bytes": held,
+        "bytes_on_disk": size,
         "levels": levels,
         "misses": dict(seen.misses),
         "bypasses": dict(seen.bypasses),
@@ -62,8 +62,10 @@ def _document(
     }
 
 
-def _print(directory: str, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]) -> None:
-    print_line(f"{directory}: {format_size(size)} on disk")
+def _print(
+    directory: str, held: int, size: int, seen: Totals, levels: Mapping[str, Mapping[str, int | float]]
+) -> None:
+    print_line(f"{directory}: it holds {format_size(held)}, in {format_size(size)} on the disk")
     columns = ("entries", "size", "hits", "misses", "saved", "spent")
     print_line()
     rows = ((name, *_level_cells(held)) for name, held in levels.items())

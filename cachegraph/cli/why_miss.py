@@ -45,7 +45,8 @@ def _explain_one(store: LocalStore, prefix: str, as_json: bool) -> None:
     if as_json:
         print_json(_document(found[0], explanation))
     else:
-        print_line(str(explanation))
+        for line in explanation.lines():
+            print_line(line)
 
 
 def _explain_latest(store: LocalStore, as_json: bool) -> None:

@@ -70,10 +70,6 @@ class Catalogue:
         rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
         return [KeptMiss(**row._mapping) for row in rows]
 
-    def worths(self) -> dict[bytes, float]:
-        """Return key digest -> what eviction goes by, of every entry."""
-        return dict(self._rows(schema.SELECT_WORTHS, {}))
-
     def entry_references_of(self, digest: bytes) -> list[bytes]:
         """Return the key digests of what one entry refers to; none where an older release wrote the index."""
         if not self._database.has_table("reference"):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.blobs import BlobFile
-from cachegraph.store.entry import Entry
 from cachegraph.store.record import RECORD_FORMAT
 from cachegraph.toolchain import toolchain
 from cachegraph.units import format_duration, format_size
@@ -32,22 +32,19 @@ class Criteria:
     level: str | None = None
     stale: bool = False
 
-    def applies_to(self, entry: Entry) -> bool:
-        """Return whether `entry` may be chosen at all."""
-        return self.level is None or entry.level == self.level
-
-    def reason(self, entry: Entry, now: float, is_stale: Callable[[Entry], bool]) -> str:
-        """Return why `entry` goes whatever the size, empty if it does not; `is_stale` is asked if that matters."""
-        if not self.applies_to(entry):
-            return ""
-        if self.older_than is not None and entry.created < now - self.older_than:
-            return f"pruned: older than {format_duration(self.older_than)}"
-        if self.unused_for is not None and entry.last_used < now - self.unused_for:
-            return f"pruned: not used for {format_duration(self.unused_for)}"
-        if self.stale and is_stale(entry):
-            return "pruned: made by other releases than those in use now"
+    def conditions(self, now: float) -> Iterator[tuple[str, tuple[object, ...], str]]:
+        """Yield what goes whatever the size: a condition on `item` (planning.py), its parameters, and why it goes."""
+        if self.older_than is not None:
+            why = f"pruned: older than {format_duration(self.older_than)}"
+            yield "created < ?", (now - self.older_than,), why
+        if self.unused_for is not None:
+            why = f"pruned: not used for {format_duration(self.unused_for)}"
+            yield "last_used < ?", (now - self.unused_for,), why
+        if self.stale:
+            yield "is_stale", (), "pruned: made by other releases than those in use now"
         alone = self.max_size is None and self.older_than is None and self.unused_for is None
-        return f"pruned: level {self.level}" if self.level and alone and not self.stale else ""
+        if self.level and alone and not self.stale:
+            yield "TRUE", (), f"pruned: level {self.level}"
 
     @property
     def size_reason(self) -> str:
@@ -67,12 +64,23 @@ class Leftover:
     size: int
 
 
+class Victim(NamedTuple):
+    """An entry that is to go: its key, its level, the bytes of its rows or its file, and with its blobs, `why` it goes."""
+
+    digest: bytes
+    level: str
+    bytes: int
+    size: int
+    last_used: float
+    summary: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What pruning removes, and the bytes the directory holds before and, by estimate, after."""
+    """What pruning removes, and the bytes that the store holds (sizes.py) before and after."""
 
-    entries: Sequence[Entry]
-    reasons: Mapping[bytes, str]  # key digest -> why its entry goes
+    entries: Sequence[Victim]
     blobs: Sequence[BlobFile]
     leftovers: Sequence[Leftover]
     bytes_before: int
@@ -87,7 +95,6 @@ class Plan:
         """Return both plans as one, to be shown."""
         return Plan(
             [*self.entries, *other.entries],
-            {**self.reasons, **other.reasons},
             [*self.blobs, *other.blobs],
             list(dict.fromkeys((*self.leftovers, *other.leftovers))),
             self.bytes_before + other.bytes_before,

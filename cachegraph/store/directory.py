@@ -6,15 +6,24 @@ network file system has files, and an index on this node that knows some of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from cachegraph.store.entry import Entry, Reference
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import SharedLayout
 from cachegraph.store.shared import SharedStore, StoredFile, entry_files
+from cachegraph.store.sizes import COUNT_BYTES_HELD
 from cachegraph.store.tiers import Placement
 from cachegraph.store.usage import bytes_on_disk
+
+
+class FilesHeld(NamedTuple):
+    """The bytes that files hold, and of what is in files alone: level -> entries, bytes."""
+
+    bytes: int
+    only: Mapping[str, tuple[int, int]]
 
 
 class CacheDirectory:
@@ -36,10 +45,21 @@ class CacheDirectory:
         )  # which knows how often it was used
         return sorted(found.values(), key=lambda entry: (entry.last_used, entry.digest))
 
-    def only_in_files(self) -> list[Entry]:
-        """Return the entries that the index does not know; raises sqlite3.Error and OSError."""
-        known = {entry.digest for entry in self.local.scan()} if self.shared is not None else set()
-        return [file.entry for file in self._files() if file.entry.digest not in known]
+    def files_held(self) -> FilesHeld:
+        """Return what the files hold, and by level what of it the index does not know; reads each file once.
+
+        Raises sqlite3.Error and OSError.
+        """
+        held = 0
+        blobs: dict[bytes, int] = {}
+        only: dict[str, tuple[int, int]] = {}
+        for file in self._files():
+            held += file.entry.stored_size
+            blobs.update((bytes.fromhex(blob.digest), blob.size) for blob in file.blobs)
+            if not self._knows(file.entry.digest):
+                entries, size = only.get(file.entry.level, (0, 0))
+                only[file.entry.level] = entries + 1, size + file.entry.size
+        return FilesHeld(held + sum(blobs.values()), only)
 
     def find(self, prefix: str) -> list[Entry]:
         """Return the entries whose key starts with `prefix` (lower-case hexadecimal); raises sqlite3.Error and OSError."""
@@ -65,6 +85,11 @@ class CacheDirectory:
         file = None if self.local.catalogue.find(digest.hex()) else self._file(digest)
         return list(file.references) if file else self.local.catalogue.entry_references_of(digest)
 
+    def bytes_in_index(self) -> int:
+        """Return what the index holds (sizes.py), with the blobs beside it; raises sqlite3.Error and OSError."""
+        (held,) = self.local.database.select_one(COUNT_BYTES_HELD, ()) or (0,)
+        return int(held)
+
     def bytes_on_disk(self) -> int:
         """Return the sizes of all files added up, the index on this node included."""
         here = bytes_on_disk(self.local.layout)
@@ -82,6 +107,9 @@ class CacheDirectory:
                 1 for _ in entry_files(self.shared.layout)
             )
         return int(rows[0]) + files
+
+    def _knows(self, digest: bytes) -> bool:
+        return self.local.database.select_one("SELECT 1 FROM entry WHERE digest = ?", (digest,)) is not None
 
     @property
     def _is_elsewhere(self) -> bool:

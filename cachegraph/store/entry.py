@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from cachegraph.store.sizes import bytes_taken
+
 PAYLOAD = ""
 """The name that stands for an entry's payload among its blobs."""
 
@@ -79,8 +81,8 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """What a reader gets: the payload and the named blobs."""
-        return self.payload_size + self.blob_size
+        """What it takes: its rows or its file, its payload where that is a blob, and its named blobs."""
+        return bytes_taken(self)
 
 
 @dataclass(frozen=True, slots=True)

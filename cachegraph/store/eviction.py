@@ -11,9 +11,8 @@ function without one of its kernels is no hit. The index of the least worth and 
 (migrations/0003_eviction.sql), so a put looks at what it evicts and at nothing else. A hit takes no part in it: uses are
 written when a process ends.
 
-The limit holds at each commit, for what the pages of the index and the blobs that are referred to hold. Beside it lie
-the write-ahead log (4 MB as a rule), one artifact for every process that is publishing, and blobs that nothing refers to,
-for their grace period. A limit that is smaller than a function with all that it refers to is exceeded by that function.
+The limit holds at each commit, for what sizes.py says that a store holds. A limit that is smaller than a function with all
+that it refers to is exceeded by that function.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.files import remove_file
-from cachegraph.store.publication import remove
+from cachegraph.store.publication import forget, remove
+from cachegraph.store.sizes import bytes_held
 from cachegraph.units import format_size
 
 if TYPE_CHECKING:
@@ -41,28 +41,20 @@ WORTH = (
 )
 """As above. SQLite uses the index on it only for the expression that the migration has."""
 
-SELECT_INDEX_BYTES = """
-    SELECT (page_count - freelist_count) * page_size
-    FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()
-"""
-"""How many bytes of the index hold something."""
-
 SELECT_LEAST_WORTH = f"""
-    SELECT digest, max(stored_size, payload_size) + blob_size, {WORTH} FROM entry
+    SELECT digest, {WORTH} FROM entry
     WHERE referrers = 0 AND digest != ? ORDER BY {WORTH} LIMIT ?
 """
 _SELECT_BLOBS_OF = """
     SELECT DISTINCT blob FROM blob_reference JOIN entry ON entry.id = entry_id WHERE digest = ?
 """
 _SELECT_REFERENCE_TO = "SELECT 1 FROM blob_reference WHERE blob = ? LIMIT 1"
-_SELECT_BLOB_BYTES = "SELECT blob_bytes FROM eviction"
 _ADVANCE_CLOCK = "UPDATE eviction SET clock = max(clock, ?)"
 _AT_ONCE = 16
 
 
 class _Victim(NamedTuple):
     digest: bytes
-    size: int
     worth: float
 
 
@@ -79,30 +71,32 @@ class Eviction:
         self.freed: list[str] = []
 
     def make_room(self, connection: sqlite3.Connection) -> None:
-        """Evict the least worth first, in the transaction of `connection`."""
-        while self.limit and self.evicted < MOST_EVICTED:
-            excess = bytes_held(connection) - self.limit
-            victims = self._least_worth(connection) if excess > 0 else []
+        """Evict the least worth first, and no more than there is too much, in the transaction of `connection`."""
+        while self._is_over(connection):
+            victims = self._least_worth(connection)
             if not victims:
-                return
-            self._evict(connection, victims, excess)
+                break
+            for victim in victims:
+                self._evict(connection, victim)
+                if not self._is_over(connection):
+                    break
+        if self.evicted:
+            forget(connection)
+
+    def _is_over(self, connection: sqlite3.Connection) -> bool:
+        return bool(self.limit) and self.evicted < MOST_EVICTED and bytes_held(connection) > self.limit
 
     def _least_worth(self, connection: sqlite3.Connection) -> list[_Victim]:
         rows = connection.execute(SELECT_LEAST_WORTH, (self.spared, _AT_ONCE))
         return [_Victim(*row) for row in rows.fetchall()]
 
-    def _evict(self, connection: sqlite3.Connection, victims: list[_Victim], excess: int) -> None:
-        """Remove `victims`, the first of which is there to be removed, until their sizes add up to `excess`."""
+    def _evict(self, connection: sqlite3.Connection, victim: _Victim) -> None:
         why = f"to keep {format_size(self.limit)}, as it saved the fewest seconds a byte"
-        for digest, size, worth in victims:
-            blobs = connection.execute(_SELECT_BLOBS_OF, (digest,)).fetchall()
-            remove(connection, digest, why)
-            connection.execute(_ADVANCE_CLOCK, (worth,))
-            self.freed += (blob.hex() for (blob,) in blobs if not is_referred_to(connection, blob))
-            self.evicted += 1
-            excess -= size
-            if excess <= 0:
-                return
+        blobs = connection.execute(_SELECT_BLOBS_OF, (victim.digest,)).fetchall()
+        remove(connection, victim.digest, why)
+        connection.execute(_ADVANCE_CLOCK, (victim.worth,))
+        self.freed += (blob.hex() for (blob,) in blobs if not is_referred_to(connection, blob))
+        self.evicted += 1
 
 
 def remove_freed(store: LocalStore, freed: list[str]) -> None:
@@ -135,12 +129,3 @@ def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
 def is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
     """Return whether an entry refers to the blob of that digest."""
     return connection.execute(_SELECT_REFERENCE_TO, (blob,)).fetchone() is not None
-
-
-def bytes_held(connection: sqlite3.Connection) -> int:
-    """Return how many bytes the used pages of the index and the blobs that entries refer to take."""
-    ((pages,), (blobs,)) = (
-        connection.execute(statement).fetchone() or (0,)
-        for statement in (SELECT_INDEX_BYTES, _SELECT_BLOB_BYTES)
-    )
-    return int(pages) + int(blobs)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cachegraph.store.failures import IndexDamaged
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 NEWEST_SCHEMA = 999
 """No release has more migrations than this: a number above it is damage."""
 

@@ -1,76 +1,89 @@
-"""How a plan of pruning comes about, from what a store contains, whatever kind of store it is.
+"""How a plan of pruning comes about, from the books of a store, whatever kind of store it is.
 
 Entries go that were asked for; then, where nothing can be known to need them, kernels and Ops that no entry refers to and
 nobody has used for long; then those of the least worth until a size is kept, none before what refers to it. With them go
 the blobs that only they refer to. Blobs that nothing refers to and leftovers of killed processes go after a grace period:
 a writer may be about to refer to them.
+
+The books are tables in SQLite, so that planning takes memory for what goes and not for what stays: `item`, which the store
+fills with what planning needs to know of its entries, and beside it, as in the index, `reference` and `blob_reference`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cachegraph.store.blobs import BlobFile
-from cachegraph.store.criteria import Criteria, Leftover, Plan
-from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.criteria import Criteria, Leftover, Plan, Victim
 from cachegraph.store.paths import CLEARING_PREFIX
+from cachegraph.store.sizes import COUNT_BLOB_BYTES
 from cachegraph.units import format_duration
 
 KEPT_ASIDE_SECONDS = 7 * 86400.0
 UNREFERENCED_SECONDS = 30 * 86400.0
 """How long a kernel or an Op stays that nothing refers to and nobody uses."""
 
-_REFERRED_LEVELS = ("op", "kernel")
+CREATE_ITEM = """
+    CREATE TEMP TABLE item (
+        id INTEGER PRIMARY KEY, digest BLOB UNIQUE, level TEXT, bytes INTEGER, taken INTEGER, created REAL,
+        last_used REAL, summary TEXT, worth REAL, referrers INTEGER, is_stale INTEGER NOT NULL DEFAULT 0, why TEXT
+    )
+"""
+"""`bytes` are those of its rows or its file, `taken` those of its blobs, too (sizes.py). `worth` is what eviction goes by; `why` it goes
+is empty for what stays."""
+
+_SELECT_UNNEEDED = """
+    SELECT id FROM item WHERE why IS NULL AND referrers <= 0 AND level IN ('op', 'kernel') AND last_used < ?
+    ORDER BY last_used, digest
+"""
+_ORDER = "worth, last_used, digest"
+_SELECT_BY_WORTH = f"""
+    SELECT {_ORDER}, id FROM item WHERE why IS NULL AND level = coalesce(?, level) AND (referrers > 0) = ?
+    ORDER BY {_ORDER}
+"""
+_SELECT_RELEASED = f"""
+    SELECT {_ORDER}, id FROM item
+    WHERE digest = ? AND referrers <= 0 AND why IS NULL AND level = coalesce(?, level)
+"""
+_SELECT_VICTIMS = "SELECT digest, level, bytes, taken, last_used, summary, why FROM item WHERE why IS NOT NULL ORDER BY rowid"
+_Place = tuple[float, float, bytes, int]
+"""Worth, time of the last use, digest, and id: the least goes first."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds, as it was when somebody looked.
+    """What a store holds, as it was when somebody looked: its `books`, and its blob files.
 
-    `blobs_of` and `refers_to` go from the key digest of an entry to its blobs and to the key digests of the entries that
-    it refers to, `worths` from there to what eviction goes by. `knows_uses` is whether entries that are used are known
-    to be. `overhead` are the bytes of what is neither entry nor file.
+    `knows_uses` is whether entries that are used are known to be.
     """
 
-    entries: Sequence[Entry]
-    blobs_of: Mapping[bytes, Sequence[Reference]]
-    refers_to: Mapping[bytes, Sequence[bytes]]
-    worths: Mapping[bytes, float]
-    is_stale: Callable[[Entry], bool]
-    files: Sequence[BlobFile]
-    leftovers: Sequence[Leftover]
+    books: sqlite3.Connection
+    files: Iterable[BlobFile]
+    leftovers: list[Leftover]
     grace_seconds: float
     knows_uses: bool
-    overhead: int
 
 
 def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
     """Return what to remove of `contents`, looked at `now` (seconds since 1970)."""
-    books = _Books(contents)
-    old = now - contents.grace_seconds
-    unreferenced = [
-        file for file in contents.files if file.digest and not books.blobs[file.digest] and file.changed < old
-    ]
-    before = contents.overhead + sum(file.size for file in contents.files)
-    after = before - sum(file.size for file in unreferenced) - sum(left.size for left in contents.leftovers)
-    reasons: dict[bytes, str] = {}
-    for entry in contents.entries:
-        why = criteria.reason(entry, now, contents.is_stale) or books.unneeded(entry, now)
-        if why:
-            reasons[entry.digest] = why
-            after -= books.remove(entry)
-    for entry in books.least_worth(filter(criteria.applies_to, contents.entries)):
-        if criteria.max_size is None or after <= criteria.max_size:
-            break
-        reasons[entry.digest] = criteria.size_reason
-        after -= books.remove(entry)
-    victims = [books.entries[digest] for digest in reasons]
-    blobs = [*unreferenced, *(file for file in contents.files if file.digest in books.freed)]
-    return Plan(victims, reasons, blobs, contents.leftovers, before, max(after, 0))
+    books = _Books(contents.books, criteria.level)
+    before = books.held
+    books.remove_asked(criteria, now)
+    if contents.knows_uses:
+        books.remove_unneeded(now)
+    if criteria.max_size is not None:
+        books.remove_least_worth(criteria.max_size, criteria.size_reason)
+    freed, needless = [], []
+    for file in contents.files:
+        if file.digest in books.freed:
+            freed.append(file)
+        elif file.digest and file.changed < now - contents.grace_seconds and not books.refers_to(file.digest):
+            needless.append(file)
+    return Plan(books.victims(), [*needless, *freed], contents.leftovers, before, books.held)
 
 
 def leftover_files(files: Iterable[Path], before: float) -> Iterator[Leftover]:
@@ -92,55 +105,93 @@ def half_cleared(directory: Path, before: float) -> Iterator[Leftover]:
 
 
 class _Books:
-    """What refers to what, kept true while entries are chosen to be removed."""
+    """What refers to what, kept true while entries are chosen to be removed; `held` bytes stay."""
 
-    def __init__(self, contents: Contents) -> None:
-        self.entries = {entry.digest: entry for entry in contents.entries}
-        self.blobs = Counter(blob.digest for blobs in contents.blobs_of.values() for blob in blobs)
+    def __init__(self, connection: sqlite3.Connection, level: str | None) -> None:
         self.freed: set[str] = set()
-        self._contents = contents
-        self._referrers = Counter(other for others in contents.refers_to.values() for other in others)
-        self._removed: set[bytes] = set()
+        self._connection = connection
+        self._level = level
+        self._waiting: list[_Place] = []
+        self._references_left: dict[bytes, int] = {}
+        self.held = self._number("SELECT coalesce(sum(bytes), 0) FROM item") + self._number(COUNT_BLOB_BYTES)
 
-    def unneeded(self, entry: Entry, now: float) -> str:
-        """Why `entry` goes though nobody asked for it; empty if it does not."""
-        if not self._contents.knows_uses or entry.level not in _REFERRED_LEVELS:
-            return ""
-        if self._referrers[entry.digest] or entry.last_used >= now - UNREFERENCED_SECONDS:
-            return ""
-        return f"pruned: nothing refers to it, not used for {format_duration(UNREFERENCED_SECONDS)}"
+    def remove_asked(self, criteria: Criteria, now: float) -> None:
+        """Choose what `criteria` name, whatever the size."""
+        for condition, parameter, why in criteria.conditions(now):
+            where = f"why IS NULL AND level = coalesce(?, level) AND {condition}"
+            chosen = self._connection.execute(
+                f"SELECT id FROM item WHERE {where} ORDER BY last_used, digest", (self._level, *parameter)
+            ).fetchall()
+            for (number,) in chosen:
+                self._remove(number, why)
 
-    def remove(self, entry: Entry) -> int:
-        """Count `entry` out, and return the bytes of its row or file and of the blobs that nothing else refers to."""
-        self._removed.add(entry.digest)
-        for other in self._contents.refers_to.get(entry.digest, ()):
-            self._referrers[other] -= 1
-        size = entry.stored_size
-        for blob in self._contents.blobs_of.get(entry.digest, ()):
-            self.blobs[blob.digest] -= 1
-            if not self.blobs[blob.digest]:
-                self.freed.add(blob.digest)
-                size += blob.size
-        return size
+    def remove_unneeded(self, now: float) -> None:
+        """Choose the kernels and Ops that nothing refers to, and so on with those that only these referred to."""
+        why = f"pruned: nothing refers to it, not used for {format_duration(UNREFERENCED_SECONDS)}"
+        while found := self._connection.execute(_SELECT_UNNEEDED, (now - UNREFERENCED_SECONDS,)).fetchall():
+            for (number,) in found:
+                self._remove(number, why)
 
-    def least_worth(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield `entries` that are left, the least worth first, none before what refers to it while there is another.
+    def remove_least_worth(self, size: int, why: str) -> None:
+        """Choose the least worth until `size` bytes are held, none before what refers to it while there is another."""
+        for are_referred_to in (False, True):
+            self._waiting = []
+            # Sorted before the first is given, so what is removed meanwhile changes nothing of it.
+            places = self._connection.execute(_SELECT_BY_WORTH, (self._level, are_referred_to))
+            for place in self._with_released(places, released_first=are_referred_to):
+                if self.held <= size:
+                    return
+                self._remove(place[-1], why)
 
-        Each is to be removed before the next is asked for.
-        """
-        chosen = {entry.digest: entry for entry in entries if entry.digest not in self._removed}
+    def refers_to(self, digest_hex: str) -> bool:
+        """Return whether any entry, to be removed or not, refers to the blob."""
+        select = "SELECT EXISTS (SELECT 1 FROM blob_reference WHERE blob = ?)"
+        return bool(self._number(select, bytes.fromhex(digest_hex)))
 
-        def place(digest: bytes) -> tuple[bool, float, float, bytes]:
-            worth = self._contents.worths.get(digest, 0.0)
-            return self._referrers[digest] > 0, worth, chosen[digest].last_used, digest
+    def victims(self) -> list[Victim]:
+        """Return what was chosen, in the order of the store."""
+        return [Victim(*row) for row in self._connection.execute(_SELECT_VICTIMS)]
 
-        waiting = [place(digest) for digest in chosen]
-        heapq.heapify(waiting)
-        while waiting:
-            digest = heapq.heappop(waiting)[-1]
-            if digest in self._removed:
-                continue
-            yield chosen[digest]
-            for other in self._contents.refers_to.get(digest, ()):
-                if other in chosen and not self._referrers[other]:
-                    heapq.heappush(waiting, place(other))
+    def _with_released(self, places: Iterator[_Place], released_first: bool) -> Iterator[_Place]:
+        """`places`, and in their order, or before them, those that nothing refers to any more as entries are removed."""
+        chosen: set[int] = set()
+        following = next(places, None)
+        while following or self._waiting:
+            if self._waiting and (not following or released_first or self._waiting[0] < following):
+                place = heapq.heappop(self._waiting)
+            else:
+                assert following is not None
+                place, following = following, next(places, None)
+            if place[-1] not in chosen:
+                chosen.add(place[-1])
+                yield place
+
+    def _remove(self, number: int, why: str) -> None:
+        """Count an entry out, with the blobs that nothing else refers to."""
+        execute = self._connection.execute
+        execute("UPDATE item SET why = ? WHERE id = ?", (why, number))
+        self.held -= self._number("SELECT bytes FROM item WHERE id = ?", number)
+        for (other,) in execute("SELECT digest FROM reference WHERE entry_id = ?", (number,)).fetchall():
+            self._release(other)
+        for blob, size in execute(
+            "SELECT blob, size FROM blob_reference WHERE entry_id = ?", (number,)
+        ).fetchall():
+            self._release_blob(blob, size)
+
+    def _release(self, digest: bytes) -> None:
+        """Count one referrer of an entry less; what nothing refers to any more waits for its turn."""
+        self._connection.execute("UPDATE item SET referrers = referrers - 1 WHERE digest = ?", (digest,))
+        for place in self._connection.execute(_SELECT_RELEASED, (digest, self._level)):
+            heapq.heappush(self._waiting, place)
+
+    def _release_blob(self, blob: bytes, size: int) -> None:
+        if blob not in self._references_left:
+            select = "SELECT count(*) FROM blob_reference WHERE blob = ?"
+            self._references_left[blob] = self._number(select, blob)
+        self._references_left[blob] -= 1
+        if not self._references_left[blob]:
+            self.freed.add(blob.hex())
+            self.held -= size
+
+    def _number(self, statement: str, *parameters: object) -> int:
+        return int(self._connection.execute(statement, parameters).fetchone()[0])

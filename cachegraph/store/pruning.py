@@ -7,23 +7,39 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import defaultdict
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from cachegraph.store.connections import open_for_update
+from cachegraph.store.connections import open_for_reading, open_for_update
 from cachegraph.store.criteria import NEEDLESS_ONLY, Advance, Criteria, Leftover, Plan, is_stale
-from cachegraph.store.entry import Entry
-from cachegraph.store.eviction import GRACE_SECONDS, SELECT_INDEX_BYTES, remove_unreferenced
+from cachegraph.store.eviction import GRACE_SECONDS, WORTH, remove_unreferenced
 from cachegraph.store.local import LocalStore
+from cachegraph.store.migrations import migrate
 from cachegraph.store.paths import DAMAGED_SUFFIX, Layout
-from cachegraph.store.planning import KEPT_ASIDE_SECONDS, Contents, half_cleared, leftover_files, make_plan
+from cachegraph.store.planning import (
+    CREATE_ITEM,
+    KEPT_ASIDE_SECONDS,
+    Contents,
+    half_cleared,
+    leftover_files,
+    make_plan,
+)
 from cachegraph.store.publication import delete
+from cachegraph.store.sizes import SIZE
 
 T = TypeVar("T")
+
+_FILL_ITEM = f"""
+    INSERT INTO item (id, digest, level, bytes, taken, created, last_used, summary, worth, referrers)
+    SELECT id, digest, level, stored_size, {SIZE}, created, last_used, summary, {WORTH}, referrers FROM entry
+"""
+_SELECT_ENCODINGS = """
+    SELECT id, coalesce(content, x''), format FROM entry LEFT JOIN encoding ON encoding.entry_id = entry.id
+"""
 
 _ENTRIES_PER_TRANSACTION = 200
 _BLOBS_PER_TRANSACTION = 50
@@ -36,7 +52,9 @@ def plan(store: LocalStore, now: float, criteria: Criteria = NEEDLESS_ONLY) -> P
 
     Raises sqlite3.Error when the index is damaged, and OSError: then nothing can be said about what is needed.
     """
-    return make_plan(_contents(store, now), now, criteria)
+    store.upgrade()
+    with closing(_books(store, criteria.stale)) as books:
+        return make_plan(_contents(store, books, now), now, criteria)
 
 
 def carry_out(store: LocalStore, plan: Plan, advance: Advance = lambda _: None) -> int:
@@ -45,9 +63,9 @@ def carry_out(store: LocalStore, plan: Plan, advance: Advance = lambda _: None) 
     Raises sqlite3.Error and OSError.
     """
     for batch in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
-        delete(store.database, {entry.digest: plan.reasons[entry.digest] for entry in batch})
+        delete(store.database, {victim.digest: victim.why for victim in batch})
         advance(len(batch))
-    freed = sum(entry.stored_size for entry in plan.entries)
+    freed = sum(victim.bytes for victim in plan.entries)
     for files in _batches(plan.blobs, _BLOBS_PER_TRANSACTION):
         with store.database.writing() as connection:
             freed += sum(remove_unreferenced(connection, file) for file in files)
@@ -72,33 +90,34 @@ def remove_leftovers(leftovers: Iterable[Leftover], advance: Advance) -> int:
     return freed
 
 
-def _contents(store: LocalStore, now: float) -> Contents:
-    store.upgrade()
-    catalogue = store.catalogue
-    files = list(store.blobs.files())
-    blobs_of = defaultdict(list)
-    for digest, blob in catalogue.references():
-        blobs_of[digest].append(blob)
-    refers_to = defaultdict(list)
-    for digest, other in catalogue.entry_references():
-        refers_to[digest].append(other)
+def _books(store: LocalStore, with_stale: bool) -> sqlite3.Connection:
+    """One view of the index, with what planning needs to know of its entries; an empty one where there is no index."""
+    connection = open_for_reading(store.layout.index)
+    if connection is None:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(connection)
+    try:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("BEGIN")
+        connection.execute(CREATE_ITEM)
+        connection.execute(_FILL_ITEM)
+        if with_stale:
+            for number, encoding, record_format in connection.execute(_SELECT_ENCODINGS):
+                if is_stale(encoding, record_format):
+                    connection.execute("UPDATE item SET is_stale = 1 WHERE id = ?", (number,))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
-    def stale(entry: Entry) -> bool:
-        return is_stale(catalogue.encoding(entry.digest) or b"", entry.format)
 
-    (used,) = store.database.select_one(SELECT_INDEX_BYTES, ()) or (0,)
-    aside = sum(path.stat().st_size for path in _set_aside(store.layout))
+def _contents(store: LocalStore, books: sqlite3.Connection, now: float) -> Contents:
     return Contents(
-        entries=store.scan(),
-        blobs_of=blobs_of,
-        refers_to=refers_to,
-        worths=catalogue.worths(),
-        is_stale=stale,
-        files=files,
+        books=books,
+        files=store.blobs.files(),
         leftovers=list(_leftovers(store, now)),
         grace_seconds=GRACE_SECONDS,
         knows_uses=True,
-        overhead=used + aside,
     )
 
 

@@ -39,11 +39,12 @@ _INSERT_PART = "INSERT INTO part (entry_id, name, digest) VALUES (?, ?, ?)"
 _INSERT_REFERENCE = "INSERT INTO reference (entry_id, digest) VALUES (?, ?)"
 _BELONGINGS = ("blob_reference", "part", "reference")
 _REMEMBER = """
-    INSERT INTO evicted (digest, level, evicted, why) SELECT digest, level, ?, ? FROM entry WHERE digest = ?
-    ON CONFLICT (digest) DO UPDATE SET evicted = excluded.evicted, why = excluded.why
+    INSERT OR REPLACE INTO evicted (digest, level, evicted, why)
+    SELECT digest, level, ?, ? FROM entry WHERE digest = ?
 """
 _DELETE_ENTRY = "DELETE FROM entry WHERE digest = ?"
-_FORGET = "DELETE FROM evicted WHERE evicted <= (SELECT evicted FROM evicted ORDER BY evicted DESC LIMIT 1 OFFSET ?)"
+# What was removed last has the highest rowid, one that replaces another's row included: nothing need be counted.
+_FORGET = "DELETE FROM evicted WHERE rowid <= (SELECT max(rowid) FROM evicted) - ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,13 @@ def delete(database: Database, reasons: Mapping[bytes, str]) -> int:
     """
     with database.writing() as connection:
         removed = sum(remove(connection, digest, why) for digest, why in reasons.items())
-        connection.execute(_FORGET, (EVICTED_KEPT,))
+        forget(connection)
         return removed
+
+
+def forget(connection: sqlite3.Connection) -> None:
+    """Remember no more than the latest EVICTED_KEPT removals, in the transaction of `connection`."""
+    connection.execute(_FORGET, (EVICTED_KEPT,))
 
 
 def remove(connection: sqlite3.Connection, digest: bytes, why: str) -> int:

@@ -12,13 +12,12 @@ from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import LARGEST_ENTRY, PAYLOAD, Artifact, Entry, Reference
 from cachegraph.store.record import RECORD_FORMAT, Record, encode
+from cachegraph.store.sizes import INLINE_LIMIT, bytes_of_rows
 
 if TYPE_CHECKING:
     from logging import Logger
 
     from cachegraph.store.local import LocalStore
-
-INLINE_LIMIT = 64 * 1024
 
 _ATTEMPTS = 3
 
@@ -47,8 +46,10 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
     record = encode(key, make_record(artifact, payload, named))
     encoding = zlib.compress(key.encoding)
     refuse_oversized(key, len(record) + len(encoding))
-    entry = describe(key, artifact, named, len(record) + len(encoding), load_seconds)
     blobs = [*([payload] if payload else []), *named]
+    content = len(record) + len(encoding) + len(artifact.summary)
+    stored_size = bytes_of_rows(content, len(key.parts), len(blobs) + len(artifact.references))
+    entry = describe(key, artifact, named, stored_size, load_seconds)
 
     def all_exist() -> bool:  # asked under the write lock that pruning takes too: what exists now stays
         return all(store.blobs.exists(blob.digest) for blob in blobs)
@@ -116,7 +117,7 @@ def make_record(artifact: Artifact, payload: Reference | None, named: list[Refer
 def describe(
     key: CacheKey, artifact: Artifact, named: list[Reference], stored_size: int, load_seconds: float
 ) -> Entry:
-    """Return what is listed about an artifact that is being stored now; `stored_size` is what its row takes."""
+    """Return what is listed about an artifact that is being stored now; `stored_size` is what its rows take."""
     now = time.time()
     return Entry(
         digest=key.digest,

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from cachegraph.store.eviction import WORTH
+from cachegraph.store.sizes import SIZE
 
 NOTICED_SECONDS = 0.001
 """What a hit may cost more than building before anybody is told: less is the noise of the clock."""
@@ -62,6 +63,7 @@ entry = Table(
     Column("clock", REAL, nullable=False, server_default="0"),
     Column("referrers", Integer, nullable=False, server_default="0"),
     Index("entry_by_last_used", "last_used"),
+    Index("entry_by_level", "level", "id"),
     Index("entry_by_worth", text(WORTH), sqlite_where=text("referrers = 0")),
 )
 
@@ -135,6 +137,7 @@ eviction = Table(
     Column("id", Integer, primary_key=True, nullable=False),
     Column("clock", REAL, nullable=False),
     Column("blob_bytes", Integer, nullable=False),
+    Column("stored_bytes", Integer, nullable=False, server_default="0"),
 )
 
 KEPT_BY_TRIGGERS = ("clock", "referrers")
@@ -146,7 +149,6 @@ SELECT_MISSES_BY_PREFIX = (
     .order_by(miss.c.digest)
 )
 
-SELECT_WORTHS = select(entry.c.digest, literal_column(WORTH, REAL))
 SELECT_ENTRY_REFERENCES = select(entry.c.digest, reference.c.digest).join(
     reference, reference.c.entry_id == entry.c.id
 )
@@ -172,9 +174,9 @@ SELECT_REFERENCES = select(
 SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
     blob_reference.c.name
 )
-SELECT_LEVELS = select(
-    entry.c.level, func.count(), func.sum(entry.c.payload_size + entry.c.blob_size)
-).group_by(entry.c.level)
+SELECT_LEVELS = select(entry.c.level, func.count(), func.sum(literal_column(SIZE, Integer))).group_by(
+    entry.c.level
+)
 SELECT_ACTIVITY = select(
     activity.c.level,
     activity.c.outcome,

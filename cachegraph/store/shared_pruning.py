@@ -7,13 +7,22 @@ no lock: a blob that somebody comes to refer to just when it is removed costs a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 
 from cachegraph.store.criteria import NEEDLESS_ONLY, Advance, Criteria, Leftover, Plan, is_stale
 from cachegraph.store.entry import Entry
 from cachegraph.store.files import remove_file
 from cachegraph.store.paths import TEMPORARY_PREFIX
-from cachegraph.store.planning import KEPT_ASIDE_SECONDS, Contents, half_cleared, leftover_files, make_plan
+from cachegraph.store.planning import (
+    CREATE_ITEM,
+    KEPT_ASIDE_SECONDS,
+    Contents,
+    half_cleared,
+    leftover_files,
+    make_plan,
+)
 from cachegraph.store.pruning import remove_leftovers
 from cachegraph.store.shared import SharedStore, StoredFile
 
@@ -22,17 +31,33 @@ GRACE_SECONDS = 86400.0
 
 HALF_LIFE_SECONDS = 30 * 86400.0
 
+_CREATE_REFERENCES = (
+    "CREATE TABLE reference (entry_id INTEGER, digest BLOB, PRIMARY KEY (entry_id, digest)) WITHOUT ROWID",
+    "CREATE INDEX reference_by_digest ON reference (digest)",
+    "CREATE TABLE blob_reference (entry_id INTEGER, blob BLOB, size INTEGER)",
+    "CREATE INDEX blob_reference_by_entry ON blob_reference (entry_id)",
+    "CREATE INDEX blob_reference_by_blob ON blob_reference (blob)",
+)
+_ENTER = """
+    INSERT INTO item (digest, level, bytes, taken, created, last_used, summary, worth, is_stale)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_COUNT_REFERRERS = """
+    UPDATE item SET referrers = (SELECT count(*) FROM reference WHERE reference.digest = item.digest)
+"""
+
 
 def plan(store: SharedStore, now: float, criteria: Criteria = NEEDLESS_ONLY) -> Plan:
     """Return what to remove by `criteria`, and what nothing needs; reads every entry. Raises OSError."""
-    return make_plan(_contents(store, now), now, criteria)
+    with closing(_books(store, now, criteria.stale)) as books:
+        return make_plan(_contents(store, books, now), now, criteria)
 
 
 def carry_out(store: SharedStore, plan: Plan, advance: Advance = lambda _: None) -> int:
     """Remove what `plan` names, entries before their blobs; return how many bytes went. Raises OSError."""
     freed = 0
-    for entry in plan.entries:
-        freed += entry.stored_size * store.delete([entry.digest])
+    for victim in plan.entries:
+        freed += victim.bytes * store.delete([victim.digest])
         advance(1)
     for file in plan.blobs:
         if file.is_unchanged() and remove_file(file.path):
@@ -48,25 +73,49 @@ def worth(entry: Entry, now: float) -> float:
     return float(saved / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
 
 
-def _contents(store: SharedStore, now: float) -> Contents:
-    found = list(store.stored())
-    by_digest = {file.entry.digest: file for file in found}
+def _books(store: SharedStore, now: float, with_stale: bool) -> sqlite3.Connection:
+    """What the files say of their entries, in tables like those of an index."""
+    books = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
+            books.execute(statement)
+        for file in store.stored():
+            _enter(books, file, now, with_stale)
+        books.execute(_COUNT_REFERRERS)
+    except BaseException:
+        books.close()
+        raise
+    return books
+
+
+def _enter(books: sqlite3.Connection, file: StoredFile, now: float, with_stale: bool) -> None:
+    entry = file.entry
+    stale = with_stale and is_stale(file.encoding, entry.format)
+    said = (
+        entry.digest,
+        entry.level,
+        entry.stored_size,
+        entry.size,
+        entry.created,
+        entry.last_used,
+        entry.summary,
+    )
+    number = books.execute(_ENTER, (*said, worth(entry, now), stale)).lastrowid
+    books.executemany(
+        "INSERT INTO reference VALUES (?, ?)", [(number, other) for other in set(file.references)]
+    )
+    blobs = [(number, bytes.fromhex(blob.digest), blob.size) for blob in file.blobs]
+    books.executemany("INSERT INTO blob_reference VALUES (?, ?, ?)", blobs)
+
+
+def _contents(store: SharedStore, books: sqlite3.Connection, now: float) -> Contents:
     return Contents(
-        entries=sorted((file.entry for file in found), key=lambda entry: entry.last_used),
-        blobs_of={digest: file.blobs for digest, file in by_digest.items()},
-        refers_to={digest: file.references for digest, file in by_digest.items()},
-        worths={digest: worth(file.entry, now) for digest, file in by_digest.items()},
-        is_stale=lambda entry: is_stale(by_digest[entry.digest].encoding, entry.format),
-        files=list(store.blobs.files()),
+        books=books,
+        files=store.blobs.files(),
         leftovers=list(_leftovers(store, now)),
         grace_seconds=GRACE_SECONDS,
         knows_uses=False,
-        overhead=_bytes(found),
     )
-
-
-def _bytes(found: Iterable[StoredFile]) -> int:
-    return sum(file.entry.stored_size for file in found)
 
 
 def _leftovers(store: SharedStore, now: float) -> Iterator[Leftover]:

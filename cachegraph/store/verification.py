@@ -25,6 +25,7 @@ from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import identity
 from cachegraph.store.publication import remove_damaged
 from cachegraph.store.record import decode_unasked
+from cachegraph.store.sizes import COUNT_BLOB_BYTES, COUNT_ROW_BYTES
 
 UNREADABLE = "it cannot be read"
 """How what was found begins where nothing can be said, and nothing is removed."""
@@ -35,15 +36,13 @@ _SELECT_STORED = """
     WHERE digest = ?
 """
 _SELECT_BLOBS = "SELECT name, blob FROM blob_reference JOIN entry ON entry.id = entry_id WHERE digest = ?"
-_COUNT_BLOB_BYTES = (
-    "SELECT coalesce(sum(size), 0) FROM (SELECT max(size) AS size FROM blob_reference GROUP BY blob)"
-)
 _REFERRERS = "(SELECT count(*) FROM reference WHERE reference.digest = entry.digest)"
 _COUNT_BOOKS = f"""
-    SELECT (SELECT blob_bytes FROM eviction), ({_COUNT_BLOB_BYTES}),
+    SELECT (SELECT blob_bytes FROM eviction), ({COUNT_BLOB_BYTES}),
+    (SELECT stored_bytes FROM eviction), ({COUNT_ROW_BYTES}),
     (SELECT count(*) FROM entry WHERE referrers != {_REFERRERS})
 """
-_CORRECT_BLOB_BYTES = f"UPDATE eviction SET blob_bytes = ({_COUNT_BLOB_BYTES})"
+_CORRECT_BYTES = f"UPDATE eviction SET blob_bytes = ({COUNT_BLOB_BYTES}), stored_bytes = ({COUNT_ROW_BYTES})"
 _CORRECT_REFERRERS = f"UPDATE entry SET referrers = {_REFERRERS} WHERE referrers != {_REFERRERS}"
 
 Select = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
@@ -198,11 +197,12 @@ def _check_books(store: LocalStore) -> Iterator[Problem]:
     """What eviction goes by is counted anew."""
     with store.database.writing() as connection:
         select = _selecting(connection)
-        ((said, counted, wrong),) = select(_COUNT_BOOKS, ())
-        connection.execute(_CORRECT_BLOB_BYTES)
+        ((blobs, counted_blobs, rows, counted_rows, wrong),) = select(_COUNT_BOOKS, ())
+        connection.execute(_CORRECT_BYTES)
         connection.execute(_CORRECT_REFERRERS)
-    if said != counted:
-        yield Problem("books", "bytes of blobs", f"{said} where there are {counted}", "corrected")
+    for what, said, counted in (("blobs", blobs, counted_blobs), ("rows", rows, counted_rows)):
+        if said != counted:
+            yield Problem("books", f"bytes of {what}", f"{said} where there are {counted}", "corrected")
     if wrong:
         yield Problem(
             "books", "references", f"{wrong} entries with another number than there are", "corrected"

@@ -17,7 +17,7 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.publishing import INLINE_LIMIT
+from cachegraph.store.sizes import INLINE_LIMIT
 
 ALICE, BOB, EVE, PROJECT = 54321, 54322, 54323, 54000
 """Three users and a group, none of which is in any list."""

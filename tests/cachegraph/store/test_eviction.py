@@ -16,9 +16,12 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store import eviction
 from cachegraph.store.activity import Activity
+from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.eviction import GRACE_SECONDS, SELECT_LEAST_WORTH, bytes_held
+from cachegraph.store.eviction import GRACE_SECONDS, SELECT_LEAST_WORTH
 from cachegraph.store.local import LocalStore
+from cachegraph.store.pruning import plan
+from cachegraph.store.sizes import bytes_held
 
 Key = Callable[..., CacheKey]
 LIMIT = 1_000_000
@@ -77,10 +80,10 @@ def test_what_saves_the_fewest_seconds_a_byte_goes_first(limited: LocalStore, ke
     limited.put(key("dear"), artifact("dear", seconds=9.0))
     limited.put(key("large"), artifact("large", 400_000, seconds=9.0))
     limited.put(key("cheap"), artifact("cheap", seconds=0.1))
-    for i in range(8):
+    for i in range(10):
         limited.put(key(i), artifact(i, seconds=5.0))
     assert is_there(limited, key("dear"), key("large"), key("cheap")) == [True, True, False]
-    for i in range(8, 12):
+    for i in range(10, 14):
         limited.put(key(i), artifact(i, seconds=5.0))
     assert is_there(limited, key("dear"), key("large"), key("cheap")) == [True, False, False]
 
@@ -296,3 +299,58 @@ def test_the_limit_holds_while_eight_processes_write(
 
 def blob_of(store: LocalStore, digest: bytes) -> str:
     return store.catalogue.references_of(digest)[-1].digest
+
+
+def test_one_put_evicts_no_more_than_it_needs_room_for(limited: LocalStore, key: Key) -> None:
+    for i in range(900):
+        limited.put(key(i), artifact(i, 600, seconds=2.0))
+    full = LocalStore(limited.layout.directory, held(limited))
+    before = len(full.scan())
+    for i in range(30):
+        full.put(key(("new", i)), artifact(i, 600, seconds=3.0))
+    assert before - 2 <= len(full.scan()) <= before, "for each one that came one went"
+    full.close()
+
+
+def test_what_is_remembered_of_evictions_takes_no_room_from_what_is_kept(
+    limited: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cachegraph.store.publication.EVICTED_KEPT", 50)
+    for i in range(400):
+        limited.put(key(i), artifact(i, 20_000))
+    assert held(limited) > LIMIT - 25_000
+    remembered = limited.database.select_all("SELECT digest FROM evicted ORDER BY rowid", ())
+    assert len(remembered) == 50
+    found = limited.get(key(0))
+    assert isinstance(found, Miss)
+    assert found.reason == "never-seen", "it was forgotten for what was evicted since"
+
+
+@pytest.mark.parametrize("size", [300, 30_000, 100_000])
+def test_what_prune_keeps_is_what_the_limit_keeps(size: int, store: LocalStore, key: Key) -> None:
+    for i in range(20):
+        store.put(key(i), artifact(f"{i}.", size))
+    size_held = held(store)
+    assert size_held == sum(entry.size for entry in store.scan()) == plan(store, time.time()).bytes_before
+    assert plan(store, time.time(), Criteria(max_size=size_held)).entries == []
+    assert len(plan(store, time.time(), Criteria(max_size=size_held - 1)).entries) == 1
+    limited = LocalStore(store.layout.directory, size_held)
+    limited.put(key(0), artifact("0.", size))
+    assert len(limited.scan()) == 20
+    limited.close()
+
+
+def test_the_bytes_held_are_right_whatever_happens_to_entries(store: LocalStore, key: Key) -> None:
+    for i in range(6):
+        store.put(key(i), artifact(i, 100 * 10**i))
+    store.put(key(0), artifact("another", 5_000))
+    store.delete([key(3).digest, key(4).digest, key("nowhere").digest])
+    assert held(store) == sum(entry.size for entry in store.scan())
+
+
+def test_sizes_are_about_what_the_index_takes_on_the_disk(store: LocalStore, key: Key) -> None:
+    for i in range(300):
+        content = os.urandom(200 + 17 * i)
+        store.put(key(i), Artifact(content, seconds={"a": 1.0}, summary="a", references=[os.urandom(16)] * 2))
+    ((used,),) = store.database.select_all("SELECT sum(pgsize - unused) FROM dbstat", ()) or ((0,),)
+    assert 0.8 < used / held(store) < 1.2

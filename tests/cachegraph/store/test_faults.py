@@ -20,8 +20,8 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store import files, paths
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.sizes import INLINE_LIMIT
 
 MANY = 500 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 50
 

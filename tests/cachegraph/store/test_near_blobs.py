@@ -18,7 +18,7 @@ from cachegraph.store import near_blobs
 from cachegraph.store.local import LocalStore
 from cachegraph.store.near_blobs import NearBlobs
 from cachegraph.store.node_lock import NodeLock
-from cachegraph.store.publishing import INLINE_LIMIT
+from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 LARGE = b"large" * INLINE_LIMIT

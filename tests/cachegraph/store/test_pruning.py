@@ -28,6 +28,8 @@ from cachegraph.toolchain import toolchain
 Key = Callable[..., CacheKey]
 
 DAY = 86400.0
+EMPTY_INDEX = 130_000
+"""Bytes of an index without entries, most of them pages of which each table and index has one."""
 
 
 def later(seconds: float) -> float:
@@ -97,7 +99,7 @@ def test_inline_payloads_give_their_room_back(store: LocalStore, key: Key) -> No
     before = bytes_on_disk(store.layout)
     carry_out(store, plan(store, time.time(), Criteria(max_size=300_000)))
     assert plan(store, time.time()).bytes_before <= 300_000
-    assert bytes_on_disk(store.layout) < 400_000 < before
+    assert bytes_on_disk(store.layout) < 300_000 + EMPTY_INDEX + 50_000 < before
     assert 5 < len(store.scan()) < 50
 
 
@@ -211,7 +213,7 @@ def test_a_kernel_or_op_that_nothing_refers_to_and_nobody_uses_goes_after_a_mont
     assert plan(store, later(UNREFERENCED_SECONDS - 60)).entries == []
     chosen = plan(store, later(UNREFERENCED_SECONDS + 60))
     assert {entry.digest for entry in chosen.entries} == {key("alone").digest, key("alone", "op").digest}
-    assert set(chosen.reasons.values()) == {"pruned: nothing refers to it, not used for 30d"}
+    assert {victim.why for victim in chosen.entries} == {"pruned: nothing refers to it, not used for 30d"}
     store.delete([model.digest])
     assert len(plan(store, later(UNREFERENCED_SECONDS + 60)).entries) == 3
 

@@ -13,8 +13,8 @@ import pytest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.entry_file import Description, read_description, take_apart
-from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 Run = Callable[..., str]

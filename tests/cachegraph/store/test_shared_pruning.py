@@ -12,6 +12,7 @@ import pytest
 from cachegraph.key import CacheKey
 from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit
+from cachegraph.store.paths import file_size
 from cachegraph.store.planning import UNREFERENCED_SECONDS
 from cachegraph.store.shared import SharedStore
 from cachegraph.store.shared_pruning import GRACE_SECONDS, HALF_LIFE_SECONDS, carry_out, plan, worth
@@ -97,8 +98,9 @@ def test_the_least_worth_go_until_the_size_is_kept_and_no_kernel_before_its_func
 def test_worth_halves_with_the_half_life(shared: SharedStore, key: Key) -> None:
     shared.put(key("a"), Artifact(b"a" * 99, seconds={"compile": 10.0}))
     (entry,) = shared.scan()
-    assert worth(entry, entry.last_used) == pytest.approx(0.1)
-    assert worth(entry, entry.last_used + HALF_LIFE_SECONDS) == pytest.approx(0.05)
+    now = worth(entry, entry.last_used)
+    assert now == pytest.approx(10.0 / (file_size(shared.layout.entry(key("a").hex)) + 1))
+    assert worth(entry, entry.last_used + HALF_LIFE_SECONDS) == pytest.approx(now / 2)
 
 
 def test_unreferenced_blobs_and_leftovers_go_after_the_grace_period(shared: SharedStore, key: Key) -> None:

@@ -26,8 +26,8 @@ from cachegraph.store import node
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.lease import Host, Lease
-from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import place
 from cachegraph.store.trust import Guard, Trust
 from tests.cachegraph.store.test_faults import WRITER

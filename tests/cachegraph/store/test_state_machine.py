@@ -19,16 +19,12 @@ from cachegraph.key import CacheKey
 from cachegraph.store import files, publication, shared_pruning
 from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.eviction import bytes_held
 from cachegraph.store.interface import Store
 from cachegraph.store.local import LocalStore
 from cachegraph.store.memory import MemoryStore
 from cachegraph.store.pruning import carry_out, plan
-from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
-
-EMPTY_INDEX = 150_000
-"""Bytes that an index takes that holds nothing, and room for what is removed only after the grace period."""
+from cachegraph.store.sizes import INLINE_LIMIT, bytes_held
 
 KEYS = [
     CacheKey.build(level, {"graph": bytes((i,))})
@@ -151,9 +147,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     @invariant()
     def the_listing_is_what_is_held(self) -> None:
-        listed = {entry.digest: entry.size for entry in self.stores[0].scan()}
+        listed = {entry.digest: (entry.payload_size, entry.blob_size) for entry in self.stores[0].scan()}
         sizes = {
-            key.digest: len(artifact.payload) + sum(map(len, artifact.blobs.values()))
+            key.digest: (len(artifact.payload), sum(map(len, artifact.blobs.values())))
             for key, artifact in self.held.items()
         }
         assert listed == sizes
@@ -178,7 +174,7 @@ class LocalAgainstDict(StoreAgainstDict):
     def put_within_a_limit(self, key: CacheKey, artifact: Artifact, room: int) -> None:
         """What is evicted for it is gone, and says so; what is not, is right."""
         size = len(artifact.payload) + sum(map(len, artifact.blobs.values()))
-        limited = LocalStore(self.directory, max_size=EMPTY_INDEX + size + room)
+        limited = LocalStore(self.directory, max_size=size + room)
         limited.put(key, artifact)
         self.held[key] = artifact
         left = {entry.digest for entry in limited.scan()}

@@ -25,8 +25,8 @@ from cachegraph.store import connections, files, node
 from cachegraph.store.diagnosis import examine
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.local import LocalStore
-from cachegraph.store.publishing import INLINE_LIMIT
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import Tier, TieredStore, place
 from cachegraph.store.trust import Guard, Trust, Untrusted
 
