@@ -16,7 +16,7 @@ from cachegraph.counters import PROCESS
 from cachegraph.digests import content_name
 from cachegraph.environment import say_what_is_wrong, settings_in_force
 from cachegraph.errors import CacheMissError
-from cachegraph.found import MISMATCH, Correction, Found, Verify
+from cachegraph.found import MISMATCH, UNVERIFIED, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
@@ -59,6 +59,7 @@ class Cache:
         self._warned = False
         self._refused = False
         self._unloadable: set[bytes] = set()
+        self._unverified: dict[bytes, Miss] = {}
         self._held = threading.local()
 
     def find(self, key: CacheKey, load: Callable[[bytes], T]) -> Found[T] | Miss:
@@ -211,7 +212,7 @@ class Cache:
     def _find_and_load(
         self, key: CacheKey, load: Callable[[CacheKey, bytes], T], verify: Verify[T] | None = None
     ) -> Found[T] | Miss:
-        hit = self._find(key)
+        hit = self._unverified.get(key.digest) or self._find(key)
         if isinstance(hit, Miss):
             return hit
         begin = perf_counter()
@@ -222,19 +223,15 @@ class Cache:
             return load_failure(error)
         load_seconds = perf_counter() - begin
         found = Found(value, "hit", "", hit.seconds, load_seconds, hit.blobs)
-        correction = self._compared(key, found, verify) if verify is not None and self.samples_hit() else None
+        try:
+            correction = verify(key, found) if verify is not None and self.samples_hit() else None
+        except Exception as error:
+            return self._note_unverified(key, error)
         if correction is not None:
             self.correct(key, hit.payload, correction.artifact, correction.difference)
             return Found(correction.value, "miss", MISMATCH, correction.artifact.seconds, load_seconds, {})
         self._note_hit(key, hit, load_seconds)
         return found
-
-    def _compared(self, key: CacheKey, found: Found[T], verify: Verify[T]) -> Correction[T] | None:
-        try:
-            return verify(key, found)
-        except Exception:  # the hit is sound as far as its checks go: what fails is the comparison
-            _log().warning("the %s entry %s could not be verified", key.level, key.hex, exc_info=True)
-            return None
 
     def _refuse_if_asked(self, missing: Mapping[CacheKey, Miss]) -> None:
         """Raise CacheMissError if settings.on_miss is "error"."""
@@ -298,6 +295,7 @@ class Cache:
         except Exception as error:  # the artifact is in memory: whatever went wrong, the compilation has not
             self._note_store_failure(key, error)
             return False
+        self._unverified.pop(key.digest, None)
         return True
 
     def _note_hit(self, key: CacheKey, hit: Hit, load_seconds: float | None) -> None:
@@ -320,6 +318,17 @@ class Cache:
         log = _log().debug if key.digest in self._unloadable else _log().warning
         self._unloadable.add(key.digest)
         log("loading the %s entry %s failed, so it is built anew", key.level, key.hex, exc_info=True)
+
+    def _note_unverified(self, key: CacheKey, error: Exception) -> Miss:
+        """Have no hit under `key` from now on, until it is stored anew: what building raises, the caller is to see."""
+        _log().error(
+            "the %s entry %s is not used: building it anew, to compare, failed",
+            key.level,
+            key.hex,
+            exc_info=error,
+        )
+        miss = Miss(UNVERIFIED, f"building it anew to compare failed: {type(error).__name__}: {error}")
+        return self._unverified.setdefault(key.digest, miss)
 
     def _note_store_failure(self, key: CacheKey, error: Exception) -> None:
         reason = store_failure_reason(error)

@@ -14,6 +14,9 @@ T = TypeVar("T")
 MISMATCH = "mismatch"
 """The reason of a miss that was a hit until it was compared with a new build."""
 
+UNVERIFIED = "unverified"
+"""The reason of a miss that was a hit until it was to be compared, and building it, or comparing, failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):

@@ -47,7 +47,7 @@ class Miss:
     `reason` is one of never-seen, evicted, "key-part-changed: NAMES" (the same computation is there under a key that
     differs in these parts), foreign-target (it is there for other machines), damaged (it is there, but not what was
     written), unreadable (it could not be read or loaded), untrusted (somebody else could have written it, or it
-    names what it may not load), mismatch (in the mode verify, building it gave something else), foreign-format (written by another release), collision (same
+    names what it may not load), mismatch (in the mode verify, building it gave something else), unverified (building it failed there), foreign-format (written by another release), collision (same
     digest, other key); and where there is no cache: disabled, no-directory, bad-setting. `detail` is for people.
     """
 

@@ -352,8 +352,8 @@ def _static(table: Table, length: int | None) -> int | None:
 
 
 def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:
-    """Whether one of `known` is the same constant, bit for bit."""
-    return any(v.type == constant.type and v.type.same_data(v.data, constant.data) for v in known)
+    """Whether one of `known` is the same constant: of the same array, not of an equal one, which other data would not be."""
+    return any(v.type == constant.type and v.data is constant.data for v in known)
 
 
 def dtype(variable: Variable) -> str:

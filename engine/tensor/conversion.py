@@ -12,7 +12,7 @@ import numpy as np
 import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import weak_dtype
-from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
+from engine.tensor.type import TensorType, check_dtype, is_data, is_masked, tensor_type
 from engine.tensor.variable import TensorConstant
 
 _WEAK = (bool, int, float)
@@ -115,7 +115,7 @@ def pad(variable: Any, ndim: int) -> Any:
         raise ValueError(f"Using {variable} of type {variable.type} with {ndim} dimensions: it has more")
     if missing == 0:
         return variable
-    if isinstance(variable, Constant):
+    if isinstance(variable, Constant) and not is_data(variable):
         data = variable.data.reshape((1,) * missing + variable.data.shape)
         return TensorConstant(tensor_type(variable.type.dtype, data.shape), data)
     return pt.dimshuffle(variable, ("x",) * missing + tuple(range(variable.type.ndim)))

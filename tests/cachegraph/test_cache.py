@@ -354,9 +354,13 @@ def test_where_nothing_can_be_set_aside_the_built_one_is_used_all_the_same(
     assert "no place: that failed, too" in caplog.text
 
 
-def test_a_comparison_that_fails_leaves_the_hit(make: MakeCache, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_comparison_that_fails_is_no_hit(make: MakeCache, caplog: pytest.LogCaptureFixture) -> None:
     cache = make("verify")
     cache.store(key_of("a"), Artifact(b"found"))
-    found = cache.get_or_build(key_of("a"), never, identity, raising(ValueError("no compiler")))  # type: ignore[arg-type]
-    assert (found.value, found.outcome) == (b"found", "hit")
-    assert "could not be verified" in caplog.text
+    failing: Callable[..., None] = raising(ValueError("no compiler"))
+    with pytest.raises(MemoryError):
+        cache.get_or_build(key_of("a"), raising(MemoryError()), identity, failing)  # type: ignore[arg-type]
+    found = cache.get_or_build(key_of("a"), lambda: Artifact(b"built"), identity, failing)
+    assert (found.value, found.outcome, found.reason) == (b"built", "miss", "unverified")
+    assert make("readwrite").get_or_build(key_of("a"), never, identity).value == b"built"
+    assert "building it anew, to compare, failed" in caplog.text

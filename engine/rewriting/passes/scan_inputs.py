@@ -84,7 +84,7 @@ def _only_row(sequence: Variable) -> Variable | None:
 
 
 def _without_first_axis(value: Variable) -> Any:
-    if isinstance(value, Constant):
+    if isinstance(value, Constant) and not is_data(value):
         data = value.data[0]
         return tensor_type(data.dtype.name, data.shape).make_constant(data)
     return dimshuffle(value, range(1, tensor_type_of(value).ndim))
