@@ -27,5 +27,13 @@ def strong_digest(content: bytes) -> bytes:
 
 
 def content_name(content: bytes) -> str:
-    """Return the BLAKE2b-256 of `content` in 64 hexadecimal digits: what a blob is named and checked by."""
-    return strong_digest(content).hex()
+    """Return the BLAKE2b-256 of `content` and its length, in 80 hexadecimal digits: what a blob is named and checked by.
+
+    The length says how much is to be read, before anything is.
+    """
+    return f"{strong_digest(content).hex()}{len(content):016x}"
+
+
+def named_length(name: str) -> int:
+    """Return how many bytes the content of that name has."""
+    return int(name[64:], 16)

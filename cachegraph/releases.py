@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
-from cachegraph.digests import content_name
+from cachegraph.digests import strong_digest
 
 
 @lru_cache(maxsize=64)
@@ -44,7 +44,7 @@ def recorded_files(name: str) -> str:
         return ""
     # Not what the installer writes of itself, nor what Python compiles.
     own = sorted(line for line in record.splitlines() if "sha256=" in line and ".dist-info/" not in line)
-    return content_name("\n".join(own).encode())
+    return strong_digest("\n".join(own).encode()).hex()
 
 
 def _normal(name: str) -> str:

@@ -1,6 +1,6 @@
-"""Blobs: immutable files named by the BLAKE2b-256 of what they hold, so that each read can check itself.
+"""Blobs: immutable files named by the BLAKE2b-256 of what they hold, and its length, so that each read can check itself.
 
-Those of older releases are named by the XXH3-128, of which anybody makes two. They are listed, and pruned, but never read.
+No memory is taken for a file that is longer than its name says. Those of older releases are named by the XXH3-128, of which anybody makes two. They are listed, and pruned, but never read.
 
 A blob is written beside its place under a name of its own, made durable, and renamed: nobody ever sees half of one.
 """
@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cachegraph.digests import content_name, digest
-from cachegraph.store.files import publish_file, read_file
+from cachegraph.digests import content_name, digest, named_length
+from cachegraph.store.files import Oversized, publish_file, read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_blob, is_older_blob
 from cachegraph.store.trust import Guard
 
-_ANY_SIZE = 2**62
+LARGEST_OLDER = 2**30
+"""Bytes; a blob of an older release has no length in its name, and is not read beyond this."""
 
 
 class BlobFile(NamedTuple):
@@ -36,9 +37,19 @@ class BlobFile(NamedTuple):
         return False
 
 
-def is_sound(name: str, content: bytes) -> bool:
-    """Return whether `content` is what a blob of that name holds: by its XXH3-128 where an older release wrote it."""
-    return (digest(content).hex() if is_older_blob(name) else content_name(content)) == name
+def is_sound(file: BlobFile, guard: Guard) -> bool:
+    """Return whether a file holds what its name says: by its XXH3-128 where an older release wrote it.
+
+    Raises OSError when it cannot be read, and Untrusted when it is not to be believed.
+    """
+    older = is_older_blob(file.digest)
+    try:
+        content = read_file(file.path, guard, LARGEST_OLDER if older else named_length(file.digest))
+    except Oversized:
+        if older:
+            raise
+        return False
+    return (digest(content).hex() if older else content_name(content)) == file.digest
 
 
 class Blobs:
@@ -55,8 +66,11 @@ class Blobs:
         what is no blob of this release.
         """
         if not is_blob(digest_hex):
-            raise ValueError(f"reading a blob: its name must have 64 hexadecimal digits, got {digest_hex!r}")
-        content = read(self._layout.blob(digest_hex), self._guard, _ANY_SIZE)
+            raise ValueError(f"reading a blob: its name must have 80 hexadecimal digits, got {digest_hex!r}")
+        try:
+            content = read(self._layout.blob(digest_hex), self._guard, named_length(digest_hex))
+        except Oversized:
+            return None
         return content if content_name(content) == digest_hex else None
 
     def write(self, content: bytes) -> str:

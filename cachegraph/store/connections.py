@@ -28,6 +28,7 @@ _PRAGMAS = (
     "PRAGMA trusted_schema = OFF",
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+_PAUSES = (0.001, 0.005, 0.02)
 _IMMUTABLE = "mode=ro&immutable=1"
 _CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _CANNOT_SHARE_EXTENDED = frozenset(
@@ -43,13 +44,19 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
     file: is_immutable then says so. Should somebody write after all, the record's checksum and confirmation decide, as
     always, and what SQLite finds wrong is no damage. Where it is descriptors that lack, others may well write: that raises.
     """
-    try:
-        return _opened(path, "mode=ro")
-    except sqlite3.OperationalError as error:
-        if not path_exists(path):
-            return None
-        if not _cannot_share(error) or (_is_plain_failure(error) and _can_make_companions(path)):
-            raise
+    for pause in (*_PAUSES, None):
+        try:
+            return _opened(path, "mode=ro")
+        except sqlite3.OperationalError as error:
+            if not path_exists(path):
+                return None
+            if not _cannot_share(error):
+                raise
+            if not _is_plain_failure(error) or not _can_make_companions(path):
+                break
+            if pause is None:
+                raise
+            time.sleep(pause)  # whoever closes the index last removes its companions while others open it
     return _opened(path, _IMMUTABLE)
 
 

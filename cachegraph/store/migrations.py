@@ -31,7 +31,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply what is missing in one transaction; whoever comes second finds it done. Needs autocommit mode."""
-    if SCHEMA_VERSION <= schema_version(connection) <= NEWEST_SCHEMA:
+    if _is_up_to_date(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -41,6 +41,13 @@ def migrate(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _is_up_to_date(connection: sqlite3.Connection) -> bool:
+    version = schema_version(connection)
+    if version == SCHEMA_VERSION:
+        return True
+    return SCHEMA_VERSION < version <= NEWEST_SCHEMA and not schema_fault(connection)
 
 
 def schema_fault(connection: sqlite3.Connection) -> str:
@@ -97,9 +104,9 @@ def _apply(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _apply_missing(connection: sqlite3.Connection) -> None:
-    said = schema_version(connection)
-    if SCHEMA_VERSION <= said <= NEWEST_SCHEMA:  # somebody was first
+    if _is_up_to_date(connection):  # somebody was first
         return
+    said = schema_version(connection)
     applied = _applied(connection)
     if applied is None:
         raise IndexDamaged(f"migrating the index: its schema is numbered {said}, and is that of no release")

@@ -18,7 +18,7 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/l/kk/<key>.unkept       what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
 
-A key has 32 hexadecimal digits, a blob 64; one of 32 was written by an older release, which named blobs by XXH3-128.
+A key has 32 hexadecimal digits, a blob 80 (cachegraph/digests.py); one of 32 was written by an older release, which named blobs by XXH3-128.
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """
@@ -92,7 +92,7 @@ def _checked(key_hex: str) -> str:
 
 def _checked_blob(name: str) -> str:
     if not (is_blob(name) or is_older_blob(name)):
-        raise ValueError(f"naming a blob: it has 64 hexadecimal digits, got {name!r}")
+        raise ValueError(f"naming a blob: it has 80 hexadecimal digits, got {name!r}")
     return name
 
 
@@ -103,7 +103,7 @@ def is_key(name: str) -> bool:
 
 def is_blob(name: str) -> bool:
     """Return whether `name` is one that this release gives to a blob."""
-    return len(name) == 64 and _HEXADECIMAL.issuperset(name)
+    return len(name) == 80 and _HEXADECIMAL.issuperset(name)
 
 
 def is_older_blob(name: str) -> bool:

@@ -3,8 +3,8 @@
     record   := magic(3: "CGR") version(1) checksum(16) digest(16) confirmation(32) head blob* cost* payload
     checksum := XXH3-128 of everything after the checksum
     digest, confirmation := those of the key
-    head     := elsewhere(1) payload name(32) number of blobs(2) number of costs(2)
-    blob     := text name(32)
+    head     := elsewhere(1) payload name(40) number of blobs(2) number of costs(2)
+    blob     := text name(40)
     cost     := text seconds(8: IEEE 754)
     text     := length(2) UTF-8
     payload  := the rest; when `elsewhere` is 1 it is empty, and the payload is the blob of that name
@@ -13,7 +13,7 @@ Numbers are big-endian.
 
 Version history
     1  first: names of blobs have 16 bytes, their XXH3-128; no hit, but what it refers to is known, so that it can be pruned
-    2  names of blobs have 32 bytes, their BLAKE2b-256
+    2  names of blobs have 40 bytes, their BLAKE2b-256 and length
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Layout(NamedTuple):
     name: Struct
 
 
-_OURS = _Layout(b"CGR" + bytes((RECORD_FORMAT,)), Struct(">4s16s16s32sB32sHH"), Struct(">32s"))
+_OURS = _Layout(b"CGR" + bytes((RECORD_FORMAT,)), Struct(">4s16s16s32sB40sHH"), Struct(">40s"))
 _OLDER = _Layout(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
 
 

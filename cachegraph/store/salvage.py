@@ -23,6 +23,7 @@ from cachegraph.store.entry import PAYLOAD, Entry, Reference
 from cachegraph.store.paths import Layout, file_size
 from cachegraph.store.publication import Publication, add_if_missing
 from cachegraph.store.record import RECORD_FORMAT, Record, decode
+from cachegraph.store.sizes import bytes_of_rows
 
 LONGEST_SALVAGE = 60.0
 """Seconds; what is left by then is built again."""
@@ -102,10 +103,13 @@ def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> P
     blobs = [Reference(name, blob, file_size(layout.blob(blob))) for name, blob in _blobs(record).items()]
     if not all(layout.blob(blob.digest).exists() for blob in blobs):
         return None
-    entry = _entry(source, entry_id, key, record, blobs, len(content) + len(compressed))
     references = [
         other for (other,) in _rows(source, _SELECT_REFERENCES, entry_id) if isinstance(other, bytes)
     ]
+    described = _described(source, entry_id)
+    written = len(content) + len(compressed) + len(described["summary"])
+    stored_size = bytes_of_rows(written, len(key.parts), len(blobs) + len(references))
+    entry = _entry(key, record, blobs, stored_size, described)
     return Publication(entry, content, compressed, key.part_digests, blobs, references)
 
 
@@ -114,18 +118,14 @@ def _blobs(record: Record) -> dict[str, str]:
     return {**payload, **record.blobs}
 
 
-def _entry(
-    source: sqlite3.Connection,
-    entry_id: int,
-    key: CacheKey,
-    record: Record,
-    blobs: list[Reference],
-    stored_size: int,
-) -> Entry:
+def _described(source: sqlite3.Connection, entry_id: int) -> dict[str, Any]:
     found = next(iter(_rows(source, _SELECT_DESCRIBED, entry_id)), tuple(_DESCRIBED.values()))
-    described = {
-        name: _of_kind(value, _DESCRIBED[name]) for name, value in zip(_DESCRIBED, found, strict=True)
-    }
+    return {name: _of_kind(value, _DESCRIBED[name]) for name, value in zip(_DESCRIBED, found, strict=True)}
+
+
+def _entry(
+    key: CacheKey, record: Record, blobs: list[Reference], stored_size: int, described: dict[str, Any]
+) -> Entry:
     payload = sum(blob.size for blob in blobs if blob.name == PAYLOAD)
     return Entry(
         digest=key.digest,

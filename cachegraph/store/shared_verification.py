@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cachegraph.store.aside import keep_file
-from cachegraph.store.blobs import BlobFile, is_sound
 from cachegraph.store.criteria import Advance
 from cachegraph.store.entry import Miss
-from cachegraph.store.files import Oversized, read_file, remove_file
+from cachegraph.store.files import Oversized, remove_file
 from cachegraph.store.shared import SharedStore, entry_files
-from cachegraph.store.verification import UNREADABLE, Problem, encoding_fault
+from cachegraph.store.verification import UNREADABLE, Problem, blob_fault, encoding_fault
 
 
 def verify(store: SharedStore, advance: Advance = lambda _: None) -> list[Problem]:
@@ -24,9 +23,9 @@ def verify(store: SharedStore, advance: Advance = lambda _: None) -> list[Proble
 
 def _check(store: SharedStore, advance: Advance) -> Iterator[Problem]:
     for file in store.blobs.files():
-        found = _blob_fault(store, file)
+        found = blob_fault(store, file)
         if found:
-            yield _removed(store, "blob", file.digest, file.path, found, bool(_blob_fault(store, file)))
+            yield _removed(store, "blob", file.digest, file.path, found, bool(blob_fault(store, file)))
         advance(1)
     for name, path in entry_files(store.layout):
         found = _entry_fault(store, name, path)
@@ -34,20 +33,6 @@ def _check(store: SharedStore, advance: Advance) -> Iterator[Problem]:
             again = _entry_fault(store, name, path)
             yield _removed(store, "entry", name, path, found, bool(again))
         advance(1)
-
-
-def _blob_fault(store: SharedStore, file: BlobFile) -> str:
-    if not file.digest:
-        return ""
-    try:
-        sound = is_sound(file.digest, read_file(file.path, store.guard, file.size))
-    except FileNotFoundError:
-        return ""
-    except Oversized as error:
-        return str(error)
-    except OSError as error:
-        return f"{UNREADABLE}: {error}"
-    return "" if sound else "it does not match its name, which is its digest"
 
 
 def _entry_fault(store: SharedStore, name: str, path: Path) -> str:

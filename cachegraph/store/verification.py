@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
@@ -20,12 +20,15 @@ from cachegraph.store.connections import open_for_reading
 from cachegraph.store.criteria import Advance
 from cachegraph.store.entry import PAYLOAD, Miss
 from cachegraph.store.failures import IndexDamaged, is_damage
-from cachegraph.store.files import read_file, remove_file
+from cachegraph.store.files import remove_file
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import identity
 from cachegraph.store.publication import remove_damaged
 from cachegraph.store.record import decode_unasked
 from cachegraph.store.sizes import COUNT_BLOB_BYTES, COUNT_ROW_BYTES
+
+if TYPE_CHECKING:
+    from cachegraph.store.shared import SharedStore
 
 UNREADABLE = "it cannot be read"
 """How what was found begins where nothing can be said, and nothing is removed."""
@@ -125,17 +128,17 @@ def _check_contents(store: LocalStore, digests: Sequence[bytes], advance: Advanc
         yield from _check_books(store)
 
 
-def blob_fault(store: LocalStore, file: BlobFile) -> str:
+def blob_fault(store: LocalStore | SharedStore, file: BlobFile) -> str:
     """Return what is wrong with a file among the blobs; empty if nothing is, or it is gone, or not a blob."""
     if not file.digest:
         return ""
     try:
-        content = read_file(file.path, store.guard, file.size)
+        sound = is_sound(file, store.guard)
     except FileNotFoundError:
         return ""
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         return f"{UNREADABLE}: {error}"
-    return "" if is_sound(file.digest, content) else "it does not match its name, which is its digest"
+    return "" if sound else "it does not match its name, which is its digest"
 
 
 def _without_blob(store: LocalStore, file: BlobFile, found: str) -> Problem:

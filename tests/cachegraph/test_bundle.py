@@ -35,7 +35,7 @@ def test_what_was_added_is_found_after_pickling_with_its_blobs(bundle):
 
 def test_what_was_not_added_is_a_miss_with_a_reason(bundle):
     assert bundle.lookup(OTHER) == Miss("never-seen", "it was not taken along")
-    assert bundle.read_blob("00" * 32) is None
+    assert bundle.read_blob("00" * 40) is None
 
 
 def test_another_key_of_the_same_digest_is_a_collision(bundle):

@@ -172,7 +172,7 @@ def test_off_neither_finds_nor_keeps_nor_touches(
     found = cache.get_or_build(key_of("a"), build(), identity)
     assert (found.value, found.reason) == (b"built", "disabled")
     assert not cache.store(key_of("a"), Artifact(b"p"))
-    assert cache.read_blob("00" * 32) is None
+    assert cache.read_blob("00" * 40) is None
     cache.note_bypass("function", "profiling")
     cache.flush()
     assert not cache_directory.exists()

@@ -66,12 +66,12 @@ def test_writing_a_sound_blob_again_only_renews_it(layout: Layout, blobs: Blobs)
 
 def test_a_missing_blob_raises(blobs: Blobs) -> None:
     with pytest.raises(FileNotFoundError):
-        blobs.read("00" * 32)
+        blobs.read("00" * 40)
 
 
-@pytest.mark.parametrize("digest", ["", "../../../etc/passwd", "AB" * 32, "ab" * 33, "ab" * 16])
+@pytest.mark.parametrize("digest", ["", "../../../etc/passwd", "AB" * 40, "ab" * 41, "ab" * 16])
 def test_what_is_no_name_of_a_blob_is_not_read(digest: str, blobs: Blobs) -> None:
-    with pytest.raises(ValueError, match="64 hexadecimal digits"):
+    with pytest.raises(ValueError, match="80 hexadecimal digits"):
         blobs.read(digest)
 
 

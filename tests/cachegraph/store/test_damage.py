@@ -409,6 +409,15 @@ def test_a_row_that_claims_more_than_an_entry_can_have_takes_no_memory(cache_dir
     cache._store.close()
 
 
+def test_a_blob_that_claims_more_than_any_memory_is_damage_and_heals(
+    damaged: Callable[[str], Damaged],
+) -> None:
+    store = damaged("checkpointed")
+    for path in (store.directory / "v1" / "blobs").glob("*/*"):
+        os.truncate(path, 2**40)
+    assert store.is_never_wrong_and_heals() == ["hit", "hit", "hit", "hit", "damaged"]
+
+
 def test_what_no_read_would_believe_is_not_stored(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

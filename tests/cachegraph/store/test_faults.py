@@ -113,7 +113,7 @@ def test_a_read_that_fails_is_a_miss_with_a_reason(
     assert descriptors() == before
     fail(call, code)
     assert isinstance(shared.get(key("a")), Miss)
-    assert shared.read_blob("00" * 32) is None
+    assert shared.read_blob("00" * 40) is None
     assert shared.scan() == []
 
 

@@ -15,9 +15,9 @@ from tests.cachegraph.store.older_release import first_format
 
 Key = Callable[..., CacheKey]
 
-RECORD = Record(b"payload" * 5, None, {"graph": "ab" * 32}, {"rewrite": 0.25, "compile": 1.5})
+RECORD = Record(b"payload" * 5, None, {"graph": "ab" * 40}, {"rewrite": 0.25, "compile": 1.5})
 
-digests = st.binary(min_size=32, max_size=32).map(bytes.hex)
+digests = st.binary(min_size=40, max_size=40).map(bytes.hex)
 costs = st.floats(allow_nan=False, allow_infinity=False)
 records = st.builds(
     Record,
@@ -90,12 +90,12 @@ def test_the_same_digest_with_another_confirmation_is_a_collision(key: Key) -> N
 
 def test_the_layout_of_a_record_is_the_documented_one() -> None:
     key = CacheKey("kernel", (), b"D" * 16, b"C" * 32)
-    content = encode(key, Record(b"PAYLOAD", None, {"g": "11" * 32}, {"s": 1.0}))
+    content = encode(key, Record(b"PAYLOAD", None, {"g": "11" * 40}, {"s": 1.0}))
     checked = (
-        b"D" * 16 + b"C" * 32 + b"\0" + bytes(32) + b"\0\1\0\1"
-        b"\0\1g" + b"\x11" * 32 + b"\0\1s" + bytes.fromhex("3ff0000000000000") + b"PAYLOAD"
+        b"D" * 16 + b"C" * 32 + b"\0" + bytes(40) + b"\0\1\0\1"
+        b"\0\1g" + b"\x11" * 40 + b"\0\1s" + bytes.fromhex("3ff0000000000000") + b"PAYLOAD"
     )  # fmt: skip
-    assert content == b"CGR\x02" + bytes.fromhex("8e8ee1ce043e3357f29e91148d6b64f9") + checked
+    assert content == b"CGR\x02" + bytes.fromhex("88377d21a366bc48ed1e411c8842c672") + checked
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
@@ -106,7 +106,7 @@ def test_a_cost_that_is_not_finite_is_refused(seconds: float, key: Key) -> None:
 
 def test_a_name_that_is_too_long_is_refused(key: Key) -> None:
     with pytest.raises(ValueError, match="65536 bytes"):
-        encode(key("a"), Record(b"", None, {"n" * 65536: "11" * 32}, {}))
+        encode(key("a"), Record(b"", None, {"n" * 65536: "11" * 40}, {}))
 
 
 def test_a_record_of_format_1_is_no_hit_and_still_says_which_blobs_it_needs(key: Key) -> None:

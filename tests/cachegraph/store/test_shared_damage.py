@@ -90,6 +90,18 @@ def test_an_entry_that_claims_more_than_any_memory_is_damage(shared: SharedStore
     assert shared.renew(KEY) is not None
 
 
+def test_a_blob_that_claims_more_than_any_memory_is_damage(shared: SharedStore, artifact: Artifact) -> None:
+    files = list(shared.blobs.files())
+    for file in files:
+        os.truncate(file.path, SPARSE)
+    assert shared.read_blob(files[0].digest) is None
+    assert_never_wrong_and_heals(shared, artifact)
+    assert verify(shared) == []
+    for file in files:
+        os.truncate(file.path, SPARSE)
+    assert {(problem.what, problem.done) for problem in verify(shared)} >= {("blob", "removed")}
+
+
 def test_verifying_removes_an_entry_that_claims_more_than_any_memory(shared: SharedStore) -> None:
     os.truncate(shared.layout.entry(KEY.hex), SPARSE)
     assert shared.scan() == []
@@ -108,7 +120,7 @@ def test_whatever_reading_raises_is_a_miss_with_a_reason(
     found = shared.get(KEY)
     assert isinstance(found, Miss)
     assert found.detail == f"{error.__name__}: while reading"
-    assert shared.read_blob("00" * 32) is None
+    assert shared.read_blob("00" * 40) is None
 
 
 def test_an_interrupt_while_reading_passes(shared: SharedStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +131,7 @@ def test_an_interrupt_while_reading_passes(shared: SharedStore, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         shared.get(KEY)
     with pytest.raises(KeyboardInterrupt):
-        shared.read_blob("00" * 32)
+        shared.read_blob("00" * 40)
 
 
 CUTS: list[Callable[[bytearray], object]] = [
