@@ -84,20 +84,32 @@ class GradientError(EngineError):
 
 
 class ArgumentError(EngineError, TypeError):
-    """A compiled function was called with a value that one of its inputs does not take.
+    """A compiled function was called with a value that one of its inputs does not take, or a shared variable has one.
 
-    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came).
+    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came), `is_shared` (it
+    is a shared variable, which the function brings along).
     """
 
-    def __init__(self, function: str, argument: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"Calling {function}: argument {argument} must be {expected}, but {found} came. "
-            "Convert the value before the call, or declare the input with the type of the value."
-        )
+    def __init__(
+        self, function: str, argument: str, expected: str, found: str, is_shared: bool = False
+    ) -> None:
+        super().__init__(function, argument, expected, found, is_shared)
         self.function = function
         self.argument = argument
         self.expected = expected
         self.found = found
+        self.is_shared = is_shared
+
+    def __str__(self) -> str:
+        if self.is_shared:
+            return (
+                f"Calling {self.function}: its shared variable {self.argument} must hold {self.expected}, but holds "
+                f"{self.found}. Give it its value by set_value, which converts or refuses it."
+            )
+        return (
+            f"Calling {self.function}: argument {self.argument} must be {self.expected}, but {self.found} came. "
+            "Convert the value before the call, or declare the input with the type of the value."
+        )
 
 
 class FunctionLoadError(EngineError):

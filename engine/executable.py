@@ -17,6 +17,7 @@ from engine.errors import ArgumentError
 from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
+from engine.tensor.type import is_masked
 
 
 class Holder(Protocol):
@@ -241,20 +242,23 @@ class _Maker(SimpleNamespace):
 
 
 class ArgumentConverter:
-    """Makes a value what an input takes, or says which argument of which function should have been what."""
+    """Makes a value what an input takes, or says which argument of which function, or which shared variable behind the
+    `n_explicit` arguments, should have been what."""
 
-    def __init__(self, function: str, variables: Sequence[Variable]) -> None:
+    def __init__(self, function: str, variables: Sequence[Variable], n_explicit: int) -> None:
         self.function = function
         self.types = [variable.type for variable in variables]
         self.names = [variable.name for variable in variables]
+        self.n_explicit = n_explicit
 
     def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
         expected = self.types[position]
         try:
             array = expected.filter(value)
         except (TypeError, ValueError) as error:
-            label = _label(self.names[position], position)
-            raise ArgumentError(self.function, label, str(expected), _found(value)) from error
+            name, is_shared = self.names[position], position >= self.n_explicit
+            label = _shared_label(name, position - self.n_explicit) if is_shared else _label(name, position)
+            raise ArgumentError(self.function, label, str(expected), _found(value), is_shared) from error
         # A subclass, a strided or an unaligned array is copied into a plain one: what the machine reads.
         plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
@@ -264,8 +268,23 @@ def _label(name: str | None, position: int) -> str:
     return f"{position} ({name!r})" if name else f"{position}"
 
 
+def _shared_label(name: str | None, position: int) -> str:
+    return repr(name) if name else f"number {position} (it has no name)"
+
+
+def _found_array(what: str, value: np.ndarray[Any, Any]) -> str:
+    return f"{what} of {value.dtype} with shape {value.shape}"
+
+
 def _found(value: Any) -> str:
+    if is_masked(value):
+        found = (
+            _found_array("a masked array", value)
+            if isinstance(value, np.ndarray)
+            else "a list with a masked array"
+        )
+        return f"{found} (fill it: its mask would be lost)"
     if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} with shape {value.shape}"
+        return _found_array("an array", value)
     text = repr(value)
     return f"{text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})"

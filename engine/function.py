@@ -52,7 +52,7 @@ def function(
             updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
             mode=get_mode(mode),
             name=label,
-            convert=ArgumentConverter(label, [*explicit, *shared]),
+            convert=ArgumentConverter(label, [*explicit, *shared], len(explicit)),
         )
     )
     return Function(compiled, explicit, shared, label, not isinstance(outputs, Variable), keys)

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.type import TensorType, check_dtype, tensor_type
+from engine.tensor.type import TensorType, check_dtype, is_masked, tensor_type
 from engine.tensor.variable import TensorVariable
 
 
@@ -124,6 +124,8 @@ def shared(
     """
     if not isinstance(value, np.ndarray | np.generic | int | float):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")
+    if is_masked(value):
+        raise TypeError("Sharing a masked array: its mask would be lost; fill it first")
     array = np.asarray(value)
     lengths = (None,) * array.ndim if shape is None else tuple(shape)
     tensor = tensor_type(check_dtype(array.dtype), lengths)

@@ -85,6 +85,13 @@ def _negative(name: str, site: Site, registers: Registers) -> Exception:
     )
 
 
+def _length(name: str, site: Site, registers: Registers) -> Exception:
+    found = registers[int(site.about[0])]
+    return ValueError(
+        f"Calling {name}: {site.op}: a length in the new shape is {found}; it must not be negative, but for one that may be -1"
+    )
+
+
 def _dot(name: str, site: Site, registers: Registers) -> Exception:
     return ValueError(
         f"Calling {name}: {site.op}: shapes do not match: the dims that are summed over have lengths "
@@ -190,6 +197,7 @@ _DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
     "dropped-dim": _dropped_dim,
     "reshape": _reshape,
     "negative": _negative,
+    "length": _length,
     "dot": _dot,
     "rows": _rows,
     "index": _index,

@@ -4,25 +4,66 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from types import FunctionType
+from typing import Any, cast
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode
 
 REMEMBERED = frozenset(("_exact_props", "_exact_hash", "_exact_needs_python"))
 """The attributes that the engine itself sets on types and Ops: what follows from all else."""
 
 
-def exact(value: Any) -> Hashable:
-    """A hashable that is equal for two property values only if they are the same in type and bits.
+_AS_THEY_ARE = frozenset((str, bytes, type(None), type(Ellipsis)))
 
-    `==` alone takes True for 1, 1 for 1.0 and 0.0 for -0.0, and a NaN for different from itself.
+
+def exact(value: Any) -> Hashable:
+    """A hashable that is equal for two property values only if their canonical encodings are: same in type and bits, inside too.
+
+    `==` alone takes True for 1, 1 for 1.0 and 0.0 for -0.0, a named tuple for a tuple, and a NaN for different from
+    itself. What has no encoding is equal by its own `==`, if the types are the same. Raises TypeError for what cannot be hashed.
     """
-    if isinstance(value, float):
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return cast(Hashable, value)
+    if kind is float:
         return float, struct.pack("<d", value)
-    if isinstance(value, bool | int):
-        return type(value), value
-    if isinstance(value, tuple):
-        return tuple(exact(item) for item in value)
+    if kind is int or kind is bool:
+        return kind, value
+    if kind is tuple:
+        return (tuple, *[exact(item) for item in value])
+    return cast(Hashable, value) if isinstance(value, ByProps) else _exact_other(kind, value)
+
+
+def _exact_other(kind: type, value: Any) -> Hashable:
+    if isinstance(value, type | FunctionType):  # equal only to itself
+        return value
+    if isinstance(value, tuple) and not _state_of(value):
+        return (kind, *[exact(item) for item in value])
+    if kind is frozenset:
+        return kind, frozenset([exact(item) for item in value])
+    if kind is slice:
+        return kind, exact(value.start), exact(value.stop), exact(value.step)
     hash(value)
-    return value
+    if is_dataclass(value):
+        return (kind, *[exact(item) for item in _state_of(value).items()])
+    if kind is complex:
+        return kind, struct.pack("<dd", value.real, value.imag)
+    try:
+        return kind, encode(value)
+    except Unfingerprintable:
+        return kind, value
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    """What an instance has in its dict and, of a dataclass, in slots, by name."""
+    held = (
+        {field.name: getattr(value, field.name, None) for field in fields(value)}
+        if is_dataclass(value)
+        else {}
+    )
+    return {**held, **getattr(value, "__dict__", {})}
 
 
 def is_of_engine(item: ByProps) -> bool:

@@ -13,11 +13,13 @@ import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.scalar.arithmetic import mul
+from engine.scalar.arithmetic import add, mul
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable, number
-from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
 from engine.tensor.type import TensorType, tensor_type
+
+_MOST_OPERANDS = 32
 
 
 class Shape_i(Op):
@@ -73,7 +75,7 @@ def size_over(x: Any, axes: Sequence[int]) -> Any:
 class Reshape(Op):
     """A tensor's elements, in C order, in a shape of `ndim` lengths: further inputs, int64 of 0 dimensions.
 
-    A constant -1 is the length that is left. Refuses (ValueError) lengths that do not make up the number of elements.
+    One may be -1: the length that is left. Refuses (ValueError) lengths that do not make up the number of elements.
     The output may be a view.
     """
 
@@ -93,11 +95,8 @@ class Reshape(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         x, shape = inputs[0], tuple([int(length) for length in inputs[1:]])
-        for position, length in enumerate(shape):
-            if length < -1 or (length == -1 and _known(node.inputs[1 + position]) != -1):
-                raise ValueError(
-                    f"Reshaping an array to {shape}: length {position} is negative; -1 must be a constant"
-                )
+        if min(shape, default=0) < -1 or shape.count(-1) > 1:
+            raise ValueError(f"Reshaping an array to {shape}: one length may be -1, no other may be negative")
         output_storage[0][0] = x.reshape(_check_size(x.shape, shape))
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -144,6 +143,22 @@ def lengths_of(shape: Any) -> list[Any]:
     if vector.owner is not None and isinstance(vector.owner.op, pt.MakeVector):
         return list(vector.owner.inputs)
     return [cast(vector[position], "int64") for position in range(vector.type.shape[0])]
+
+
+def is_length(variable: Variable) -> bool:
+    """Whether an integer is known to be no -1: lengths of tensors, constants that are not negative, their sums and products."""
+    waiting, seen = [variable], 0
+    while waiting and seen < _MOST_OPERANDS:
+        operand, seen = waiting.pop(), seen + 1
+        node = operand.owner
+        if isinstance(operand, Constant):
+            if int(operand.data) < 0:
+                return False
+        elif node is not None and isinstance(node.op, Elemwise) and node.op.scalar_op in (add, mul):
+            waiting += node.inputs
+        elif node is None or not isinstance(node.op, Shape_i):
+            return False
+    return not waiting
 
 
 def _known(variable: Variable) -> int | None:

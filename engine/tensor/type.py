@@ -5,6 +5,7 @@ The values are C-ordered or strided numpy arrays in native byte order. Of the st
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -179,7 +180,10 @@ def is_data(constant: Constant) -> bool:
 
 
 def is_masked(value: Any) -> bool:
-    """Whether `value` is a masked array (asked without importing numpy.ma, which takes as long as this package)."""
+    """Whether `value` is a masked array, or a list that has one (asked without importing numpy.ma, which takes as long as
+    this package)."""
+    if isinstance(value, list | tuple):
+        return "numpy.ma" in sys.modules and any(map(is_masked, value))
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 

@@ -244,7 +244,10 @@ def test_a_python_float_is_taken_as_float32():
         ("text", "'text' (str)"),
         (None, "None (NoneType)"),
         ([[1.0], [2.0, 3.0]], "[[1.0], [2.0, 3.0]] (list)"),
-        (np.ma.masked_array([1.0], [True]), "an array of float64 with shape (1,)"),
+        (
+            np.ma.masked_array([1.0], [True]),
+            "a masked array of float64 with shape (1,) (fill it: its mask would be lost)",
+        ),
         ({"a": 1}, "{'a': 1} (dict)"),
     ],
 )
@@ -266,6 +269,32 @@ def test_a_wrong_argument_without_a_name_is_named_by_its_position():
         ArgumentError, match=r"argument 1 must be Tensor\(float32, \(\?,\)\), but an array of float64"
     ):
         f(np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("wrap", [lambda a: a, lambda a: [a, a]], ids=["array", "list"])
+def test_masked_arrays_are_refused_and_called_so(wrap, mode, kernels_once):
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    z = pt.tensor("z", "float64", (None,) * np.ndim(wrap(masked)))
+    with pytest.raises(
+        ArgumentError, match=r"argument 0 \('z'\) must be .* but a (list with a )?masked array .* came"
+    ):
+        function([z], z * 2, mode=mode)(wrap(masked))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize(("name", "label"), [("w", "'w'"), (None, r"number 1 \(it has no name\)")])
+def test_a_shared_variable_that_holds_what_it_must_not_is_named(x, name, label, mode, kernels_once):
+    good, bad = shared(np.ones(2), "good"), shared(np.ones(2), name)
+    f = function([x], [x + good, x * bad], mode=mode)
+    for value in (np.ones((2, 2)), np.ones(2, complex), None, np.ma.ones(2)):
+        bad.container.storage[0] = value
+        with pytest.raises(
+            ArgumentError, match=f"its shared variable {label} must hold .* but holds "
+        ) as caught:
+            f(np.ones(2))
+        assert caught.value.is_shared
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.zeros(4), np.zeros(6)[::2], [1.0, 2.0]])

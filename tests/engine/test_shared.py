@@ -107,6 +107,14 @@ def test_other_values_are_refused(value):
         shared(value)
 
 
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    found = shared(np.ones(2))
+    for keep in (shared, found.set_value, lambda value: found.set_value([value[0], value])):
+        with pytest.raises(TypeError, match="masked array"):
+            keep(masked)
+
+
 def test_a_graph_uses_the_value_of_the_moment():
     s, x = shared(np.array([1.0, 2.0])), pt.dvector("x")
     output = s * x

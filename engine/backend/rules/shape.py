@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any, cast
 
 from engine.backend.lower import Lowering, OpRule, dtype
 from engine.backend.steps import Check, Value
+from engine.backend.table import Table
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.tensor.elemwise import DimShuffle
-from engine.tensor.shape import Reshape, Shape_i
+from engine.tensor.shape import Reshape, Shape_i, is_length
 
 
 def _lower_shape_i(lowering: Lowering, node: Apply) -> None:
@@ -53,19 +55,15 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     source, *lengths = node.inputs
     output = node.outputs[0]
     size = table.product(lowering.dims_of(source))
-    free = [position for position, length in enumerate(lengths) if _is_minus_one(length)]
-    dims = [table.constant(-1) if p in free else lowering.scalar_of(v) for p, v in enumerate(lengths)]
-    known = [register for position, register in enumerate(dims) if position not in free]
-    for register in known:
-        table.demand(register, Check("negative", str(node.op), ()))
-    product = table.product(known)
-    shapes = (lowering.dims_of(source), dims)
+    given = [lowering.scalar_of(length) for length in lengths]
+    shapes = (lowering.dims_of(source), given)
     check = Check("reshape", str(node.op), tuple(",".join(map(str, shape)) for shape in shapes))
-    if free:
-        _check_divides(lowering, product, size, check)
-        dims[free[0]] = table.compute("FLOORDIV", size, product)
+    may_be_free = [not is_length(length) for length in lengths]
+    is_free = [_is_minus_one(length) for length in lengths]
+    if is_free == may_be_free:
+        dims = _filled(table, given, is_free, size, check)
     else:
-        table.same(size, product, check)
+        dims = _worked_out(table, given, may_be_free, size, check)
     lowering.dims[output] = tuple(dims)
     if not lowering.is_needed(output):
         return
@@ -74,9 +72,44 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     lowering.values[output] = Value(value.pointer, dtype(output), tuple(dims), stage, None, value.buffer)
 
 
-def _check_divides(lowering: Lowering, divisor: int, size: int, check: Check) -> None:
+def _filled(table: Table, given: list[int], is_free: list[bool], size: int, check: Check) -> list[int]:
+    """The lengths `given`, of which the free one, if there is one, is what is left of `size`."""
+    known = [register for register, free in zip(given, is_free, strict=True) if not free]
+    for register in known:
+        table.demand(register, Check("negative", check.op, ()))
+    product = table.product(known)
+    if not any(is_free):
+        table.same(size, product, check)
+        return given
+    _check_divides(table, product, size, check)
+    left = table.compute("FLOORDIV", size, product)
+    return [left if free else register for register, free in zip(given, is_free, strict=True)]
+
+
+def _worked_out(
+    table: Table, given: list[int], may_be_free: list[bool], size: int, check: Check
+) -> list[int]:
+    """The lengths `given`, of which one may be -1 when the program runs, and is then what is left of `size`."""
+    zero, one = table.constant(0), table.constant(1)
+    frees, known = [], []
+    for register, may_be in zip(given, may_be_free, strict=True):
+        negative = table.compute("MIN", register, zero)
+        least = table.compute("ADD", negative, one) if may_be else negative
+        table.demand(least, Check("length", check.op, (str(register),)))
+        frees.append(table.compute("SUB", zero, negative))
+        known.append(table.compute("MAX", register, frees[-1]))
+    product, free = table.product(known), reduce(partial(table.compute, "ADD"), frees)
+    # One may be free, and then no other is 0.
+    for bound in (one, product):
+        table.demand(table.compute("SUB", bound, free), check)
+    left = table.compute("FLOORDIV", size, product)
+    dims = [table.compute("MAX", r, table.compute("MUL", f, left)) for r, f in zip(given, frees, strict=True)]
+    table.same(size, table.product(dims), check)
+    return dims
+
+
+def _check_divides(table: Table, divisor: int, size: int, check: Check) -> None:
     """Demand that the known lengths, which multiply to `divisor`, leave one answer for the free one."""
-    table = lowering.table
     one = table.constant(1)
     if table.canonical(divisor) != one:
         table.same(table.compute("MIN", divisor, one), one, check)

@@ -34,6 +34,7 @@ from engine.tensor import (
 from engine.tensor.conversion import number
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
 from engine.tensor.reduction import Reduction
+from engine.tensor.shape import is_length
 from engine.tensor.slicing import FULL, INTEGER, parts_of
 
 Axis = tuple[Variable, int]
@@ -116,7 +117,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return _source_of_part(node, axis)
     if isinstance(op, Scan):
         return _source_of_scan(x, axis)
-    if isinstance(op, Reshape) and scalar_value(inputs[1 + axis]) is None:
+    if isinstance(op, Reshape) and is_length(inputs[1 + axis]):
         return inputs[1 + axis]
     return inferred_length(node, x, axis) if is_users(op) else None
 

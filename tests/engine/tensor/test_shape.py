@@ -1,8 +1,11 @@
 """Lengths of axes, reshape and flatten."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
+import engine
 import engine.tensor as pt
 from engine import verify_grad
 from engine.backend.reference import evaluate
@@ -61,13 +64,47 @@ def test_another_number_of_elements_is_refused(shape):
         evaluate([x], [pt.reshape(x, shape)], [np.ones((2, 3))])
 
 
-def test_a_negative_length_must_be_a_constant_and_the_only_one():
-    x, n = pt.dvector("x"), pt.lscalar("n")
-    with pytest.raises(ValueError, match="-1 must be a constant"):
-        evaluate([x, n], [pt.reshape(x, (n,))], [np.ones(3), -1])
+def test_one_length_may_be_minus_one_and_no_other_negative():
+    x = pt.dvector("x")
     for shape in [(-1, -1), (-2,)]:
         with pytest.raises(ValueError, match="one length may be -1"):
             pt.reshape(x, shape)
+
+
+RUN_TIME_SHAPES = list(product((-(2**63), -2, -1, 0, 1, 2, 3, 4, 6, 2**62, 2**63 - 1), repeat=2))
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("constant", [None, -1, 0, 2])
+def test_a_length_may_turn_out_to_be_minus_one_when_the_function_is_called(constant, mode, kernels_once):
+    x, n, k = pt.dmatrix("x"), pt.lscalar("n"), pt.lscalar("k")
+    shape = (n, k) if constant is None else (n, constant, k)
+    y = pt.reshape(x, shape)
+    f = engine.function([x, n, k], [y + 1, y.shape, pt.zeros_like(y), y.sum()], mode=mode)
+    for value in (np.arange(6.0).reshape(2, 3), np.ones((0, 3)), np.ones((1, 1))):
+        for lengths in RUN_TIME_SHAPES:
+            full = lengths if constant is None else (lengths[0], constant, lengths[1])
+            if min(lengths) < -1:  # numpy takes every negative length for -1
+                expected = None
+            else:
+                try:
+                    expected = value.reshape(full)
+                except ValueError:
+                    expected = None
+            if expected is None:
+                with pytest.raises(ValueError, match="Reshap" if max(lengths) < 10 else None):
+                    f(value, *lengths)
+                continue
+            found = f(value, *lengths)
+            np.testing.assert_array_equal(found[0], expected + 1)
+            assert tuple(found[1]) == found[2].shape == expected.shape
+            assert found[3] == expected.sum()
+
+
+def test_a_gradient_passes_a_length_that_turns_out_to_be_minus_one(kernels_once):
+    x, n = pt.dvector("x"), pt.lscalar("n")
+    gradient = engine.grad((x.reshape((n, 2)) ** 2).sum(), x)
+    assert engine.function([x, n], gradient)(np.arange(4.0), -1).tolist() == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("shape", [pt.lvector("s"), (2.0,), (pt.dscalar(),), (True,)])
