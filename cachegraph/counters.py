@@ -66,14 +66,14 @@ class Tally:
                 self._seconds_spent,
             )
 
-    def _locked(self) -> threading.Lock:
+    def _locked(self) -> threading.RLock:
         if self._pid != os.getpid():
             self._begin()
         return self._lock
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may count in the midst of it
         self._hits: Counter[str] = Counter()
         self._level_misses: Counter[str] = Counter()
         self._misses: Counter[str] = Counter()

@@ -28,6 +28,10 @@ nobody waits for what cannot be kept, as the disk is full or it is too large: wh
 from then on everybody builds that key at once, until it is found stored (store/unkept.py).
 
 A child that is forked meanwhile has none of the claims, and gives none back.
+
+An interrupt (Ctrl-C, a handler that raises) may end a call between any two steps, also while it gives claims back. That is
+begun again once, and what a second interrupt leaves is given up when the claim itself is dropped: each kind of claim is an
+object that holds as long as it lives.
 """
 
 from __future__ import annotations
@@ -36,7 +40,9 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
@@ -88,19 +94,17 @@ class SingleFlight:
         begin = time.monotonic()
         free: list[_Flight] = []
         busy: list[tuple[_Flight, Holder]] = []
-        try:
+        with _released(free, unkept):
             for key in sorted(keys, key=lambda key: key.digest):
                 flight = self._flight(key)
                 free.append(flight)  # first, so that an interrupt leaves nothing claimed
                 holder = flight.acquire()
                 if holder is not None:
-                    free.pop().release()
+                    flight.release()
+                    free.pop()
                     busy.append((flight, holder))
             if free:
                 yield [flight.key for flight in free]
-        finally:
-            for flight in free:
-                flight.release(flight.key in unkept)
         for flight, holder in busy:
             yield from self._wait(flight, holder, begin, unkept)
 
@@ -113,12 +117,10 @@ class SingleFlight:
         _log().info(
             "%s %s is being built by %s: waiting for %.0f s at most", key.level, key.hex, holder, most
         )
-        try:
+        with _released([flight], unkept):
             if not flight.acquire_within(begin + most - time.monotonic(), self._is_stored):
                 _log().info("waited for %.0f s for %s %s: building it here", most, key.level, key.hex)
             yield [key]
-        finally:
-            flight.release(key in unkept)
 
     def _flight(self, key: CacheKey) -> _Flight:
         mine = _Seat(self._table, key.digest)
@@ -183,22 +185,50 @@ class _Flight:
 
 
 class _Table:
-    """Digests of the keys that threads of this process build: who, and since when. Empty again in a forked child."""
+    """The seats of keys that threads of this process build, as long as these live. Empty again in a forked child."""
 
     def __init__(self) -> None:
         self._begin()
 
-    def holders(self) -> tuple[threading.Lock, dict[bytes, tuple[int, float]]]:
-        """Return the digests with (thread, seconds since 1970), and the lock to hold while they are looked at."""
+    def take(self, digest: bytes, seat: _Seat) -> _Seat:
+        """Have `seat` be that of `digest` if no living one is; return which is. Raises Unkept for a digest so marked."""
+        with self._locked():
+            if digest in self._unkept:
+                raise Unkept(digest.hex())
+            reference = self._held.get(digest)
+            holder = None if reference is None else reference()
+            if holder is None:
+                self._held[digest] = weakref.ref(seat)
+            return holder or seat
+
+    def holder(self, digest: bytes) -> _Seat | None:
+        """Return the seat of `digest`, None if it is free."""
+        with self._locked():
+            reference = self._held.get(digest)
+            return None if reference is None else reference()
+
+    def free(self, digest: bytes, seat: _Seat) -> None:
+        """Free the place of `digest`, if it is `seat`'s."""
+        with self._locked():
+            reference = self._held.get(digest)
+            if reference is not None and reference() in (seat, None):
+                del self._held[digest]
+
+    def mark(self, digest: bytes, unkept: bool) -> None:
+        """Note whether what was built of `digest` could not be kept."""
+        with self._locked():
+            (self._unkept.add if unkept else self._unkept.discard)(digest)
+
+    def _locked(self) -> threading.RLock:
         if self._pid != os.getpid():
             self._begin()
-        return self._lock, self._held
+        return self._lock
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._held: dict[bytes, tuple[int, float]] = {}
-        self.unkept: set[bytes] = set()
+        self._lock = threading.RLock()
+        self._held: dict[bytes, weakref.ref[_Seat]] = {}
+        self._unkept: set[bytes] = set()
 
 
 class _Seat:
@@ -207,39 +237,44 @@ class _Seat:
     def __init__(self, table: _Table, digest: bytes) -> None:
         self._table = table
         self._digest = digest
-        self._taken = False
+        self._thread = threading.get_ident()
+        self._since = time.time()
 
     def is_taken_here(self) -> bool:
         """Return whether this thread is building the key already."""
-        lock, held = self._table.holders()
-        with lock:
-            return held.get(self._digest, (None,))[0] == threading.get_ident()
+        holder = self._table.holder(self._digest)
+        return holder is not None and holder._thread == threading.get_ident()
 
     def acquire(self) -> Holder | None:
         """Take the seat, or return who has it; raises Unkept where it is of no use to wait for it."""
-        lock, held = self._table.holders()
-        with lock:
-            if self._digest in self._table.unkept:
-                raise Unkept(self._digest.hex())
-            if self._digest not in held:
-                held[self._digest] = threading.get_ident(), time.time()
-                self._taken = True
-                return None
-            return Holder("", os.getpid(), held[self._digest][1])
+        holder = self._table.take(self._digest, self)
+        return None if holder is self else Holder("", os.getpid(), holder._since)
 
     def mark(self, unkept: bool) -> None:
         """Say whether what was built could not be kept."""
-        lock, _ = self._table.holders()
-        with lock:
-            (self._table.unkept.add if unkept else self._table.unkept.discard)(self._digest)
+        self._table.mark(self._digest, unkept)
 
     def release(self) -> None:
         """Give the seat back, if it was taken; a forked child has none."""
-        lock, held = self._table.holders()
-        with lock:
-            if self._taken:
-                held.pop(self._digest, None)
-            self._taken = False
+        self._table.free(self._digest, self)
+
+
+@contextmanager
+def _released(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> Iterator[None]:
+    """Give back at the end what `flights` has then, also where an interrupt comes meanwhile."""
+    try:
+        yield
+    finally:
+        try:
+            _release_all(flights, unkept)
+        except BaseException:
+            _release_all(flights, unkept)
+            raise
+
+
+def _release_all(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> None:
+    for flight in flights:
+        flight.release(flight.key in unkept)
 
 
 def _log() -> Logger:

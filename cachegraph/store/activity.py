@@ -93,12 +93,12 @@ class Activity:
         total.events += 1
         total.seconds += seconds
 
-    def _locked(self) -> threading.Lock:
+    def _locked(self) -> threading.RLock:
         if self._pid != os.getpid():
             self._begin()
         return self._lock
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may count in the midst of it
         self._batch = Batch({}, {}, {})

@@ -1,4 +1,7 @@
-"""The index as this process uses it: one reading connection a thread, one writing connection, none across a fork.
+"""The index as this process uses it: a few reading connections, one writing connection, none across a fork.
+
+A thread takes a reading connection that no other uses, and gives it back: there are as many as threads have read at once,
+whatever threads come and go, and of those that are idle MOST_IDLE stay open.
 
 SQLite keeps the locks of a process in the process's memory: a child that inherits them would believe to hold locks
 that it does not hold. So every connection is closed before a fork, and opened again when next used.
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from cachegraph.forking import PausableLock, Rank, pause_at_forks
 from cachegraph.store.connections import is_immutable, open_for_reading, open_for_writing
 from cachegraph.store.failures import IndexDamaged, UnsharedIndex, is_damage, is_moved, is_suspicious
 from cachegraph.store.paths import Identity, identity
@@ -25,11 +29,13 @@ if TYPE_CHECKING:
 
     from cachegraph.store.replacement import Replacement
 
-_FORK_WAIT = 15.0
+MOST_IDLE = 4
 CLEARED_SECONDS = 60.0
 """How long an index that was found sound is not looked at again, whatever errors it meets with."""
 _CHECKED_SIZE = 10**9  # bytes; about a second
 _SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+_NOTHING_NOW: Identity = (-1, -1)
+"""What a thread has read whose connection was closed under it: no index is this one, so it looks again."""
 
 
 class Database:
@@ -37,12 +43,13 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._here = threading.local()
+        self._here = threading.local()  # what this thread has read last: `read`, an Identity
+        self._idle: list[_Reader] = []
         self._readers: WeakSet[_Reader] = WeakSet()
         self._writer: _Writer | None = None
-        self._writing = threading.Lock()
-        self._opening = threading.Lock()
-        self._paused: list[threading.Lock] = []
+        self._writing = threading.RLock()  # reentrant: a signal handler may come here in the midst of it
+        self._opening = threading.RLock()
+        self._locks = PausableLock(self._writing), PausableLock(self._opening)
         self._written: Identity | None = None  # the file the last transaction went to
         self._suspected: Identity | None = None
         self._proof = ""
@@ -70,13 +77,15 @@ class Database:
     def _select(
         self, statement: str, parameters: tuple[object, ...], only_one: bool
     ) -> list[tuple[Any, ...]]:
-        reader = self._reader()
+        reader = self._take_reader()
+        self._here.read = None if reader is None else reader.identity
         if reader is None:
             return []
         try:
             return reader.select(statement, parameters, only_one)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if self._is_stale(reader):
+                self._here.read = _NOTHING_NOW
                 return []
             if reader.is_immutable:
                 reader.is_outdated = True
@@ -84,13 +93,18 @@ class Database:
             if is_damage(error):
                 self._suspected = reader.identity
             raise
+        finally:
+            self._give_back(reader)
 
     def renew(self) -> bool:
         """Return whether there is something newer to read than `select_one` has read: the index was replaced."""
-        reader: _Reader | None = getattr(self._here, "reader", None)
-        if reader is None or not self._is_stale(reader):
+        read: Identity | None = getattr(self._here, "read", None)
+        now = identity(self.path)
+        if read is None or read == now:
             return False
-        self._here.reader = None
+        self._here.read = None
+        for reader in list(self._readers):
+            reader.is_outdated = reader.is_outdated or reader.identity != now
         return True
 
     @contextmanager
@@ -158,21 +172,32 @@ class Database:
         with self._writing, self._opening:
             self._close_all()
 
-    def _reader(self) -> _Reader | None:
-        reader: _Reader | None = getattr(self._here, "reader", None)
-        if reader is not None and not reader.closed:
+    def _take_reader(self) -> _Reader | None:
+        while self._idle:
+            try:
+                reader = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
             if reader.pid != os.getpid():
                 _INHERITED.append(reader)
-            elif not reader.is_outdated:
+            elif reader.is_outdated:
+                reader.close()
+            elif not reader.closed:
                 return reader
         with self._opening:
-            _close_connections_before_forks(self)
+            pause_at_forks(self, Rank.INDEX)
             connection = open_for_reading(self.path)
-            reader = None if connection is None else _Reader(connection, identity(self.path))
-            if reader is not None:
-                self._readers.add(reader)
-        self._here.reader = reader
+            if connection is None:
+                return None
+            reader = _Reader(connection, identity(self.path))
+            self._readers.add(reader)
         return reader
+
+    def _give_back(self, reader: _Reader) -> None:
+        if len(self._idle) < MOST_IDLE:
+            self._idle.append(reader)
+        else:
+            reader.close()
 
     def _is_stale(self, reader: _Reader) -> bool:
         """A fork closed it, or the index it reads was replaced or deleted."""
@@ -193,7 +218,7 @@ class Database:
         elif self._writer is not None and self._writer.identity == self._written:
             return self._writer
         self._close_writer()
-        _close_connections_before_forks(self)
+        pause_at_forks(self, Rank.INDEX)
         self._writer = _Writer(self.path)
         return self._writer
 
@@ -231,24 +256,28 @@ class Database:
             if reader.pid == os.getpid():
                 reader.close()
         self._readers.clear()
+        self._idle.clear()
         self._close_writer()
 
-    def pause(self) -> None:
+    def pause(self, seconds: float) -> None:
         """Let what is under way end, close everything, and let nothing open until `resume`."""
-        self._paused = [lock for lock in (self._writing, self._opening) if lock.acquire(timeout=_FORK_WAIT)]
+        deadline = time.monotonic() + seconds
+        for lock in self._locks:
+            lock.pause(deadline - time.monotonic())
         self._close_all()
 
-    def resume(self) -> None:
-        while self._paused:
-            self._paused.pop().release()
+    def resume(self, in_child: bool) -> None:
+        """Let connections be opened again."""
+        for lock in self._locks:
+            lock.resume(in_child)
 
 
 class _Reader:
-    """A thread's reading connection; the lock is there for the one moment when a fork closes it from outside."""
+    """A reading connection; the lock is there for the one moment when a fork closes it from outside."""
 
     def __init__(self, connection: sqlite3.Connection, identity: Identity | None) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, for a signal handler that forks
         self.identity = identity
         self.pid = os.getpid()
         self.closed = False
@@ -302,23 +331,3 @@ def _plain_errors() -> Iterator[None]:
 
 
 _INHERITED: list[object] = []  # connections of a parent: even closing them here would be wrong
-_OPEN: WeakSet[Database] = WeakSet()
-_hooked = False
-
-
-def _close_connections_before_forks(database: Database) -> None:
-    global _hooked
-    _OPEN.add(database)
-    if not _hooked and hasattr(os, "register_at_fork"):
-        _hooked = True
-        os.register_at_fork(before=_pause_all, after_in_parent=_resume_all, after_in_child=_resume_all)
-
-
-def _pause_all() -> None:
-    for database in list(_OPEN):
-        database.pause()
-
-
-def _resume_all() -> None:
-    for database in list(_OPEN):
-        database.resume()

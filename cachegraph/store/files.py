@@ -124,7 +124,7 @@ def _publish_once(path: Path, content: bytes, guard: Guard) -> None:
     try:
         _write_durably(temporary, content, guard.trust.file_mode)
         os.replace(temporary, path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise

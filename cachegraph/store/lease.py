@@ -8,7 +8,8 @@ and its holder counts `beat` up in it. Whoever waits judges it by its own monoto
 changed for `ttl` seconds is dead, as is one of a process of this machine that is gone; times of files and of other
 hosts are never compared. The dead are succeeded, not removed: who makes the next generation has the lease, so no two
 can both believe to have removed the same one. What is left behind blocks nobody for longer than `ttl`.
-The content has no version: what cannot be read as it is judged by time alone.
+The content has no version: what cannot be read as it is judged by time alone. An interrupt may end a call between any two
+steps: what a lease is about to make is noted first, and removed by `release`, or when the lease is dropped.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from cachegraph.store.claims import MOST_SAID, Holder
@@ -71,11 +74,7 @@ class Lease:
         self._clock = clock
         self._host = host or Host.here()
         self._seen: tuple[int, bytes, float] | None = None  # generation, content, when that was first seen
-        self._own = 0
-        self._content: dict[str, Any] = {}
-        self._beat = 0
-        self._pid = 0
-        self._pulse: _Pulse | None = None
+        self._held: _Held | None = None
 
     def acquire(self) -> Holder | None:
         """Take the lease if it is free or its holder dead, else return who has it; raises OSError, and Unkept."""
@@ -96,23 +95,25 @@ class Lease:
         self._mark.put(unkept)
 
     def release(self) -> None:
-        """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing."""
-        if not self._own or self._pid != os.getpid():
+        """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing.
+
+        May be called again after it was interrupted.
+        """
+        held = self._held
+        if held is None or held.pid != os.getpid():
             return
-        if self._pulse is not None:
-            self._pulse.remove(self)
+        held.pulse.remove(held)
         with suppress(OSError):
-            os.unlink(self._file(self._own))
+            held.remove()
             for generation in self._generations():
-                if generation < self._own:
+                if generation < held.generation:
                     os.unlink(self._file(generation))
-        self._own = 0
+        self._held = None
 
     def beat(self) -> None:
-        """Show that the holder lives. A lease that was cleared away meanwhile is let go of."""
-        self._beat += 1
-        with suppress(OSError):
-            _write(os.open(self._file(self._own), _UPDATE), self._encoded())
+        """Show that the holder lives, if this lease is held."""
+        if self._held is not None:
+            self._held.beat()
 
     @property
     def seconds_between_beats(self) -> float:
@@ -158,69 +159,126 @@ class Lease:
 
     def _begin(self, generation: int) -> bool:
         """Make that generation, and return whether this process did; raises OSError."""
-        pid = os.getpid()
-        name, where = self._host
-        self._content = {
-            "host": name,
-            "machine": where,
-            "pid": pid,
-            "start": _own_start(pid),
-            "since": time.time(),
-        }
         path = self._file(generation)
         self._guard.make_directory(path.parent)
-        mode = self._guard.trust.file_mode
+        held = self._held = _Held(
+            path, generation, self._host
+        )  # first: an interrupt may come when it is made
         try:
-            descriptor = os.open(path, _CREATE, mode)
+            held.make(self._guard.trust.file_mode)
         except FileExistsError:
+            self._held = None
             return False
-        try:
-            set_mode(descriptor, mode)
-            _write(descriptor, self._encoded())
         except OSError:
             with suppress(OSError):
-                os.unlink(path)
+                held.remove()
+            self._held = None
             raise
-        self._own, self._pid, self._pulse = generation, pid, _pulse()
-        self._pulse.add(self)
+        held.pulse.add(held, self)
         return True
-
-    def _encoded(self) -> bytes:
-        return json.dumps({**self._content, "beat": f"{self._beat:0{_BEAT_DIGITS}}"}).encode()
 
     def _file(self, generation: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{generation}")
 
 
+class _Held:
+    """A generation that this process makes, or holds: its file, and what that says."""
+
+    def __init__(self, path: Path, generation: int, host: Host) -> None:
+        self.generation = generation
+        self.pid = os.getpid()
+        self.pulse = _pulse()
+        self._path = path
+        self._said: dict[str, Any] = {
+            "host": host.name,
+            "machine": host.machine,
+            "pid": self.pid,
+            "start": _own_start(self.pid),
+            "since": time.time(),
+            "beat": "",
+        }
+        self._beats = 0
+
+    def make(self, mode: int) -> None:
+        """Make the file; raises FileExistsError if another was first, and OSError."""
+        descriptor = os.open(self._path, _CREATE, mode)
+        try:
+            set_mode(descriptor, mode)
+            os.write(descriptor, self._content())
+        finally:
+            os.close(descriptor)
+
+    def beat(self) -> None:
+        """Count up in the file. A lease that was cleared away meanwhile is let go of."""
+        self._beats += 1
+        with suppress(OSError):
+            descriptor = os.open(self._path, _UPDATE)
+            try:
+                os.write(descriptor, self._content())
+            finally:
+                os.close(descriptor)
+
+    def remove(self) -> None:
+        """Remove the file, if it is this process's or has not yet said whose it is; raises OSError."""
+        content = read_file(self._path, None, MOST_SAID)
+        if not content or self._is_own(content):
+            os.unlink(self._path)
+
+    def _is_own(self, content: bytes) -> bool:
+        with suppress(ValueError, RecursionError):
+            said = json.loads(content)
+            return isinstance(said, dict) and {**said, "beat": ""} == self._said
+        return False
+
+    def _content(self) -> bytes:
+        return json.dumps({**self._said, "beat": f"{self._beats:0{_BEAT_DIGITS}}"}).encode()
+
+
 class _Pulse:
-    """One thread that beats for every lease of this process, while there are any."""
+    """One thread that beats for every lease of this process, while there are any.
+
+    Signal handlers run in the main thread alone, so this one is never interrupted. A lease that was dropped without
+    `release`, as when an interrupt ended that, is removed here.
+    """
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self._changed = threading.Condition()
-        self._leases: list[Lease] = []
-        self._running = False
+        self._lock = threading.Lock()
+        self._leases: dict[_Held, weakref.ref[Lease]] = {}
+        self._changed: SimpleQueue[None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
 
-    def add(self, lease: Lease) -> None:
-        with self._changed:
-            self._leases.append(lease)
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._run, name="cachegraph-leases", daemon=True).start()
+    def add(self, held: _Held, lease: Lease) -> None:
+        with self._lock:
+            self._leases[held] = weakref.ref(lease)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="cachegraph-leases", daemon=True)
+                self._thread.start()
 
-    def remove(self, lease: Lease) -> None:
-        with self._changed:
-            self._leases.remove(lease)
-            self._changed.notify()
+    def remove(self, held: _Held) -> None:
+        self._leases.pop(held, None)
+        self._changed.put(None)
 
     def _run(self) -> None:
-        with self._changed:
-            while self._leases:
-                pause = min(lease.seconds_between_beats for lease in self._leases)
-                self._changed.wait_for(lambda: not self._leases, pause)
-                for lease in self._leases:
-                    lease.beat()
-            self._running = False
+        while (pause := self._pause()) is not None:
+            with suppress(Empty):
+                self._changed.get(timeout=pause)
+            for held, lease in list(self._leases.items()):
+                if lease() is None:
+                    self._leases.pop(held, None)
+                    with suppress(OSError):
+                        held.remove()
+                elif held in self._leases:
+                    held.beat()
+
+    def _pause(self) -> float | None:
+        """Seconds until the next beat; None when there is nothing to beat for, and this thread ends."""
+        with self._lock:
+            alive = [lease for ref in self._leases.values() if (lease := ref()) is not None]
+            if not self._leases:
+                self._thread = None
+                return None
+            return min((lease.seconds_between_beats for lease in alive), default=0.0)
 
 
 _own_start = lru_cache(maxsize=1)(start_of)
@@ -233,10 +291,3 @@ def _pulse() -> _Pulse:
     if _current is None or _current.pid != os.getpid():
         _current = _Pulse()  # two threads may make two, and each lease stays with its own
     return _current
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    try:
-        os.write(descriptor, content)
-    finally:
-        os.close(descriptor)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from cachegraph.digests import content_name
+from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
 from cachegraph.store.claims import Claim
 from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, Reference
@@ -24,7 +24,7 @@ class MemoryStore:
     """Entries of this process; gone with it. May be used by any number of threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = momentary_lock()
         self._kept: dict[bytes, _Kept] = {}
         self._evicted: dict[bytes, str] = {}
 

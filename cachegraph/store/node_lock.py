@@ -5,6 +5,10 @@
 The lock is flock's, so the file must be on a file system of this node alone. What it holds is for people, and has no
 version: a holder that cannot be read is one that has not said who it is. The file is removed when the lock is given
 back; one that a killed process leaves behind locks nothing, and may be deleted at any time.
+
+An interrupt may end a call between any two steps. So the open file is the lock's own before it is locked: when it goes, by
+`release` or with the claim, the kernel gives the lock up. A forked child closes its copy, or it would hold the lock
+for as long as it lives.
 """
 
 from __future__ import annotations
@@ -13,20 +17,18 @@ import json
 import os
 import time
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from cachegraph.forking import leave_to_parent
 from cachegraph.store.claims import MOST_SAID, Holder
-from cachegraph.store.files import read_file
+from cachegraph.store.files import read_file, set_mode
 from cachegraph.store.processes import host_name
 from cachegraph.store.trust import Guard
 from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
-
-_REWRITE = os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_TRIES = 4
 
 
 class NodeLock:
@@ -36,26 +38,24 @@ class NodeLock:
         self._path = path
         self._guard = guard
         self._mark = UnkeptMark(path.with_suffix(SUFFIX), guard)
-        self._lock: BaseFileLock | None = None
-        self._pid = 0
+        self._file: FileIO | None = None
+        self._pid = os.getpid()
 
     def acquire(self) -> Holder | None:
         """Take the lock, or return who has it; raises OSError where the file cannot be made or locked, and Unkept."""
-        from filelock import FileLock, Timeout
-
         self._mark.check()
         self._guard.make_directory(self._path.parent)
-        lock = FileLock(
-            self._path, mode=self._guard.trust.file_mode, thread_local=False, fallback_to_soft=False
-        )
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            return self._holder()
-        self._lock, self._pid = lock, os.getpid()
-        with suppress(OSError):
-            self._sign()
-        return None
+        for _ in range(_TRIES):
+            self._open()
+            if not self._try_to_lock():
+                self._close()
+                return self._holder()
+            if self._is_named():
+                with suppress(OSError):
+                    self._sign()
+                return None
+            self._close()  # its holder removed the file between opening and locking
+        return Holder()
 
     def mark(self, unkept: bool) -> None:
         """Have the mark beside the lock say whether what was built could not be kept; never raises OSError."""
@@ -63,22 +63,55 @@ class NodeLock:
 
     def release(self) -> None:
         """Give the lock back; in a forked child, whose parent holds it, do nothing."""
-        lock, self._lock = self._lock, None
-        if lock is None or self._pid != os.getpid():
+        if self._file is None or self._pid != os.getpid():
             return
         with suppress(OSError):
             os.unlink(self._path)  # still locked: who locks a file that has lost its name begins again
-        with suppress(OSError):
-            lock.release()
+        self._close()
+
+    def leave_to_parent(self) -> None:
+        """Close a forked child's copy of the file; the parent's lock stays."""
+        self._close()
+
+    def _open(self) -> None:
+        leave_to_parent(self)
+        self._pid = os.getpid()
+        mode = self._guard.trust.file_mode
+        self._file = FileIO(self._path, "r+", opener=lambda path, _: os.open(path, _OPEN, mode))
+        with suppress(PermissionError):  # another user's file, which its mode lets this one lock
+            set_mode(self._file.fileno(), mode)
+
+    def _try_to_lock(self) -> bool:
+        import fcntl  # Windows has none, and no node lock
+
+        assert self._file is not None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _is_named(self) -> bool:
+        """Whether what is locked is still the file at the path, and not one that its last holder removed."""
+        assert self._file is not None
+        mine = os.fstat(self._file.fileno())
+        with suppress(FileNotFoundError):
+            there = os.stat(self._path, follow_symlinks=False)
+            return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+        return False
 
     def _sign(self) -> None:
         """Write who holds the lock, over what the holder before may have left."""
+        assert self._file is not None
         content = json.dumps({"host": host_name(), "pid": os.getpid(), "since": time.time()}).encode()
-        descriptor = os.open(self._path, _REWRITE)
-        try:
-            os.write(descriptor, content)
-        finally:
-            os.close(descriptor)
+        self._file.truncate(0)
+        self._file.write(content)
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
 
     def _holder(self) -> Holder:
         try:

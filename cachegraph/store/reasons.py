@@ -88,7 +88,7 @@ def _changed(database: Database, key: CacheKey) -> Miss | None:
         return None
     statement = _SELECT_NEAREST.format(marks=", ".join("?" * len(digests)))
     row = database.select_one(statement, (digests[subject], subject, key.level, *digests.values()))
-    if row is None:
+    if row is None or bytes.fromhex(row[0]) == key.digest:  # stored since it was looked for
         return None
     equal = set(row[1].split("\n"))
     changed = [name for name in digests if name not in equal]

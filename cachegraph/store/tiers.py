@@ -12,11 +12,11 @@ CACHEGRAPH_DIR itself, it is treated as a network's whatever it is on.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
 from cachegraph.store.activity import Batch
 from cachegraph.store.claims import Claim
@@ -42,7 +42,7 @@ class TieredStore:
             local,
             *(store for store in shared if store.guard.trust.may_write),
         )
-        self._lock = threading.Lock()
+        self._lock = momentary_lock()
         self._to_copy: dict[CacheKey, Hit] = {}
 
     def get(self, key: CacheKey) -> Hit | Miss:

@@ -6,12 +6,12 @@ itself. LLVM would abort the process on damaged code, and resolve any symbol of 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from cachegraph.forking import PausableLock, Rank, pause_at_forks
 from cachegraph.objects import read_symbols
 from engine.backend.container import StoredKernel, unpack_kernel
 from engine.backend.errors import ForeignTarget, LoadError
@@ -35,12 +35,8 @@ class Loader:
         self._contents: dict[str, bytes] = {}
         self._trackers: list[ResourceTracker] = []
         self._jit: LLJIT | None = None
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._lock.acquire,
-                after_in_parent=self._lock.release,
-                after_in_child=self._lock.release,
-            )
+        self._pausable = PausableLock(self._lock)
+        pause_at_forks(self._pausable, Rank.LINKER)
 
     def load(self, content: bytes, symbol: str) -> int:
         """Return the address of the kernel `symbol` stored as `content` (pack_kernel).

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from threading import RLock
 from typing import Generic, TypeVar
+
+from cachegraph.forking import momentary_lock
 
 T = TypeVar("T")
 
@@ -30,8 +31,8 @@ class InternTable(Generic[T]):
     """Objects by key. A key must not hold its object alive, and must stay true as long as the object lives."""
 
     def __init__(self) -> None:
-        # An RLock, because freeing an object may forget it at any moment, also while this thread adds another.
-        self._lock = RLock()
+        # Reentrant: freeing an object may forget it at any moment, also while this thread adds another.
+        self._lock = momentary_lock()
         self._entries: dict[Hashable, _Entry[T]] = {}
         self._peak = 0
         self._smallest_copy = SMALLEST_COPY

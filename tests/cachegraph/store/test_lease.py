@@ -124,7 +124,7 @@ def test_a_lease_that_stands_still_for_a_ttl_is_replaced_and_what_is_left_blocks
     assert third.acquire() is not None  # it has only begun to watch
     assert waiting.acquire() is None
     assert names(path) == ["abcd.1", "abcd.2"]
-    assert third.acquire() == Holder("n2", os.getpid(), waiting._content["since"])
+    assert third.acquire() == Holder("n2", os.getpid(), waiting._held._said["since"])
     waiting.release()
     assert names(path) == []
     assert third.acquire() is None

@@ -1,0 +1,184 @@
+"""Forks: a child gets every lock of its parent as it was, and of the threads only the one that forked.
+
+A lock that another thread held stays held in the child for ever, and what that thread was changing stays half changed. So:
+
+- What is held while foreign code works (numba's compiler, LLVM, SQLite) is paused before a fork: the fork waits until that
+  work ends, and no more of it begins. Parent and child then go on, each with whole data. Pauses are taken in the order
+  of `Rank`, in which one thread takes several of them, so two threads cannot wait for each other.
+- Modules that another thread is importing are waited for: a child could neither finish them nor import them anew.
+- A lock that guards a moment's work on a table is free in every child: `momentary_lock`.
+- A child lets go of its copies of what only its parent holds: `leave_to_parent`.
+
+A fork waits at most PATIENCE seconds. A lock that it could not get by then is made anew in the child. A process with one
+thread waits for nothing. Windows has no fork, and nothing here does anything there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from enum import IntEnum
+from operator import attrgetter
+from typing import Any, Protocol
+from weakref import WeakSet
+
+PATIENCE = 20.0
+_PAUSE = 0.005
+_GUARDED_PACKAGES = sys.stdlib_module_names | frozenset(
+    {"cachegraph", "cryptography", "engine", "llvmlite", "numba", "platformdirs", "scipy", "sqlalchemy"}
+)
+"""Packages that cachegraph and engine import when they first need them, whatever the other threads do."""
+
+
+class Rank(IntEnum):
+    """The order in which pauses are taken: that in which a thread at work takes several of the locks."""
+
+    COMPILER = 0
+    LINKER = 1
+    LLVM = 2
+    INDEX = 3
+
+
+class Pausable(Protocol):
+    """Something that must not be at work while the process forks."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait until no other thread is at work, and let none begin; give up after so many seconds."""
+
+    def resume(self, in_child: bool) -> None:
+        """Let threads work again, in the parent or in a child; called after a pause that failed, too."""
+
+
+class Inherited(Protocol):
+    """Something that a parent holds and a child has a copy of, such as an open file that is locked."""
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: let go of the copy, so that the parent alone holds what it holds."""
+
+
+class PausableLock:
+    """A reentrant lock that is held while something is at work."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._is_paused = False
+
+    def pause(self, seconds: float) -> None:
+        self._is_paused = self._lock.acquire(timeout=max(seconds, 0.0))
+
+    def resume(self, in_child: bool) -> None:
+        paused, self._is_paused = self._is_paused, False
+        if paused:
+            self._lock.release()
+        elif in_child:
+            _make_anew(self._lock)
+
+
+_COMPILERS_LOCKS = {
+    Rank.COMPILER: ("numba.core.compiler_lock", "global_compiler_lock._lock"),
+    Rank.LLVM: ("llvmlite.binding.ffi", "lib._lock._lock"),
+}
+"""Where numba and llvmlite keep the lock that each of their threads at work holds: module, and attributes."""
+
+_pausable: dict[Rank, WeakSet[Pausable]] = {rank: WeakSet() for rank in Rank}
+_inherited: WeakSet[Inherited] = WeakSet()
+_momentary: WeakSet[threading.RLock] = WeakSet()
+_paused: list[Pausable] = []
+_is_hooked = False
+
+
+def pause_at_forks(work: Pausable, rank: Rank) -> None:
+    """Pause `work` around every fork of this process from now on, for as long as somebody else holds it."""
+    _hook()
+    _pausable[rank].add(work)
+
+
+def leave_to_parent(what: Inherited) -> None:
+    """Have every child that is forked from now on let go of its copy of `what`."""
+    _hook()
+    _inherited.add(what)
+
+
+def momentary_lock() -> threading.RLock:
+    """Return a lock for work of a moment that leaves whole data at every step; a forked child finds it free.
+
+    It is reentrant: a signal handler may come to the same work in the midst of it.
+    """
+    _hook()
+    lock = threading.RLock()
+    _momentary.add(lock)
+    return lock
+
+
+def _hook() -> None:
+    global _is_hooked
+    if not _is_hooked and hasattr(os, "register_at_fork"):
+        _is_hooked = True
+        os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+def _before() -> None:
+    """Pause everything, at a moment when no other thread is importing what is guarded."""
+    deadline = time.monotonic() + PATIENCE
+    _pause_all(deadline)
+    while _imports_elsewhere() and time.monotonic() < deadline:
+        _resume_all(in_child=False)  # the import may need what is paused
+        time.sleep(_PAUSE)
+        _pause_all(deadline)
+
+
+def _in_parent() -> None:
+    _resume_all(in_child=False)
+
+
+def _in_child() -> None:
+    _resume_all(in_child=True)
+    for lock in list(_momentary):
+        _make_anew(lock)
+    for what in list(_inherited):
+        what.leave_to_parent()
+
+
+def _pause_all(deadline: float) -> None:
+    for rank in Rank:
+        for work in [*_pausable[rank], *_compilers_locks(rank)]:
+            _paused.append(
+                work
+            )  # first: an interrupt may end this at any point, and what was taken is given back
+            work.pause(deadline - time.monotonic())
+
+
+def _compilers_locks(rank: Rank) -> Iterator[PausableLock]:
+    """The lock of that rank of a compiler that is imported, whoever uses it."""
+    module, path = _COMPILERS_LOCKS.get(rank, ("", ""))
+    if module in sys.modules:
+        with suppress(AttributeError):  # its import has just begun, which is waited for
+            yield PausableLock(attrgetter(path)(sys.modules[module]))
+
+
+def _resume_all(in_child: bool) -> None:
+    while _paused:
+        _paused.pop().resume(in_child)
+
+
+def _imports_elsewhere() -> bool:
+    """Tell whether a thread other than this one is importing a guarded module.
+
+    A thread holds a lock of the module's name from before it looks for the module; only importlib knows of these locks.
+    """
+    locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
+    return any(
+        getattr(reference(), "owner", None) not in (None, threading.get_ident())
+        for name, reference in list(locks.items())
+        if name.partition(".")[0] in _GUARDED_PACKAGES
+    )
+
+
+def _make_anew(lock: threading.RLock) -> None:
+    """Make `lock` free. Python's own modules do so in a child; there is no public name for it."""
+    lock._at_fork_reinit()  # type: ignore[attr-defined]
