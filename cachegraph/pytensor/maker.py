@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -16,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.link.basic import Container
 
 from cachegraph.cache_info import CacheInfo
+from cachegraph.forking import momentary_lock
 from cachegraph.pytensor.bypassing import bypass_of
 from cachegraph.pytensor.carried import CarriedMaker
 from cachegraph.pytensor.code import stored_function
@@ -28,7 +28,7 @@ from cachegraph.pytensor.relinking import link_by_pytensor, linking_flags
 from cachegraph.pytensor.specification import Specification
 from cachegraph.pytensor.stored_graph import StoredGraph
 
-_loading = threading.RLock()
+_loading = momentary_lock()
 
 _CARRIED = (
     *("mode", "accept_inplace", "function_class", "on_unused_input", "name", "trust_input"),
