@@ -17,6 +17,7 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
+from engine.tensor.stable_forms import leaves_of, stable_form
 
 
 def pushforward(
@@ -66,13 +67,23 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
     for variable, tangent in zip(wrt, tangents, strict=True):
         if tangent is not None:
             known[variable] = _of_type(tangent, variable)
-    for node in io_toposort(list(known), outputs):
+    nodes = io_toposort(list(known), outputs)
+    present, asked = set(nodes), set(known)
+    for node in nodes:
         given = [known.get(variable) for variable in node.inputs]
         if any(tangent is not None for tangent in given) and any(map(_is_float, node.outputs)):
-            for output, tangent in zip(node.outputs, _through(node, given), strict=True):
+            form = stable_form(node)
+            leaves = None if form is None else leaves_of(form, node, present, asked)
+            found = _through(node, given) if leaves is None else _through_form(form, leaves, known)
+            for output, tangent in zip(node.outputs, found, strict=True):
                 if tangent is not None and _is_float(output):
                     known[output] = _of_type(tangent, output)
     return [known.get(output) for output in outputs]
+
+
+def _through_form(form: Variable, leaves: Sequence[Variable], known: dict[Variable, Any]) -> list[Any]:
+    """The tangent of the only output of a node that has a `form`, computed from `leaves`."""
+    return push_forward([form], leaves, [known.get(leaf) for leaf in leaves])
 
 
 def _through(node: Apply, tangents: list[Any]) -> Sequence[Any]:

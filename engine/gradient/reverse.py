@@ -19,6 +19,7 @@ from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
 from engine.tensor.branches import added
 from engine.tensor.conversion import number
+from engine.tensor.stable_forms import leaves_of, stable_form
 from engine.tensor.type import TensorType
 
 Known = Mapping[Variable, Any]
@@ -62,7 +63,7 @@ def _gradients(
     disconnected_inputs, return_disconnected = answers
     roots = list(cotangents)
     nodes = io_toposort(set(consider_constant or ()), roots)
-    _accumulate(nodes, targets, cotangents, known)
+    _accumulate(nodes, targets, cotangents, known, consider_constant or ())
     gradients = [cotangents.get(target) for target in targets]
     if any(gradient is None for gradient in gradients):
         _check_connected(
@@ -182,21 +183,60 @@ def _accumulate(
     targets: Sequence[Variable],
     cotangents: dict[Variable, Any],
     known: Collection[Variable],
+    constants: Iterable[Variable] = (),
 ) -> None:
-    """Add to `cotangents` those of all variables between `targets` and what is in it, from the outputs back."""
+    """Add to `cotangents` those of all variables between `targets` and what is in it, from the outputs back.
+
+    What has a stable form is differentiated in that, unless somebody asks about what lies between.
+    """
     needed = _needed(nodes, targets)
+    asked, present = {*targets, *known, *constants}, set(nodes)
     for node in reversed(nodes):
-        given = [cotangents.get(output) for output in node.outputs]
-        wanted = [variable in needed and variable not in known for variable in node.inputs]
-        if is_users(node.op):
-            wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
-        if not any(wanted) or all(cotangent is None for cotangent in given):
-            continue
-        found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
-        for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
-            if is_wanted and gradient is not None:
-                before = cotangents.get(variable)
-                cotangents[variable] = gradient if before is None else added(before, gradient)
+        form = stable_form(node)
+        leaves = None if form is None else leaves_of(form, node, present, asked)
+        if leaves is None:
+            _accumulate_node(node, needed, cotangents, known)
+        else:
+            wanted = [leaf for leaf in leaves if leaf in needed and leaf not in known]
+            _accumulate_form(form, leaves, wanted, node.outputs[0], cotangents)
+
+
+def _accumulate_node(
+    node: Apply, needed: Collection[Variable], cotangents: dict[Variable, Any], known: Collection[Variable]
+) -> None:
+    """Add to `cotangents` what flows from the outputs of `node` to those of its inputs that are `needed` and not `known`."""
+    given = [cotangents.get(output) for output in node.outputs]
+    wanted = [variable in needed and variable not in known for variable in node.inputs]
+    if is_users(node.op):
+        wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
+    if not any(wanted) or all(cotangent is None for cotangent in given):
+        return
+    found = node.op.pullback_wanted(node.inputs, node.outputs, given, wanted)
+    for variable, is_wanted, gradient in zip(node.inputs, wanted, found, strict=True):
+        if is_wanted and gradient is not None:
+            _add(cotangents, variable, gradient)
+
+
+def _accumulate_form(
+    form: Variable,
+    leaves: Sequence[Variable],
+    wanted: Sequence[Variable],
+    output: Variable,
+    cotangents: dict[Variable, Any],
+) -> None:
+    """Add to `cotangents` those of `wanted`, some of the `leaves` of the `form` of `output`."""
+    if output not in cotangents or not wanted:
+        return
+    found = {form: cotangents[output]}
+    _accumulate(io_toposort(leaves, [form]), wanted, found, ())
+    for leaf in wanted:
+        if leaf in found:
+            _add(cotangents, leaf, _of_type(found[leaf], leaf))
+
+
+def _add(cotangents: dict[Variable, Any], variable: Variable, gradient: Any) -> None:
+    before = cotangents.get(variable)
+    cotangents[variable] = gradient if before is None else added(before, gradient)
 
 
 def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:

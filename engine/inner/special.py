@@ -51,6 +51,10 @@ class Softmax(_OverAxes):
         powers = pt.exp(pt.sub(x, pt.max(x, self.axis, keepdims=True)))
         return [pt.true_div(powers, self.summed(powers))]
 
+    def logarithm(self, x: Any) -> Any:
+        """The logarithm of this Op, applied to `x`: finite where the softmax itself is too small for a float."""
+        return LogSoftmax(self.axis)(x)
+
     def pullback_wanted(
         self,
         inputs: Sequence[Any],

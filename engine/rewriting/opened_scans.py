@@ -12,7 +12,7 @@ from engine.graph.traversal import ancestors
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.scan_building import Loop, State
-from engine.rewriting.pattern import scalar_value
+from engine.tensor.matching import scalar_value
 
 Read = tuple[Variable, Callable[[Variable], Variable]]
 """Something computed from a buffer, and how it is computed from the buffer that stands for it."""

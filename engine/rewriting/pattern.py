@@ -12,12 +12,12 @@ from typing import Any, cast
 from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Variable
 from engine.rewriting.rewriters import NodeRewriter, Tracked
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import Elemwise, elemwise
-from engine.tensor.type import TensorType
+from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 Pattern = tuple[Any, ...] | str | float
 Bindings = dict[str, Variable]
@@ -98,28 +98,3 @@ def apply_scalar(op: ScalarOp, *inputs: Any) -> Variable:
 def scalar_op_of(node: Apply) -> ScalarOp:
     """The scalar Op that `node`, an Elemwise, applies."""
     return cast(Elemwise, node.op).scalar_op
-
-
-def operands_of(variable: Variable, op: ScalarOp) -> Sequence[Variable] | None:
-    """The arguments of which `variable` is `op`, element by element; None if something else computes it."""
-    node = variable.owner
-    if node is None or not isinstance(node.op, Elemwise) or node.op.scalar_op != op:
-        return None
-    return node.inputs
-
-
-def scalar_value(variable: Variable) -> Any:
-    """The number that `variable`, a constant of one element, holds; None if it is anything else."""
-    if not isinstance(variable, Constant) or variable.data.size != 1:
-        return None
-    return variable.data.item()
-
-
-def dtype_of(variable: Variable) -> str:
-    """The dtype of a tensor."""
-    return tensor_type_of(variable).dtype
-
-
-def tensor_type_of(variable: Variable) -> TensorType:
-    """The type of a tensor."""
-    return cast(TensorType, variable.type)

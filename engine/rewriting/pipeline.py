@@ -9,11 +9,10 @@ from engine.graph.fgraph import FunctionGraph
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, casts, fills, powers, shapes, slices, sums
+from engine.rewriting.passes import arithmetic, axes, branches, casts, fills, powers, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer
 from engine.rewriting.passes.inplace import INPLACE
-from engine.rewriting.passes.normalization import NORMALIZE
 from engine.rewriting.passes.recomputation import RecomputeForReductions
 from engine.rewriting.passes.stabilize import STABILIZE
 from engine.rewriting.query import RewriteDatabaseQuery
@@ -48,6 +47,8 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_div_by_constant,
     arithmetic.local_one_over,
     powers.local_pow_constant,
+    branches.local_mul_branch,
+    branches.local_div_branch,
     sums.local_reduction_of_one,
     sums.local_sum_of_sum,
     sums.local_sum_of_multiple,
@@ -63,7 +64,7 @@ DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
 def optdb() -> SequenceDB:
     """The database of all rewrites of the engine; each is found by its name and by the tags below."""
     canonicalize = EquilibriumDB("canonicalize")
-    for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE + NORMALIZE)):
+    for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         for rewriter in rewriters:
             canonicalize.register(rewriter.name, rewriter, "fast_run", "fast_compile", tag)
     database = SequenceDB("optdb")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.scalar.arithmetic import add, mul, sub, true_div
+from engine.scalar.arithmetic import add, mul, neg, true_div
 from engine.scalar.op import ApplyScalarOp, ScalarOp
 from engine.scalar.promotion import floating
 
@@ -74,7 +74,7 @@ class Sigmoid(ScalarOp):
         return np.where(a >= 0, 1 / (1 + decayed), decayed / (1 + decayed)).astype(a.dtype)[()]
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        return apply(mul, cotangent, apply(mul, output, apply(sub, 1, output)))
+        return apply(mul, cotangent, apply(mul, output, apply(sigmoid, apply(neg, inputs[0]))))
 
 
 class Softplus(ScalarOp):

@@ -16,10 +16,11 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.users import is_users
 from engine.graph.variables import Constant, Variable
-from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_op_of, scalar_value
+from engine.rewriting.pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import Elemwise, cast, elemwise
+from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
-from engine.rewriting.pattern import scalar_value, tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
+from engine.tensor.matching import scalar_value, tensor_type_of
 
 
 @node_rewriter([DimShuffle])

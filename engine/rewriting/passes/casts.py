@@ -6,11 +6,11 @@ from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
-from engine.rewriting.pattern import dtype_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
 from engine.scalar.promotion import DTYPES
 from engine.tensor.elemwise import Elemwise, cast, elemwise
+from engine.tensor.matching import dtype_of
 
 CASTS = [elemwise(Cast(dtype)) for dtype in DTYPES]
 

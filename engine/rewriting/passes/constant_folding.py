@@ -17,8 +17,8 @@ from engine.graph.users import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
-from engine.rewriting.pattern import tensor_type_of
 from engine.rewriting.rewriters import node_rewriter
+from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import LARGEST_CONSTANT, is_data, tensor_type
 
 

@@ -9,9 +9,10 @@ from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
-from engine.rewriting.pattern import apply_scalar, operands_of, tensor_type_of
+from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import Elemwise, elemwise
+from engine.tensor.matching import operands_of, tensor_type_of
 
 
 def broadcasts_alike(first: Variable, second: Variable) -> bool:

@@ -24,12 +24,13 @@ from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
-from engine.rewriting.pattern import dtype_of, scalar_op_of, tensor_type_of
+from engine.rewriting.pattern import scalar_op_of
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import GraphRewriter
 from engine.scalar import ScalarOp, scalar_type
 from engine.scalar.embedded import has_loops
 from engine.tensor.elemwise import Elemwise
+from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.reduction import Reduction
 
 MAX_STATEMENTS = 100

@@ -13,10 +13,10 @@ from engine.graph.apply import Apply
 from engine.graph.replace import rebuild
 from engine.graph.shown import shown
 from engine.graph.variables import Constant, Variable
-from engine.rewriting.pattern import tensor_type_of
 from engine.tensor import shape_i
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import cast
+from engine.tensor.matching import tensor_type_of
 from engine.tensor.type import tensor_type
 
 

@@ -11,10 +11,11 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.rewriting.passes.arithmetic import as_output
-from engine.rewriting.pattern import apply_scalar, dtype_of, scalar_value
+from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import cast, elemwise
+from engine.tensor.matching import dtype_of, scalar_value
 
 OF_FLOATS = {0.5: scalar.sqrt, -1: scalar.reciprocal}
 

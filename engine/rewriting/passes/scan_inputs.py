@@ -11,8 +11,8 @@ from engine.graph.traversal import ancestors
 from engine.graph.variables import Constant, Variable
 from engine.inner.scan_building import Loop
 from engine.rewriting.opened_scans import OpenedScan
-from engine.rewriting.pattern import operands_of, tensor_type_of
 from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i
+from engine.tensor.matching import operands_of, tensor_type_of
 from engine.tensor.type import tensor_type
 
 

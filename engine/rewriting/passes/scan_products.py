@@ -19,8 +19,8 @@ from engine.graph.variables import Variable
 from engine.inner.scan_building import State
 from engine.rewriting.opened_scans import NewOutputs, OpenedScan
 from engine.rewriting.passes.shapes import has_length
-from engine.rewriting.pattern import operands_of, tensor_type_of
 from engine.tensor import DimShuffle, Dot
+from engine.tensor.matching import operands_of, tensor_type_of
 
 Times = Callable[[Any], Any]
 """What a product makes of all rows, given all rows of its factor that changes."""

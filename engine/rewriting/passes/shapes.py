@@ -12,7 +12,7 @@ from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.passes.inferred_lengths import inferred_length
-from engine.rewriting.pattern import apply_scalar, scalar_value, tensor_type_of
+from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, sub
 from engine.tensor import (
@@ -33,6 +33,7 @@ from engine.tensor import (
 )
 from engine.tensor.conversion import number
 from engine.tensor.linalg import Cholesky, Solve, SolveTriangular
+from engine.tensor.matching import scalar_value, tensor_type_of
 from engine.tensor.reduction import Reduction
 from engine.tensor.shape import is_length
 from engine.tensor.slicing import FULL, INTEGER, parts_of

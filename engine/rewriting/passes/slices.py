@@ -12,9 +12,10 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
-from engine.rewriting.pattern import apply_scalar, operands_of, scalar_value, tensor_type_of
+from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import Alloc, IncSubtensor, Subtensor
+from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
 from engine.tensor.slicing import INTEGER
 
 REVERSE = ("::c",)

@@ -6,25 +6,42 @@ exact arithmetic would give.
 
 from __future__ import annotations
 
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
 from engine.rewriting.pattern import PatternNodeRewriter
-from engine.scalar import add, exp, expm1, log, log1p, mul, neg, reciprocal, sigmoid, softplus, sub, true_div
+from engine.rewriting.rewriters import node_rewriter
+from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
+from engine.tensor.elemwise import elemwise
+from engine.tensor.stable_forms import STABILIZED, stable_form
+
+
+@node_rewriter([elemwise(op) for op in STABILIZED])
+def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """Logarithms, quotients and roots, by the form that derivatives are taken of, too."""
+    form = stable_form(node)
+    return None if form is None else [form]
+
 
 STABILIZE = (
-    PatternNodeRewriter("local_log_exp", (log, (exp, "x")), "x"),
-    PatternNodeRewriter("local_log_sigmoid", (log, (sigmoid, "x")), (neg, (softplus, (neg, "x")))),
-    PatternNodeRewriter("local_log_1m_sigmoid", (log, (sub, 1, (sigmoid, "x"))), (neg, (softplus, "x"))),
-    PatternNodeRewriter("local_log1p_neg_sigmoid", (log1p, (neg, (sigmoid, "x"))), (neg, (softplus, "x"))),
-    PatternNodeRewriter("local_log1p_exp", (log1p, (exp, "x")), (softplus, "x")),
+    local_stable_form,
     PatternNodeRewriter("local_log1p", (log, (add, 1, "x")), (log1p, "x")),
     PatternNodeRewriter("local_log_1m", (log, (sub, 1, "x")), (log1p, (neg, "x"))),
     PatternNodeRewriter("local_expm1", (sub, (exp, "x"), 1), (expm1, "x")),
     PatternNodeRewriter("local_expm1_add", (add, (exp, "x"), -1), (expm1, "x")),
-    PatternNodeRewriter("local_one_over_1p_exp", (reciprocal, (add, 1, (exp, "x"))), (sigmoid, (neg, "x"))),
-    PatternNodeRewriter("local_sigmoid_ratio", (true_div, (exp, "x"), (add, 1, (exp, "x"))), (sigmoid, "x")),
+    PatternNodeRewriter("local_1m_sigmoid", (sub, 1, (sigmoid, "x")), (sigmoid, (neg, "x"))),
     PatternNodeRewriter("local_sigmoid_product", (mul, (sigmoid, (neg, "x")), (exp, "x")), (sigmoid, "x")),
     PatternNodeRewriter(
+        "local_sigmoid_product_neg", (mul, (sigmoid, "x"), (exp, (neg, "x"))), (sigmoid, (neg, "x"))
+    ),
+    PatternNodeRewriter(
         "local_sigmoid_multiple",
-        (mul, (true_div, "g", (add, 1, (exp, "x"))), (exp, "x")),
+        (mul, (mul, "g", (sigmoid, (neg, "x"))), (exp, "x")),
         (mul, "g", (sigmoid, "x")),
     ),
+    PatternNodeRewriter("local_1p_erf", (add, 1, (erf, "x")), (erfc, (neg, "x"))),
+    PatternNodeRewriter("local_1m_erf", (sub, 1, (erf, "x")), (erfc, "x")),
+    PatternNodeRewriter("local_erf_m1", (sub, (erf, "x"), 1), (neg, (erfc, "x"))),
+    PatternNodeRewriter("local_erf_m1_add", (add, (erf, "x"), -1), (neg, (erfc, "x"))),
+    PatternNodeRewriter("local_1m_erfc", (sub, 1, (erfc, "x")), (erf, "x")),
 )

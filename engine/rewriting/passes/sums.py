@@ -13,10 +13,11 @@ from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
-from engine.rewriting.pattern import apply_scalar, dtype_of, operands_of, scalar_value, tensor_type_of
+from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
 from engine.tensor import Sum, cast, dimshuffle
+from engine.tensor.matching import dtype_of, operands_of, scalar_value, tensor_type_of
 from engine.tensor.reduction import Max, Min, Reduction
 from engine.tensor.shape import size_over
 

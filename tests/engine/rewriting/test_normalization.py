@@ -24,7 +24,7 @@ def holding(graph):
 def test_softmax_is_recognised(rewritten, dtype, axis):
     x = pt.matrix("x", dtype=dtype)
     graph = rewritten(x, powers(x, axis)).check_values(X.astype(dtype))
-    assert graph.applied["local_softmax"] == 1
+    assert graph.applied["local_stable_form"] == 1
     assert graph.applied["optimize_inner_graphs"] == 1
     assert len(holding(graph)) == 1
 
@@ -42,7 +42,7 @@ def test_the_logarithm_of_softmax_is_recognised(rewritten):
     x = pt.dmatrix("x")
     for output in (pt.log(powers(x)), pt.log(pt.softmax(x, 1))):
         graph = rewritten(x, output).check_values(X)
-        assert graph.applied["local_log_softmax"] == 1
+        assert graph.applied["local_stable_form"] >= 1
         assert len(holding(graph)) == 1
 
 
@@ -50,7 +50,7 @@ def test_the_logarithm_of_softmax_is_recognised(rewritten):
 def test_the_logarithm_of_a_sum_of_exponentials_is_recognised(rewritten, keepdims):
     x = pt.dmatrix("x")
     graph = rewritten(x, pt.log(pt.sum(pt.exp(x), 0, keepdims=keepdims))).check_values(X)
-    assert graph.applied["local_logsumexp"] == 1
+    assert graph.applied["local_stable_form"] == 1
 
 
 def test_what_is_another_quotient_is_left_alone(rewritten):

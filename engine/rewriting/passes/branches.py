@@ -1,0 +1,47 @@
+"""Products and quotients of what is 0 outside of a branch: 0 there, whatever the other factor is.
+
+So what people write as `switch(inside, 1, 0) * log(x)` is 0 where the logarithm is infinite or no number, as by PyTensor;
+and so are gradients of it.
+"""
+
+from __future__ import annotations
+
+from engine import scalar
+from engine.graph.apply import Apply
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.rewriting.pattern import apply_scalar
+from engine.rewriting.rewriters import node_rewriter
+from engine.scalar.promotion import FLOATS
+from engine.tensor.branches import split, within
+from engine.tensor.elemwise import elemwise
+from engine.tensor.matching import dtype_of
+
+
+@node_rewriter([elemwise(scalar.mul)])
+def local_mul_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """where(c, a, 0) * b -> where(c, a * b, 0), of floats."""
+    left, right = node.inputs
+    for factor, other in ((left, right), (right, left)):
+        branches, found = split(factor)
+        if branches and _are_floats(node):
+            return _typed(node, within(branches, apply_scalar(scalar.mul, found, other)))
+    return None
+
+
+@node_rewriter([elemwise(scalar.true_div)])
+def local_div_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """where(c, a, 0) / b -> where(c, a / b, 0), of floats."""
+    branches, found = split(node.inputs[0])
+    if not branches or not _are_floats(node):
+        return None
+    return _typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
+
+
+def _are_floats(node: Apply) -> bool:
+    dtype = dtype_of(node.outputs[0])
+    return dtype in FLOATS and all(dtype_of(variable) == dtype for variable in node.inputs)
+
+
+def _typed(node: Apply, found: Variable) -> list[Variable] | None:
+    return [found] if node.outputs[0].type.is_super(found.type) else None

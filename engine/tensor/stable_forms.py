@@ -1,0 +1,147 @@
+"""The same numbers computed another way: forms of elementwise operations that neither overflow nor cancel.
+
+`stable_form` recognises what people write, log(1 - exp(x)) or 1 / (1 + exp(-x)), before anything is rewritten and after.
+Derivatives are taken of the form that it gives, so that they are as right as the values; rewrites put the form in the
+place of what was written. Nothing that it builds has a form of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+import engine.tensor as pt
+from engine.graph.apply import Apply
+from engine.graph.variables import Variable
+from engine.scalar import arithmetic, exponential, power
+from engine.scalar.op import ScalarOp
+from engine.scalar.promotion import FLOATS
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.exponentials import exponent_of
+from engine.tensor.matching import dtype_of, is_alike, scalar_value
+from engine.tensor.stable_logs import log1p_of, log_of, made_of, normalized, odds_of
+from engine.tensor.written_forms import floats, one_plus_exp, only, opposite, quotient, root_of_square
+
+
+def stable_form(node: Apply) -> Any:
+    """What computes the output of `node` better; None if it is good as it is, for all that is known.
+
+    It applies where all operations compute in one float dtype, so that nothing is rounded or wraps in between.
+    """
+    if type(node.op) is not Elemwise:
+        return None
+    recognise = _FORMS.get(type(node.op.scalar_op))
+    if recognise is None:
+        return None
+    output = node.outputs[0]
+    if dtype_of(output) not in FLOATS or any(dtype_of(v) != dtype_of(output) for v in node.inputs):
+        return None
+    form = recognise(output)
+    return form if form is not None and output.type.is_super(form.type) else None
+
+
+def leaves_of(
+    form: Variable, node: Apply, nodes: Collection[Apply], asked: Collection[Variable]
+) -> list[Variable] | None:
+    """The variables of a graph, made of `nodes`, from which the `form` of `node` is computed; None if one of those `asked`
+    about lies between these and `node`, which the form does without."""
+    leaves = list(_upwards([form], lambda v: v.owner is None or v.owner in nodes or v in asked))
+    skipped = next(_upwards(node.inputs, lambda v: v in asked, leaves), None)
+    return leaves if skipped is None else None
+
+
+def _upwards(
+    variables: Iterable[Variable], is_found: Callable[[Variable], bool], ends: Collection[Variable] = ()
+) -> Iterator[Variable]:
+    """Of `variables` and what they are computed from, as far as `ends`, the first that are found on each way."""
+    waiting = list(variables)[::-1]
+    seen: set[Variable] = set()
+    while waiting:
+        variable = waiting.pop()
+        if variable in seen or variable in ends:
+            continue
+        seen.add(variable)
+        if is_found(variable):
+            yield variable
+        elif variable.owner is not None:
+            waiting.extend(variable.owner.inputs[::-1])
+
+
+def _log(v: Variable) -> Any:
+    return log_of(_argument(v))
+
+
+def _log1p(v: Variable) -> Any:
+    return log1p_of(_argument(v))
+
+
+def _argument(v: Variable) -> Variable:
+    assert v.owner is not None
+    return v.owner.inputs[0]
+
+
+def _quotient(v: Variable) -> Any:
+    """c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)), exp(x) / sum(exp(x))"""
+    above, below = quotient(v)
+    if below is None:
+        return None
+    x = one_plus_exp(below)
+    if x is not None:
+        return _multiple_of_sigmoid(above, x)
+    if above is None:
+        return None
+    found = normalized(v)
+    if found is not None:
+        return pt.softmax(*found)
+    return made_of(odds_of(above, below), pt.exp)
+
+
+def _multiple_of_sigmoid(above: Variable | None, x: Variable) -> Any:
+    """`above` / (1 + exp(x))"""
+    if above is None:
+        return pt.sigmoid(opposite(x))
+    if is_alike(exponent_of(above), x):
+        return pt.sigmoid(x)
+    for factor, other in _orders(above):
+        if is_alike(exponent_of(factor), x):
+            return pt.mul(other, pt.sigmoid(x))
+    return pt.mul(above, pt.sigmoid(opposite(x)))
+
+
+def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
+    operands = floats(product, arithmetic.mul)
+    return [] if operands is None else [(operands[0], operands[1]), (operands[1], operands[0])]
+
+
+def _sqrt(v: Variable) -> Any:
+    """sqrt(x**2)"""
+    return made_of(root_of_square(_argument(v)), pt.abs)
+
+
+def _sqr(v: Variable) -> Any:
+    """sqrt(x)**2"""
+    x = only(_argument(v), power.sqrt)
+    return made_of(x, lambda x: pt.where(pt.ge(x, 0), x, float("nan")))
+
+
+def _pow(v: Variable) -> Any:
+    """(1 + exp(x))**-1, (x**2)**0.5, sqrt(x)**2"""
+    assert v.owner is not None
+    exponent = scalar_value(v.owner.inputs[1])
+    if exponent == -1:
+        return _quotient(v)
+    return _sqrt(v) if exponent == 0.5 else _sqr(v) if exponent == 2 else None
+
+
+_FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
+    exponential.Log: _log,
+    exponential.Log1p: _log1p,
+    arithmetic.TrueDiv: _quotient,
+    arithmetic.Reciprocal: _quotient,
+    arithmetic.Sqr: _sqr,
+    power.Sqrt: _sqrt,
+    power.Pow: _pow,
+}
+
+STABILIZED = tuple([type() for type in _FORMS])
+"""The operations that may have a form."""

@@ -1,0 +1,221 @@
+"""Logarithms that neither overflow nor cancel, of what people take logarithms of.
+
+What is recognised is what PyTensor's rewrites recognise, and parts and positive multiples of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import engine.tensor as pt
+from engine.graph.variables import Variable
+from engine.scalar import arithmetic, exponential, selection
+from engine.scalar.gamma import erf, erfc
+from engine.tensor.elemwise import DimShuffle
+from engine.tensor.exponentials import exponent_of, exponents_of_sum, is_shifted, summed_exponent
+from engine.tensor.matching import dtype_of, is_alike, operands_of, tensor_type_of
+from engine.tensor.shape import Reshape
+from engine.tensor.slicing import Subtensor
+from engine.tensor.stable import TAIL_OF_ERFC, log1mexp, log_erfc
+from engine.tensor.subtensor import AdvancedSubtensor1
+from engine.tensor.written_forms import (
+    beside,
+    floats,
+    is_number,
+    log_odds,
+    negated,
+    one_minus,
+    only,
+    opposite,
+    quotient,
+    root_of_square,
+)
+
+
+def made_of(x: Any, build: Callable[[Any], Any]) -> Any:
+    """What `build` makes of x; None if there is no x."""
+    return None if x is None else build(x)
+
+
+def first_of(*found: Any) -> Any:
+    """The first of what was found, None if nothing was."""
+    return next((form for form in found if form is not None), None)
+
+
+def log_of(v: Variable) -> Any:
+    """log(v), if that has a stable form; None otherwise."""
+    for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square, _log_of_multiple):
+        form = recognise(v)
+        if form is not None:
+            return form
+    return None
+
+
+def _log_of_function(v: Variable) -> Any:
+    """log(exp(x)), log(expm1(x)), log(-expm1(x)), log(erfc(x)), log(sigmoid(x))"""
+    x = only(v, exponential.expm1)
+    if x is not None:
+        return made_of(x, _log_expm1)
+    minus = negated(v)
+    x = None if minus is None else only(minus, exponential.expm1)
+    if x is not None:
+        return None if _is_bounded(x, selection.maximum, lambda bound: bound > -0.7) else made_of(x, log1mexp)
+    x = only(v, erfc)
+    if x is not None:
+        return _log_of_erfc(x)
+    return first_of(exponent_of(v), made_of(log_odds(v), _log_sigmoid))
+
+
+def _log_sigmoid(x: Any) -> Any:
+    return pt.neg(pt.softplus(opposite(x)))
+
+
+def _log_expm1(x: Any) -> Any:
+    return pt.add(x, log1mexp(opposite(x)))
+
+
+def _log_of_erfc(x: Variable) -> Any:
+    tail = TAIL_OF_ERFC[dtype_of(x)]
+    return None if _is_bounded(x, selection.minimum, lambda bound: bound <= tail) else made_of(x, log_erfc)
+
+
+def _is_bounded(x: Variable, op: Any, holds: Callable[[float], bool]) -> bool:
+    """Whether `x` is the maximum or minimum of something and a number that is known: it was seen to before."""
+    return any(is_number(v, holds) for v in operands_of(x, op) or ())
+
+
+def _log_of_sum(v: Variable) -> Any:
+    """log(1 + x), log(1 - x), log(exp(x) + exp(y) + ...), log(exp(x) - exp(y)), log(sum(exp(x)))"""
+    other = one_minus(v)
+    if other is not None:
+        return _log_of_one_minus(other)
+    other = beside(v, 1, arithmetic.add)
+    if other is not None:
+        return log1p_of(other)
+    difference = floats(v, arithmetic.sub)
+    if difference is not None:
+        return _log_of_difference(*difference)
+    exponents = exponents_of_sum(v)
+    return _log_of_reduced(v) if exponents is None else reduce(pt.logaddexp, exponents)
+
+
+def _log_of_difference(first: Variable, second: Variable) -> Any:
+    x, y = exponent_of(first), exponent_of(second)
+    if x is not None and is_number(second, lambda number: number == 1):
+        return made_of(x, _log_expm1)
+    if x is None or y is None or is_shifted([x, y]):
+        return None
+    # Of two that are -inf the difference is no number.
+    return pt.where(pt.eq(y, float("-inf")), x, pt.add(x, log1mexp(pt.sub(y, x))))
+
+
+def _log_of_reduced(v: Variable) -> Any:
+    found = summed_exponent(v)
+    if found is None:
+        return None
+    x, axis, order = found
+    result = pt.logsumexp(x, axis)
+    return result if order is None else pt.dimshuffle(result, order)
+
+
+def _log_of_one_minus(w: Variable) -> Any:
+    x = exponent_of(w)
+    if x is not None:
+        return (
+            None if _is_bounded(x, selection.minimum, lambda bound: bound < -0.69) else made_of(x, log1mexp)
+        )
+    minus = negated(w)
+    if minus is not None:
+        return log1p_of(minus)
+    return first_of(made_of(only(w, erf), log_erfc), made_of(log_odds(w), lambda x: pt.neg(pt.softplus(x))))
+
+
+def log1p_of(w: Variable) -> Any:
+    """log(1 + w), if that has a stable form."""
+    minus = negated(w)
+    if minus is not None:
+        return _log_of_one_minus(minus)
+    return first_of(
+        made_of(exponent_of(w), pt.softplus),
+        only(w, exponential.expm1),
+        made_of(only(w, erf), lambda x: log_erfc(opposite(x))),
+    )
+
+
+_PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
+
+
+def _log_of_part(v: Variable) -> Any:
+    """The logarithm of a softmax, and of parts of one: the same parts of its logarithm"""
+    node = v.owner
+    if node is None:
+        return None
+    if isinstance(node.op, _PARTS):
+        whole = _log_of_part(node.inputs[0])
+        return None if whole is None else node.op.make_node(whole, *node.inputs[1:]).outputs[0]
+    logarithm = getattr(node.op, "logarithm", None)
+    if logarithm is not None:
+        return logarithm(*node.inputs)
+    found = normalized(v)
+    return None if found is None else pt.log_softmax(*found)
+
+
+def normalized(v: Variable) -> tuple[Any, tuple[int, ...]] | None:
+    """x and the axes, if `v` is exp(x) / sum(exp(x), axes, keepdims=True)."""
+    above, below = quotient(v)
+    x: Any = None if above is None else exponent_of(above)
+    found = None if x is None else summed_exponent(below)
+    if found is None or not is_alike(found[0], x):
+        return None
+    axis, ndim = found[1], tensor_type_of(x).ndim
+    kept = iter(range(ndim))
+    order = tuple(["x" if a in axis else next(kept) for a in range(ndim)])
+    return (x, axis) if found[2] == order else None
+
+
+def _log_of_square(v: Variable) -> Any:
+    return made_of(root_of_square(v), lambda x: pt.mul(2, pt.log(pt.abs(x))))
+
+
+def _log_of_multiple(v: Variable) -> Any:
+    """log(c * w), log(w / c) and log(c / w) of a positive c, if log(w) has a form; log(sigmoid(x) / sigmoid(-x))"""
+    operands = floats(v, arithmetic.mul)
+    if operands is not None:
+        return _log_of_product(*operands)
+    above, below = quotient(v)
+    if below is None:
+        return None
+    if above is None:
+        return pt.neg(_plain_log(below))
+    if is_number(below, _is_positive):
+        return made_of(log_of(above), lambda log: pt.sub(log, pt.log(below)))
+    if is_number(above, _is_positive):
+        return pt.sub(pt.log(above), _plain_log(below))
+    return odds_of(above, below)
+
+
+def _plain_log(v: Variable) -> Any:
+    return first_of(log_of(v), pt.log(v))
+
+
+def _log_of_product(first: Variable, second: Variable) -> Any:
+    if is_number(first, _is_positive):
+        return made_of(log_of(second), lambda log: pt.add(log, pt.log(first)))
+    if is_number(second, _is_positive):
+        return made_of(log_of(first), lambda log: pt.add(log, pt.log(second)))
+    return None
+
+
+def _is_positive(number: float) -> bool:
+    return 0 < number < float("inf")
+
+
+def odds_of(above: Variable, below: Variable) -> Any:
+    """x, if `above` is sigmoid(x) and `below` is 1 - sigmoid(x), however they are written."""
+    first = log_odds(above)
+    second = None if first is None else log_odds(below)
+    if second is None:
+        return None
+    return first if is_alike(negated(second), first) or is_alike(negated(first), second) else None

@@ -1,0 +1,116 @@
+"""What an expression is, however it is written: -x, 1 - x, a quotient, the square or the sigmoid of something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import engine.tensor as pt
+from engine.graph.variables import Variable
+from engine.scalar import arithmetic, exponential, power
+from engine.scalar.op import ScalarOp
+from engine.tensor.exponentials import exponent_of
+from engine.tensor.matching import dtype_of, is_alike, operands_of, scalar_value
+
+
+def floats(v: Variable, op: ScalarOp) -> Any:
+    """The operands of which `v` is `op`, if all have its dtype; None otherwise."""
+    operands = operands_of(v, op)
+    if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
+        return None
+    return operands
+
+
+def only(v: Variable, op: ScalarOp) -> Any:
+    """x, if `v` is `op` of x alone, and has its dtype."""
+    operands = floats(v, op)
+    return None if operands is None else operands[0]
+
+
+def beside(v: Variable, number: float, op: ScalarOp) -> Any:
+    """x, if `v` is `op` of `number` and x, in any order."""
+    operands = floats(v, op)
+    for one, other in () if operands is None else (operands, operands[::-1]):
+        if scalar_value(one) == number:
+            return other
+    return None
+
+
+def opposite(x: Any) -> Any:
+    """-x, built; of -y it is y."""
+    negated = only(x, arithmetic.neg)
+    return pt.neg(x) if negated is None else negated
+
+
+def negated(v: Variable) -> Any:
+    """x, if `v` is -x, -1 * x or 0 - x."""
+    found = only(v, arithmetic.neg)
+    if found is None:
+        found = beside(v, -1, arithmetic.mul)
+    if found is None:
+        difference = floats(v, arithmetic.sub)
+        found = difference[1] if difference is not None and scalar_value(difference[0]) == 0 else None
+    return found
+
+
+def one_minus(v: Variable) -> Any:
+    """x, if `v` is 1 - x."""
+    difference = floats(v, arithmetic.sub)
+    if difference is not None:
+        return difference[1] if scalar_value(difference[0]) == 1 else None
+    other = beside(v, 1, arithmetic.add)
+    return None if other is None else negated(other)
+
+
+def quotient(v: Variable) -> tuple[Any, Any]:
+    """The numerator (None: 1) and the denominator of `v`; no denominator (None) if it is no quotient."""
+    operands = floats(v, arithmetic.true_div)
+    if operands is not None:
+        return (None if scalar_value(operands[0]) == 1 else operands[0]), operands[1]
+    reciprocal = only(v, arithmetic.reciprocal)
+    if reciprocal is not None:
+        return None, reciprocal
+    operands = floats(v, power.pow)
+    return None, operands[0] if operands is not None and scalar_value(operands[1]) == -1 else None
+
+
+def one_plus_exp(v: Variable | None) -> Any:
+    """x, if `v` is 1 + exp(x)."""
+    added = None if v is None else beside(v, 1, arithmetic.add)
+    return None if added is None else exponent_of(added)
+
+
+def log_odds(v: Variable) -> Any:
+    """x, if `v` is 1 / (1 + exp(-x)), however it is written."""
+    found = only(v, exponential.sigmoid)
+    if found is not None:
+        return found
+    other = one_minus(v)
+    if other is not None:
+        found = log_odds(other)
+        return None if found is None else opposite(found)
+    above, below = quotient(v)
+    x = one_plus_exp(below)
+    if x is None:
+        return None
+    if above is None:
+        return opposite(x)
+    return x if is_alike(exponent_of(above), x) else None
+
+
+def root_of_square(v: Variable) -> Any:
+    """x, if `v` is the square of x."""
+    root = only(v, arithmetic.sqr)
+    if root is not None:
+        return root
+    operands = floats(v, power.pow)
+    if operands is not None:
+        return operands[0] if scalar_value(operands[1]) == 2 else None
+    operands = floats(v, arithmetic.mul)
+    return operands[0] if operands is not None and is_alike(*operands) else None
+
+
+def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
+    """Whether `v` is a constant of one element of which that is so."""
+    value = None if v is None else scalar_value(v)
+    return value is not None and bool(holds(value))

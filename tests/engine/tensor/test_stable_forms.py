@@ -1,0 +1,225 @@
+"""Values and gradients where what is written overflows or cancels: those that exact arithmetic gives."""
+
+import numpy as np
+import pytest
+from scipy import special as sp
+
+import engine
+import engine.tensor as pt
+from engine import grad
+from engine.backend.reference import evaluate
+from engine.gradient import pushforward
+
+REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
+FAR = np.array([-800.0, -40.0, -1.0, -1e-18, 0.0, 1e-18, 1.0, 40.0, 800.0])
+BELOW = np.array([-1e-20, -1e-18, -0.3, -1.0, -40.0, -800.0])
+TAIL = np.array([-40.0, -1.0, 0.0, 1.0, 8.0, 20.0, 24.9, 25.1, 27.0, 40.0, 1e6])
+
+
+def probability(x):
+    return 1 / (1 + pt.exp(-x))
+
+
+def sigmoid(x):
+    return sp.expit(x)
+
+
+def log_sigmoid(x):
+    return -np.logaddexp(0, -x)
+
+
+def log1mexp(x):
+    return np.where(x < -0.69, np.log1p(-np.exp(np.minimum(x, -0.69))), np.log(-np.expm1(x)))
+
+
+def hazard(x):
+    """The slope of the logarithm of erfc, less its sign."""
+    return 2 / np.sqrt(np.pi) / sp.erfcx(x)
+
+
+SIGMOIDS = [
+    (lambda x: pt.log(probability(x)), log_sigmoid, lambda x: sigmoid(-x)),
+    (lambda x: pt.log(1 - probability(x)), lambda x: log_sigmoid(-x), lambda x: -sigmoid(x)),
+    (lambda x: pt.log1p(-probability(x)), lambda x: log_sigmoid(-x), lambda x: -sigmoid(x)),
+    (lambda x: pt.log(pt.sigmoid(x)), log_sigmoid, lambda x: sigmoid(-x)),
+    (lambda x: pt.log(1 - pt.sigmoid(x)), lambda x: log_sigmoid(-x), lambda x: -sigmoid(x)),
+    (lambda x: pt.log(pt.exp(-x) / (1 + pt.exp(-x))), lambda x: log_sigmoid(-x), lambda x: -sigmoid(x)),
+    (lambda x: pt.log((1 + pt.exp(-x)) ** -1), log_sigmoid, lambda x: sigmoid(-x)),
+    (lambda x: pt.log(0.5 * probability(x)), lambda x: np.log(0.5) + log_sigmoid(x), lambda x: sigmoid(-x)),
+    (lambda x: pt.log(pt.sigmoid(x) / (1 - pt.sigmoid(x))), lambda x: x, np.ones_like),
+    (lambda x: pt.log(1 + pt.exp(x)), lambda x: np.logaddexp(0, x), sigmoid),
+    (lambda x: pt.log1p(pt.exp(x)), lambda x: np.logaddexp(0, x), sigmoid),
+    (lambda x: pt.log(pt.exp(x)), lambda x: x, np.ones_like),
+    (probability, sigmoid, lambda x: sigmoid(x) * sigmoid(-x)),
+    (
+        lambda x: 3 * pt.exp(x) / (1 + pt.exp(x)),
+        lambda x: 3 * sigmoid(x),
+        lambda x: 3 * sigmoid(x) * sigmoid(-x),
+    ),
+    (lambda x: 3 / (1 + pt.exp(x)), lambda x: 3 * sigmoid(-x), lambda x: -3 * sigmoid(x) * sigmoid(-x)),
+    (lambda x: pt.log(pt.exp(x) + pt.exp(-x)), lambda x: np.logaddexp(x, -x), np.tanh),
+    (lambda x: pt.log(pt.exp(-(x**2) / 2) / 3), lambda x: -(x**2) / 2 - np.log(3), lambda x: -x),
+    (lambda x: pt.sqrt(pt.sqr(x)), np.abs, np.sign),
+    (lambda x: pt.sqrt(x * x), np.abs, np.sign),
+    (lambda x: (x**2) ** 0.5, np.abs, np.sign),
+    (lambda x: pt.log(pt.sqr(1e250 * (1 + pt.sqr(x)))), None, lambda x: 4 * x / (1 + x**2)),
+]
+LOGS = [
+    (lambda x: pt.log(1 - pt.exp(x)), BELOW, log1mexp, lambda x: -1 / np.expm1(-x)),
+    (lambda x: pt.log1p(-pt.exp(x)), BELOW, log1mexp, lambda x: -1 / np.expm1(-x)),
+    (lambda x: pt.log(-pt.expm1(x)), BELOW, log1mexp, lambda x: -1 / np.expm1(-x)),
+    (lambda x: pt.log(pt.exp(-x) - 1), BELOW, lambda x: -x + log1mexp(x), lambda x: 1 / np.expm1(x)),
+    (
+        lambda x: pt.log(pt.exp(-x) - pt.exp(x)),
+        BELOW,
+        lambda x: -x + log1mexp(2 * x),
+        lambda x: 1 / np.tanh(x),
+    ),
+    (lambda x: pt.log(pt.erfc(x)), TAIL, lambda x: _log_erfc(x), lambda x: -hazard(x)),
+    (lambda x: pt.log(1 - pt.erf(x)), TAIL, lambda x: _log_erfc(x), lambda x: -hazard(x)),
+    (
+        lambda x: pt.log(0.5 * (1 + pt.erf(-x))),
+        TAIL,
+        lambda x: _log_erfc(x) - np.log(2),
+        lambda x: -hazard(x),
+    ),
+]
+CASES = [(build, FAR, value, slope) for build, value, slope in SIGMOIDS] + LOGS
+
+
+def _log_erfc(x):
+    return np.where(x > 0, np.log(sp.erfcx(x)) - x**2, np.log(sp.erfc(np.minimum(x, 0))))
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_values_and_gradients_are_right_at_extreme_points(number):
+    build, points, value, slope = CASES[number]
+    x = pt.dvector("x")
+    outputs = [build(x), grad(pt.sum(build(x)), x)]
+    with np.errstate(all="ignore"):
+        due = [None if value is None else value(points), slope(points)]
+    (unrewritten,) = evaluate([x], outputs[1:], [points])
+    found = engine.function([x], outputs, mode=REWRITTEN)(points)
+    for expected, result in zip([*due, due[1]], [*found, unrewritten], strict=True):
+        if expected is not None:
+            np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-18)
+
+
+def test_compiled_code_gives_the_same():
+    x = pt.dvector("x")
+    outputs = [
+        f for build, points, *_ in CASES if points is FAR for f in (build(x), grad(pt.sum(build(x)), x))
+    ]
+    due = engine.function([x], outputs, mode=REWRITTEN)(FAR)
+    for found, expected in zip(engine.function([x], outputs)(FAR), due, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("points", [FAR, BELOW, TAIL], ids=["far", "below", "tail"])
+def test_second_derivatives_and_tangents_are_finite(points):
+    x = pt.dvector("x")
+    for build, own, *_ in CASES:
+        if own is points:
+            first = grad(pt.sum(build(x)), x)
+            tangent = pushforward(build(x), x, pt.ones_like(x))
+            second = grad(pt.sum(first), x, disconnected_inputs="ignore")
+            found = evaluate([x], [first, tangent, second], [points])
+            assert np.all(np.isfinite(found[2]))
+            np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+
+
+SCORES = np.array([[0.0, 800.0, -3.0], [1.0, 2.0, 1.5]])
+
+
+def written_out(x):
+    return pt.exp(x) / pt.sum(pt.exp(x), axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("softmax", [lambda x: pt.softmax(x, axis=1), written_out], ids=["op", "written out"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda log, p: log(p),
+        lambda log, p: log(p)[np.arange(2), [0, 1]],
+        lambda log, p: log(p[pt.arange(2), np.array([0, 1])]),
+        lambda log, p: log(p[:, 0]),
+        lambda log, p: log(p.T[::-1]),
+        lambda log, p: log(p[[1, 0, 0]]),
+    ],
+)
+def test_the_logarithm_of_a_part_of_a_softmax_is_that_part_of_its_logarithm(softmax, part):
+    x = pt.dmatrix("x")
+    got = part(pt.log, softmax(x))
+    due = part(lambda p: p, pt.log_softmax(x, axis=1))
+    outputs = [v for f in (got, due) for v in (f, grad(pt.sum(f * pt.sqr(f)), x))]
+    found = engine.function([x], outputs, mode=REWRITTEN)(SCORES)
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-12)
+    np.testing.assert_allclose(found[1], found[3], rtol=1e-12, atol=1e-18)
+    assert np.all(np.isfinite(found[1]))
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_the_logarithm_of_a_sum_of_exponentials_has_the_softmax_for_its_gradient(keepdims):
+    x = pt.dmatrix("x")
+    total = pt.log(pt.sum(pt.exp(x), axis=1, keepdims=keepdims))
+    for mode in ("NUMPY", REWRITTEN):
+        (found,) = engine.function([x], [grad(pt.sum(total), x)], mode=mode)(SCORES)
+        np.testing.assert_allclose(found, sp.softmax(SCORES, axis=1))
+
+
+def test_a_gradient_for_what_lies_within_a_form_is_that_of_what_was_written():
+    x = pt.dvector("x")
+    p = probability(x)
+    points = np.array([-1.0, 0.5])
+    found = evaluate([x], grad(pt.sum(pt.log(p)), [p, x]), [points])
+    np.testing.assert_allclose(found[0], 1 / sigmoid(points))
+    np.testing.assert_allclose(found[1], sigmoid(-points))
+    constant = grad(pt.sum(pt.log(p) * x), x, consider_constant=[p])
+    np.testing.assert_allclose(evaluate([x], [constant], [points])[0], np.log(sigmoid(points)))
+
+
+def test_float32_is_as_right():
+    x = pt.fvector("x")
+    points = np.array([-80.0, -9.5, 0.0, 8.9, 9.1, 60.0], "float32")
+    outputs = [pt.log(probability(x)), pt.log(1 - probability(x)), pt.log(pt.erfc(x))]
+    outputs += [grad(pt.sum(output), x) for output in outputs]
+    due = [log_sigmoid, lambda x: log_sigmoid(-x), _log_erfc, lambda x: sigmoid(-x), lambda x: -sigmoid(x)]
+    for found, exactly in zip(
+        engine.function([x], outputs, mode=REWRITTEN)(points), [*due, lambda x: -hazard(x)], strict=True
+    ):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, exactly(points.astype("float64")), rtol=2e-6)
+
+
+def test_what_has_a_form_within_the_steps_of_a_loop_is_differentiated_in_it():
+    x, w = pt.dvector("x"), pt.dscalar("w")
+    total = engine.scan(lambda r, a, w: a + pt.log(probability(w * r)), x, 0.0, w, return_updates=False)[-1]
+    (found,) = evaluate([x, w], [grad(total, w)], [np.array([-800.0, 800.0, 0.5]), np.array(1.0)])
+    np.testing.assert_allclose(found, -800 + 0.5 * sigmoid(-0.5))
+
+
+def test_a_mask_by_multiplication_hides_what_is_not_finite():
+    x = pt.dvector("x")
+    masked = pt.switch(x > 0, 1.0, 0.0)
+    outputs = [masked * pt.log(x), masked / x]
+    outputs += [grad(pt.sum(output), x) for output in outputs]
+    found = engine.function([x], outputs, mode=REWRITTEN)(np.array([-1.0, 0.0, 2.0]))
+    np.testing.assert_allclose(found, [[0, 0, np.log(2)], [0, 0, 0.5], [0, 0, 0.5], [0, 0, -0.25]])
+
+
+def test_the_tutorials_logistic_regression_trains_to_finite_weights():
+    numbers = np.random.default_rng(0)
+    features = numbers.normal(size=(100, 200))
+    targets = numbers.integers(0, 2, 100).astype("float64")
+    x, y = pt.dmatrix("x"), pt.dvector("y")
+    w, b = engine.shared(numbers.normal(size=200), name="w"), engine.shared(0.0, name="b")
+    p_1 = 1 / (1 + pt.exp(-pt.dot(x, w) - b))
+    xent = -y * pt.log(p_1) - (1 - y) * pt.log(1 - p_1)
+    cost = xent.mean() + 0.01 * (w**2).sum()
+    gw, gb = grad(cost, [w, b])
+    train = engine.function([x, y], [p_1 > 0.5, xent], updates=((w, w - 0.1 * gw), (b, b - 0.1 * gb)))
+    for _ in range(500):
+        predictions, errors = train(100 * features, targets)
+    assert np.all(np.isfinite(w.get_value()))
+    assert np.all(np.isfinite(errors))
+    assert np.array_equal(predictions, targets.astype(bool))
