@@ -19,7 +19,8 @@ from cachegraph.units import parse_size
 
 DEFAULT_MAX_SIZE = "5GB"
 
-_TRUST = re.compile(r"(private|published(:[0-9]+)?|group:[0-9]+(,[0-9]+)*)?", re.ASCII)
+_KEY = r"ed25519:[\w-]{43}"
+_TRUST = re.compile(rf"(private|published(:[0-9]+)?|group:{_KEY}(,{_KEY})*)?", re.ASCII)
 Mode = Literal["readwrite", "readonly", "off", "verify"]
 OnMiss = Literal["compile", "error"]
 
@@ -58,7 +59,7 @@ SETTINGS = (
     Setting(
         "trust",
         "CACHEGRAPH_TRUST",
-        ("private", "published", "published:UID", "group:UID,UID,..."),
+        ("private", "published", "published:UID", "group:KEY,KEY,..., each as `cachegraph key` prints it"),
         False,
         "whose entries are believed, not what they are",
     ),
@@ -129,19 +130,28 @@ def user_cache_directory() -> str:
 
     Raises NoDirectoryError where those name none.
     """
-    found = _directory_of_user(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
+    found = _directory_of_user("cache", os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"))
+    if not found:
+        raise NoDirectoryError(_user())
+    return found
+
+
+def user_config_directory() -> str:
+    """Return the user's configuration directory for cachegraph; raises NoDirectoryError as user_cache_directory does."""
+    found = _directory_of_user("config", os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
     if not found:
         raise NoDirectoryError(_user())
     return found
 
 
 @lru_cache(maxsize=16)
-def _directory_of_user(home: str | None, xdg_cache_home: str | None) -> str:
-    # The arguments are what platformdirs looks at: a process that changes them gets the directory they now mean.
+def _directory_of_user(kind: Literal["cache", "config"], home: str | None, xdg_home: str | None) -> str:
+    # The last two are what platformdirs looks at: a process that changes them gets the directory they now mean.
     import platformdirs
 
+    find = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_config_dir
     try:
-        found = platformdirs.user_cache_dir("cachegraph", appauthor=False)
+        found = find("cachegraph", appauthor=False)
     except Exception:  # of whatever kind its releases raise: there is no home to be found
         return ""
     return found if os.path.isabs(found) else ""

@@ -87,6 +87,8 @@ class Blobs:
 
     def files(self) -> Iterator[BlobFile]:
         """Yield every file under blobs/, those left by killed writers included."""
+        if self._layout.blobs.is_symlink():  # another's files could be meant
+            return
         for directory in _subdirectories(self._layout.blobs):
             yield from self.files_in(directory)
 

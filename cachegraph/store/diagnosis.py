@@ -10,8 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from cachegraph.errors import NoDirectoryError
 from cachegraph.store.files import read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
+from cachegraph.store.shared import SharedStore, entry_files
+from cachegraph.store.signing import own_public_key, public_key_text
 from cachegraph.store.tiers import Tier
 from cachegraph.store.trust import Guard, Trust, Untrusted
 
@@ -42,7 +45,7 @@ def examine(tier: Tier) -> list[Finding]:
         return [*findings, Finding("directory", "not made yet")]
     except OSError as error:
         return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
-    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), _clock(tier)]
+    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *_own_key(tier.trust), _clock(tier)]
     with suppress(OSError):
         findings += _room(os.statvfs(tier.directory))
     findings.append(_temporary_files(tier.directory))
@@ -71,8 +74,36 @@ def _trust(tier: Tier) -> Finding:
     return Finding("trust", f"{tier.trust}; {len(refused)} refused", f"{refused[0]}")
 
 
+def _own_key(trust: Trust) -> list[Finding]:
+    """Whether others believe what this user publishes, where that is a matter of signatures."""
+    if trust.signers is None:
+        return []
+    try:
+        own = own_public_key()
+    except (OSError, NoDirectoryError) as error:
+        return [Finding("key", str(error), "nothing is kept here without a key: cachegraph key")]
+    if own is None:
+        return [Finding("key", "none: this user only reads here; `cachegraph key` makes one")]
+    advice = "" if own in trust.signers else "it is not listed in CACHEGRAPH_TRUST, so nothing is kept here"
+    return [Finding("key", public_key_text(own), advice)]
+
+
 def _refusals(tier: Tier) -> Iterator[Untrusted]:
     """Yield why files, or else the directories above them, are refused; a refused directory once."""
+    yield from _refused_files(tier)
+    if tier.trust.signers is None:
+        return
+    store = SharedStore(tier.directory, trust=tier.trust)
+    for name, path in entry_files(store.layout):
+        try:
+            store.look_at(name, path)
+        except Untrusted as error:
+            yield error
+        except (OSError, MemoryError):
+            continue
+
+
+def _refused_files(tier: Tier) -> Iterator[Untrusted]:
     guard = Guard(tier.directory, tier.trust)
     for place, _, names in os.walk(tier.directory):
         try:

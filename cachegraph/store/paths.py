@@ -37,6 +37,7 @@ DAMAGED_SUFFIX = ".damaged-"
 
 Identity = tuple[int, int]
 
+_ENTRIES = "e"
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
@@ -66,14 +67,14 @@ class SharedLayout:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.root = directory / STORE_VERSION
-        self.entries = self.root / "e"
+        self.entries = self.root / _ENTRIES
         self.blobs = self.root / "b"
         self.leases = self.root / "l"
         self.damaged = self.root / "damaged"
 
     def entry(self, key_hex: str) -> Path:
         """Return the path of an entry; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
-        return self.entries / key_hex[:2] / _checked(key_hex)
+        return self.directory / entry_place(key_hex)
 
     def lease(self, key_hex: str) -> Path:
         """Return what the leases of a key are named by; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
@@ -82,6 +83,11 @@ class SharedLayout:
     def blob(self, digest_hex: str) -> Path:
         """Return the path of a blob; refuses (ValueError) what no blob is named by."""
         return self.blobs / digest_hex[:2] / _checked_blob(digest_hex)
+
+
+def entry_place(key_hex: str) -> str:
+    """Return where the entry of a key lies in a shared directory; refuses (ValueError) what is no key."""
+    return f"{STORE_VERSION}/{_ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
 def _checked(key_hex: str) -> str:

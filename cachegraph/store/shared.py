@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,13 +18,14 @@ from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.claims import Claim
 from cachegraph.store.entry import LARGEST_ENTRY, Artifact, Entry, Hit, Miss, Reference
-from cachegraph.store.entry_file import read_description, read_record, write_entry
+from cachegraph.store.entry_file import read_description, read_record, signature_fault, write_entry
 from cachegraph.store.failures import miss_of
 from cachegraph.store.files import publish_file, read_file, read_network_file, remove_file
 from cachegraph.store.paths import SharedLayout, file_size, is_key
 from cachegraph.store.publishing import describe, make_record, refuse_oversized, write_blobs
 from cachegraph.store.record import Record
-from cachegraph.store.trust import PRIVATE, Guard, Trust
+from cachegraph.store.signing import sign
+from cachegraph.store.trust import PRIVATE, Guard, Trust, Untrusted
 
 if TYPE_CHECKING:
     from cachegraph.store.near_blobs import NearBlobs
@@ -60,11 +62,12 @@ class SharedStore:
         self._read = read_network_file if network else read_file
         self.blobs = Blobs(self.layout, self.guard)
         self._near = near
+        self._sign = sign if self.guard.trust.signers is not None else None
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the entry of `key`, checked; never raises."""
         try:
-            content = self._read(self.layout.entry(key.hex), self.guard, LARGEST_ENTRY)
+            content = self._content(key.hex, self.layout.entry(key.hex))
             record = read_record(content, key)
             return self._hit(record) if isinstance(record, Record) else record
         except FileNotFoundError:
@@ -77,7 +80,7 @@ class SharedStore:
         payload, named = write_blobs(self.blobs, artifact)
         record = make_record(artifact, payload, named)
         entry = describe(key, artifact, named, 0, load_seconds)
-        content = write_entry(key, record, entry, artifact.references)
+        content = write_entry(key, record, entry, artifact.references, self._sign)
         refuse_oversized(key, len(content))
         publish_file(self.layout.entry(key.hex), content, self.guard)
 
@@ -104,7 +107,7 @@ class SharedStore:
 
     def look_at(self, name: str, path: Path) -> StoredFile | Miss:
         """Return what the file of the key `name` (hex) says of its entry, or why it says nothing; raises OSError."""
-        content = self._read(path, self.guard, LARGEST_ENTRY)
+        content = self._content(name, path)
         found = read_description(content, bytes.fromhex(name))
         if isinstance(found, Miss):
             return found
@@ -125,7 +128,8 @@ class SharedStore:
         try:
             found = self.look_at(key.hex, path)
             if os.stat(path).st_mtime < time.time() - RENEWED_SECONDS:
-                os.utime(path)
+                with suppress(PermissionError):  # another user's
+                    os.utime(path)
         except (OSError, MemoryError):
             return None
         return found if isinstance(found, StoredFile) else None
@@ -145,6 +149,17 @@ class SharedStore:
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
+
+    def _content(self, name: str, path: Path) -> bytes:
+        """What the entry file of the key `name` (hex) holds; raises OSError, Untrusted if it is not signed as it must be."""
+        content = self._read(path, self.guard, LARGEST_ENTRY)
+        signers = self.guard.trust.signers
+        fault = "" if signers is None else signature_fault(content, name, signers)
+        if fault:
+            raise Untrusted(
+                path, fault, "list in CACHEGRAPH_TRUST whose entries may run code here, and nobody else"
+            )
+        return content
 
     def _hit(self, record: Record) -> Hit | Miss:
         if record.payload_blob is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 from cachegraph.store.criteria import NEEDLESS_ONLY, Advance, Criteria, Leftover, Plan, is_stale
 from cachegraph.store.entry import Entry
@@ -122,7 +123,25 @@ def _leftovers(store: SharedStore, now: float) -> Iterator[Leftover]:
     old = now - GRACE_SECONDS
     layout = store.layout
     yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
-    yield from leftover_files(layout.entries.glob(f"*/{TEMPORARY_PREFIX}*"), old)
-    yield from leftover_files(layout.leases.glob("*/*"), old)  # the holder of a lease writes to it
-    yield from leftover_files(layout.damaged.glob("*"), now - KEPT_ASIDE_SECONDS)
+    temporary = (
+        path for path in _files_below(store, layout.entries) if path.name.startswith(TEMPORARY_PREFIX)
+    )
+    yield from leftover_files(temporary, old)
+    yield from leftover_files(_files_below(store, layout.leases), old)  # the holder of a lease writes to it
+    yield from leftover_files(_files_in(store, layout.damaged), now - KEPT_ASIDE_SECONDS)
     yield from half_cleared(layout.directory, old)
+
+
+def _files_below(store: SharedStore, top: Path) -> Iterator[Path]:
+    """What is in the directories in `top`."""
+    for directory in _files_in(store, top):
+        yield from _files_in(store, directory)
+
+
+def _files_in(store: SharedStore, directory: Path) -> Iterator[Path]:
+    """What is in `directory`, unless it is a link or otherwise not to be believed: another's files could be meant."""
+    try:
+        store.guard.check_directory(directory)
+        yield from sorted(directory.iterdir())
+    except OSError:
+        return

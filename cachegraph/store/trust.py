@@ -3,9 +3,12 @@
 CACHEGRAPH_TRUST    who may write                  directories, files    made so whatever the umask is
 private             this user                      0700, 0600
 published[:UID]     that user, or this one         0755, 0644
-group:UID,UID..     the users listed               2770, 0640
+group:KEY,KEY..     who has one of these keys      2770, 0640
 
-Root's files are believed too: root needs no cache to run code. Owner and mode of a file are those of the descriptor that is
+In a directory that a group can write in, anybody of the group can move a file of one user, or a directory, to where another
+looks for an entry: owner and mode say nothing of who published it. There each entry is signed (signing.py), with the place it
+lies in, and those that are not, or by others, are refused; what an entry refers to is named by its content. For the other
+policies nobody else can write in the directories, and what counts is the owner. Root's files are believed too: root needs no cache to run code. Owner and mode of a file are those of the descriptor that is
 read, which was opened without following a link; nobody but its owner may be able to write it. The directories above it,
 from the cache directory down, must belong to one of those users and be no links; others may not write in them, but for
 the group where the policy is `group`, and in the cache directory itself, below which everything is looked at again. A
@@ -17,9 +20,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cachegraph.errors import NoDirectoryError
 from cachegraph.store.paths import make_directory
 
 _ROOT = 0
@@ -40,10 +45,12 @@ class Untrusted(OSError):
 
 
 class Trust(NamedTuple):
-    """A `policy`, the users whose files are believed under it, the modes of what is written, and whether this user writes."""
+    """A `policy`, the users whose files are believed under it, or the keys that entries are signed with (each None where the
+    policy is about the other), the modes of what is written, and whether this user writes."""
 
     policy: str
-    owners: frozenset[int]
+    owners: frozenset[int] | None
+    signers: frozenset[bytes] | None
     directory_mode: int
     file_mode: int
     may_write: bool
@@ -52,8 +59,22 @@ class Trust(NamedTuple):
     def of(cls, setting: str) -> Trust:
         """Return what CACHEGRAPH_TRUST asks for; `setting` is as settings.py lets it through."""
         policy, _, listed = setting.partition(":")
-        writers = frozenset(map(int, filter(None, listed.split(",")))) or frozenset((_own_user(),))
-        return cls(policy, writers | {_own_user(), _ROOT}, *_MODES[policy], _own_user() in writers)
+        if policy == "group":
+            return cls._of_group(listed.split(","))
+        writer = int(listed) if listed else _own_user()
+        owners = frozenset((writer, _own_user(), _ROOT))
+        return cls(policy, owners, None, *_MODES[policy], writer == _own_user())
+
+    @classmethod
+    def _of_group(cls, listed: Sequence[str]) -> Trust:
+        from cachegraph.store.signing import own_public_key, public_key  # no other policy needs it
+
+        signers = frozenset(map(public_key, listed))
+        try:
+            own = own_public_key()
+        except (OSError, NoDirectoryError):  # who has no key that can be used reads, and the doctor says why
+            own = None
+        return cls("group", None, signers, *_MODES["group"], own in signers)
 
     @property
     def shared(self) -> bool:
@@ -61,7 +82,13 @@ class Trust(NamedTuple):
         return self.policy != "private"
 
     def __str__(self) -> str:
-        return f"{self.policy}, files of uid {', '.join(map(str, sorted(self.owners)))}"
+        if self.owners is not None:
+            return f"{self.policy}, files of uid {', '.join(map(str, sorted(self.owners)))}"
+        from cachegraph.store.signing import public_key_text
+
+        return (
+            f"{self.policy}, entries signed by {', '.join(sorted(map(public_key_text, self.signers or ())))}"
+        )
 
 
 PRIVATE = "private"
@@ -126,10 +153,10 @@ class Guard:
         return by_group | by_others
 
     def _check_owner(self, path: Path, status: os.stat_result) -> None:
-        if _has_modes() and status.st_uid not in self.trust.owners:
+        if self.trust.owners is not None and _has_modes() and status.st_uid not in self.trust.owners:
             advice = (
                 "use a directory of your own, or name in CACHEGRAPH_TRUST whose entries may run code here:"
-                f" published:{status.st_uid}, or group: and their numbers"
+                f" published:{status.st_uid}, or group: and the keys of several users"
             )
             raise Untrusted(path, f"uid {status.st_uid} as its owner, and trust is {self.trust}", advice)
 

@@ -178,3 +178,23 @@ def test_what_is_read_from_a_shared_directory_is_renewed_once_a_day(
     assert copied.summary == "what it is"
     assert tiers.local.catalogue.entry_references() == [(key("a").digest, key("b").digest)]
     tiers.close()
+
+
+@pytest.mark.parametrize("place", ["e/aa", "l/aa", "l", "b/aa", "b", "e", "damaged"])
+def test_files_that_somebody_pointed_the_cache_at_stay(
+    place: str, shared: SharedStore, tmp_path: Path
+) -> None:
+    """Who may write in the directory must not choose what a user who prunes it removes."""
+    shared.guard.make_directory(shared.layout.root)
+    thesis = tmp_path / "thesis"
+    (thesis / "aa").mkdir(parents=True)
+    for directory in (thesis, thesis / "aa"):
+        for name in ("chapter", ".tmp-notes", "ab" * 32, "ab" * 16):
+            (directory / name).write_text("years")
+            age(directory / name, 100 * DAY)
+    link = shared.layout.root / place
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(thesis, target_is_directory=True)
+    chosen = plan(shared, time.time() + 100 * DAY, Criteria(max_size=0, older_than=0.0))
+    carry_out(shared, chosen)
+    assert sum(path.is_file() for path in thesis.rglob("*")) == 8

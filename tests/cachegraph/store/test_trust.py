@@ -26,6 +26,7 @@ from cachegraph.store.diagnosis import examine
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.local import LocalStore
 from cachegraph.store.shared import SharedStore
+from cachegraph.store.signing import make_own_key, public_key, public_key_text
 from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import Tier, TieredStore, place
 from cachegraph.store.trust import Guard, Trust, Untrusted
@@ -44,6 +45,13 @@ pytestmark = needs_modes
 @pytest.fixture
 def shared(tmp_path: Path) -> SharedStore:
     return SharedStore(tmp_path / "shared")
+
+
+@pytest.fixture
+def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The public key of this user, who has one now."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return public_key_text(make_own_key())
 
 
 @pytest.fixture
@@ -81,12 +89,12 @@ def refused(shared: SharedStore, key: CacheKey) -> str:
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize(
     ("trust", "directory_mode", "file_mode"),
-    [("private", 0o700, 0o600), ("published", 0o755, 0o644), ("group:{own},7", 0o2770, 0o640)],
+    [("private", 0o700, 0o600), ("published", 0o755, 0o644), ("group:{key}", 0o2770, 0o640)],
 )
 def test_whatever_the_umask_everything_is_made_with_the_modes_of_the_policy(
-    tmp_path: Path, key: Key, trust: str, umask: int, directory_mode: int, file_mode: int
+    tmp_path: Path, key: Key, trust: str, umask: int, directory_mode: int, file_mode: int, own_key: str
 ) -> None:
-    chosen = trust.format(own=os.geteuid())
+    chosen = trust.format(key=own_key)
     settings = Settings(tmp_path / "local", "readwrite", "compile", tmp_path / "shared", trust=chosen)
     before = os.umask(umask)
     try:
@@ -118,9 +126,11 @@ def test_whatever_the_umask_everything_is_made_with_the_modes_of_the_policy(
 
 
 @pytest.mark.parametrize("bits", [0o020, 0o002])
-@pytest.mark.parametrize("policy", ["private", "published", "group:{own}"])
-def test_an_entry_that_others_can_write_is_refused(tmp_path: Path, key: Key, bits: int, policy: str) -> None:
-    trust = Trust.of(policy.format(own=os.geteuid()))
+@pytest.mark.parametrize("policy", ["private", "published", "group:{key}"])
+def test_an_entry_that_others_can_write_is_refused(
+    tmp_path: Path, key: Key, bits: int, policy: str, own_key: str
+) -> None:
+    trust = Trust.of(policy.format(key=own_key))
     shared = SharedStore(tmp_path / "shared", trust=trust)
     shared.put(key("a"), Artifact(b"a"))
     entry = shared.layout.entry(key("a").hex)
@@ -208,8 +218,8 @@ def test_what_another_user_owns_is_refused_unless_that_user_is_trusted(
     said = refused(again, key("a"))
     assert f"uid {STRANGER} as its owner, and trust is private, files of uid 0" in said
     assert f"published:{STRANGER}" in said
-    for trust in (f"published:{STRANGER}", f"group:1,{STRANGER}"):
-        assert reason(SharedStore(shared.layout.directory, trust=Trust.of(trust)), key("a")) == ""
+    trusting = SharedStore(shared.layout.directory, trust=Trust.of(f"published:{STRANGER}"))
+    assert reason(trusting, key("a")) == ""
 
 
 @needs_root
@@ -346,11 +356,11 @@ def test_a_shared_policy_makes_a_local_directory_one_of_files_with_a_private_ind
     assert {mode(path) for path in paths(tmp_path / "user") if path.is_dir()} == {0o700}
 
 
-def test_the_policy_is_that_of_the_directory_that_is_shared(tmp_path: Path) -> None:
-    placement = place(tmp_path / "own", tmp_path / "all", "group:1,2")
+def test_the_policy_is_that_of_the_directory_that_is_shared(tmp_path: Path, own_key: str) -> None:
+    placement = place(tmp_path / "own", tmp_path / "all", f"group:{own_key}")
     assert placement.notice == ""
     assert placement.local.trust.policy == "private"
-    assert placement.shared[0].trust == Trust.of("group:1,2")
+    assert placement.shared[0].trust == Trust.of(f"group:{own_key}")
 
 
 @needs_root
@@ -374,32 +384,10 @@ def test_who_only_reads_what_another_publishes_neither_writes_nor_deletes_nor_cl
     assert paths(shared) == before
 
 
-@needs_root
-def test_users_of_a_group_read_each_other_and_nobody_who_is_not_listed(
-    tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    directory = tmp_path / "project"
-    directory.mkdir()
-    os.chown(directory, 1001, -1)
-    directory.chmod(0o2770)
-    trust = lambda: Trust.of("group:1001,1002")  # noqa: E731
-    for user in (1001, 1002, 1003):
-        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
-        store = SharedStore(directory, trust=trust())
-        assert store.guard.trust.may_write == (user != 1003)
-        store.put(key(user), large(b"same" if user == 1002 else b"%d" % user))
-        for path in paths(directory):
-            if path.lstat().st_uid == 0:
-                os.chown(path, user, -1)
-    monkeypatch.setattr(os, "geteuid", lambda: 1001)
-    store = SharedStore(directory, trust=trust())
-    assert [reason(store, key(user)) for user in (1001, 1002, 1003)] == ["", "", "untrusted"]
-
-
 def test_a_blob_that_another_user_of_the_group_wrote_is_written_again_where_it_cannot_be_renewed(
-    tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, key: Key, monkeypatch: pytest.MonkeyPatch, own_key: str
 ) -> None:
-    store = SharedStore(tmp_path / "shared", trust=Trust.of(f"group:{os.geteuid()}"))
+    store = SharedStore(tmp_path / "shared", trust=Trust.of(f"group:{own_key}"))
     store.put(key("a"), large(b"a"))
     before = {path: path.stat().st_ino for path in paths(store.layout.blobs) if path.is_file()}
 
@@ -412,19 +400,38 @@ def test_a_blob_that_another_user_of_the_group_wrote_is_written_again_where_it_c
     assert reason(store, key("b")) == ""
 
 
-@pytest.mark.parametrize(
-    "text", ["", "private", "published", "published:0", "published:70000", "group:1,2,3"]
-)
-def test_the_setting_is_a_policy_and_numbers_of_users(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "private", "published", "published:0", "published:70000"])
+def test_the_setting_is_a_policy_and_the_number_of_a_user(text: str) -> None:
     assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_TRUST": text}).trust == (text or "private")
-    assert Trust.of(text or "private").owners >= {0, os.geteuid()}
+    trust = Trust.of(text or "private")
+    assert (trust.owners or set()) >= {0, os.geteuid()}
+    assert trust.signers is None
+
+
+def test_the_setting_is_a_policy_and_the_keys_of_users(own_key: str) -> None:
+    others = public_key_text(b"o" * 32)
+    text = f"group:{own_key},{others}"
+    assert current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_TRUST": text}).trust == text
+    trust = Trust.of(text)
+    assert (trust.owners, trust.signers, trust.may_write) == (None, {public_key(own_key), b"o" * 32}, True)
+    assert not Trust.of(f"group:{others}").may_write
 
 
 @pytest.mark.parametrize(
-    "text", ["everybody", "private:1", "published:me", "published:1,2", "group", "group:", "group:1,"]
+    "text",
+    [
+        "everybody",
+        "private:1",
+        "published:me",
+        "published:1,2",
+        "group",
+        "group:",
+        "group:1,2",
+        "group:ed25519:short",
+    ],
 )
 def test_anything_else_is_refused_with_what_may_be_said(text: str) -> None:
-    with pytest.raises(SettingsError, match=r"CACHEGRAPH_TRUST: found .*published:UID, group:UID,UID"):
+    with pytest.raises(SettingsError, match=r"CACHEGRAPH_TRUST: found .*published:UID, group:KEY,KEY"):
         current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_TRUST": text})
 
 

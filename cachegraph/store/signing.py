@@ -1,0 +1,165 @@
+"""Signatures: who published what lies in a directory that a group writes in, where owner and mode say nothing.
+
+Each user has one key (Ed25519). It is made by `cachegraph key`, in the user's configuration directory, and is 0600:
+
+    key file := "ed25519-private:" text LF "ed25519:" text LF       the private key, and the public one, which others list
+    text     := 32 bytes as URL-safe base64 without padding: 43 characters
+
+Version history: none yet. The package cryptography is loaded by who signs or verifies (40 ms), not by who finds a copy of an
+entry on his own node.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cachegraph.settings import user_config_directory
+from cachegraph.store.paths import TEMPORARY_PREFIX, make_directory, unique_name
+
+_PUBLIC = "ed25519:"
+_PRIVATE = "ed25519-private:"
+_KEY_FILE = re.compile(rf"{_PRIVATE}([\w-]{{43}})\n{_PUBLIC}([\w-]{{43}})\n", re.ASCII)
+_LONGEST = 1024
+
+SIGNER_SIZE = 32
+SIGNATURE_SIZE = 64
+
+
+_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+class UnusableKey(OSError):
+    """The file at `path` is not to be used as this user's key: what was `found`."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        super().__init__(errno.EPERM, found, os.fspath(path))
+        self.path = path
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"not using the key {self.path}: found {self.found}; remove it, and `cachegraph key` makes another"
+
+
+class Signature(NamedTuple):
+    """The public key of who signed (32 bytes), and the signature (64 bytes)."""
+
+    signer: bytes
+    signature: bytes
+
+
+def key_path() -> Path:
+    """Return where this user's key is, or will be; raises NoDirectoryError where there is no place for it."""
+    return Path(user_config_directory(), "key")
+
+
+def own_public_key() -> bytes | None:
+    """Return this user's public key, None if none was made; raises UnusableKey, NoDirectoryError, OSError."""
+    try:
+        return _own_key()[1]
+    except FileNotFoundError:
+        return None
+
+
+def make_own_key() -> bytes:
+    """Return this user's public key, made first if there is none. Of processes that make it at once, one does.
+
+    Raises UnusableKey for a file that others can read or that is no key, NoDirectoryError, OSError.
+    """
+    found = own_public_key()
+    if found is not None:
+        return found
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    made = Ed25519PrivateKey.generate()
+    private, public = made.private_bytes_raw(), made.public_key().public_bytes_raw()
+    _publish(key_path(), f"{_PRIVATE}{_text(private)}\n{public_key_text(public)}\n".encode())
+    return _own_key()[1]
+
+
+def sign(message: bytes) -> Signature:
+    """Return the signature of `message` by this user; raises FileNotFoundError without a key, else as make_own_key does."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    private = Ed25519PrivateKey.from_private_bytes(_own_key()[0])
+    return Signature(private.public_key().public_bytes_raw(), private.sign(message))
+
+
+def is_signed(signature: Signature, message: bytes) -> bool:
+    """Return whether the holder of the key that `signature` names signed `message`."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(signature.signer).verify(signature.signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def public_key_text(public: bytes) -> str:
+    """Return a public key as CACHEGRAPH_TRUST lists it."""
+    return _PUBLIC + _text(public)
+
+
+def public_key(text: str) -> bytes:
+    """Return the public key that `text`, as `public_key_text` writes it, is; raises ValueError for anything else."""
+    found = _bytes(text.removeprefix(_PUBLIC))
+    if len(found) != SIGNER_SIZE or public_key_text(found) != text:
+        raise ValueError(f"reading a public key: found {text!r}; `cachegraph key` prints one")
+    return found
+
+
+def _own_key() -> tuple[bytes, bytes]:
+    """The private and the public key of this user, from the key file."""
+    path = key_path()
+    descriptor = os.open(path, _READ)
+    try:
+        _check_file(path, os.fstat(descriptor))
+        content = os.read(descriptor, _LONGEST)
+    finally:
+        os.close(descriptor)
+    matched = _KEY_FILE.fullmatch(content.decode("ascii", "replace"))
+    if matched is None:
+        raise UnusableKey(path, "something else than a key")
+    return _bytes(matched[1]), _bytes(matched[2])
+
+
+def _check_file(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise UnusableKey(path, "no regular file")
+    mode = stat.S_IMODE(status.st_mode)
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or mode & 0o077):
+        raise UnusableKey(path, f"mode {mode:04o} and uid {status.st_uid} as its owner: others can have it")
+
+
+def _publish(path: Path, content: bytes) -> None:
+    """Have `path` hold `content`, whole and for this user alone, unless something is there by then."""
+    make_directory(path.parent)
+    temporary = path.parent / unique_name(TEMPORARY_PREFIX)
+    descriptor = os.open(temporary, _MAKE, 0o600)
+    try:
+        try:
+            os.write(descriptor, content)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        with suppress(FileExistsError):
+            os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+
+
+def _text(key: bytes) -> str:
+    return base64.urlsafe_b64encode(key).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
