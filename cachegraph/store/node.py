@@ -35,12 +35,13 @@ def node_directory(directory: Path) -> Path:
         user = Path(user_cache_directory())
         if file_system(user).local:
             return user / "nodes" / name
-    for parent in dict.fromkeys((*_temporary(), *_PLACES)):
+    places = (*_temporary(), *_PLACES)
+    for parent in dict.fromkeys(places):
         if os.path.isdir(parent) and file_system(Path(parent)).local:
             ours = _own_directory(Path(parent) / f"cachegraph-{os.geteuid()}")
             if ours is not None:
                 return ours / name
-    return Path(next(_temporary(), _PLACES[0])) / unique_name("cachegraph-")
+    return Path(places[0]) / unique_name("cachegraph-")
 
 
 def _temporary() -> Iterator[str]:
