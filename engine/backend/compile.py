@@ -177,19 +177,18 @@ def _link(
     loader = process_loader()
     keys = [_key("kernel", use.digest, use.confirmation) for use in program.kernels]
     if tally is None:
-        addresses = [loader.address(linking.symbol_of(key)) for key in keys]
+        kernels = [loader.linked(linking.symbol_of(key)) for key in keys]
     else:
-        addresses = linking.link(cache, loader, keys, tally)
-    return Execution(program, process_machine(addresses[0]), addresses[1:], data, convert, name, called, ops)
+        kernels = linking.link(cache, loader, keys, tally)
+    return Execution(program, process_machine(kernels[0]), kernels[1:], data, convert, name, called, ops)
 
 
 def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapping[str, bytes]]]:
     """The key, the stored form and the blobs of each kernel and of each function that a linked program calls, and that these
     call."""
-    loader = process_loader()
-    for use in execution.program.kernels:
-        key = _key("kernel", use.digest, use.confirmation)
-        yield key, loader.content(linking.symbol_of(key)), {}
+    kernels = (execution.machine.kernel, *execution.kernels)
+    for use, kernel in zip(execution.program.kernels, kernels, strict=True):
+        yield _key("kernel", use.digest, use.confirmation), kernel.content, {}
     for callee in execution.callees:
         yield callee.key, callee.payload, callee.execution.program.blobs
         yield from linked_entries(callee.execution)

@@ -16,6 +16,7 @@ from cachegraph.large_arrays import blob_name
 from engine.backend import instructions
 from engine.backend.callbacks import build_callback, check_site
 from engine.backend.invocation import BoundInvocation
+from engine.backend.load import LinkedKernel
 from engine.backend.machine import Machine, dtype_word, items_address
 from engine.backend.program import BoundArray, Program, Yield
 from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
@@ -73,7 +74,7 @@ class Execution:
         self,
         program: Program,
         machine: Machine,
-        addresses: Sequence[int],
+        kernels: Sequence[LinkedKernel],
         data: Sequence[np.ndarray[Any, Any]],
         convert: Convert,
         name: str,
@@ -93,9 +94,11 @@ class Execution:
         instructions.check_items(rows, *_items(program))
         self._code = code
         self._code_address = code.ctypes.data
+        self.machine = machine
+        self.kernels = kernels
         self._machine = machine.run
         self._bound = [_bound_array(program, row, data) for row in program.bound]
-        self._fill_template(addresses)
+        self._fill_template()
         self._allocations = [_allocations(site) for site in program.yields]
         self.callees = [callee for row in callees for callee in row]
         callbacks = [
@@ -110,15 +113,15 @@ class Execution:
         self._n_results = sum(len(site.arrays) for site in program.yields)
         self._states: list[_State] = []
 
-    def _fill_template(self, addresses: Sequence[int]) -> None:
+    def _fill_template(self) -> None:
         template = self._template
         template[ARRAY_TYPE] = id(np.ndarray)
         for dtype, register in DESCRIPTORS.items():
             template[register] = dtype_word(np.dtype(dtype))
         for row, array in zip(self.program.bound, self._bound, strict=True):
             template[row.register] = array.ctypes.data
-        for use, address in zip(self.program.kernels[1:], addresses, strict=True):
-            template[use.register] = address
+        for use, kernel in zip(self.program.kernels[1:], self.kernels, strict=True):
+            template[use.register] = kernel.address
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
         """The results, in the program's numbering, for one value an input."""

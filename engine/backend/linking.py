@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
-from engine.backend.load import Loader
+from engine.backend.load import LinkedKernel, Loader
 
 if TYPE_CHECKING:
     from cachegraph.cache import Cache, Correction, Found
@@ -35,6 +35,8 @@ class KernelTally:
     misses: int = 0
     functions: list[int] = field(default_factory=lambda: [0, 0])
     """[hits, misses] of the functions that callbacks call."""
+    linked: list[LinkedKernel] = field(default_factory=list)
+    """Those that were built: held until the functions that call them are there to do so."""
     compiled: int = 0
     seconds: float = 0.0
     seconds_saved: float = 0.0
@@ -61,8 +63,8 @@ def symbol_of(key: CacheKey) -> str:
     return f"k_{key.confirmation.hex()}"
 
 
-def link(cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[int]:
-    """The addresses of the kernels stored under `keys`.
+def link(cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: KernelTally) -> list[LinkedKernel]:
+    """The kernels stored under `keys`.
 
     Raises LookupError if the cache has not all of them, and what the loader raises on one that it refuses.
     """
@@ -76,8 +78,8 @@ def link(cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: Kernel
             )
         tally.count(True, sum(entry.seconds.values()))
         found[symbol_of(key)] = entry.payload
-    addresses = loader.load_many(found)
-    return [addresses[symbol_of(key)] for key in keys]
+    linked = loader.load_many(found)
+    return [linked[symbol_of(key)] for key in keys]
 
 
 def build(
@@ -96,20 +98,21 @@ def build(
         tally.seconds += perf_counter() - begin
         return [artifacts[key] for key in missing]
 
-    def load(key: CacheKey, payload: bytes) -> int:
+    def load(key: CacheKey, payload: bytes) -> LinkedKernel:
         return loader.load(payload, symbol_of(key))
 
-    def verify(key: CacheKey, found: Found[int]) -> Correction[int] | None:
+    def verify(key: CacheKey, found: Found[LinkedKernel]) -> Correction[LinkedKernel] | None:
         from cachegraph.cache import Correction
 
         [artifact] = compile_missing([key])
-        if artifact.payload == loader.content(symbol_of(key)):
+        if artifact.payload == found.value.content:
             return None
         loader.forget(symbol_of(key))
         return Correction("its object code is another", artifact, load(key, artifact.payload))
 
     found = cache.get_or_build_many(kernels, compile_missing, load, verify)
     for entry in found.values():
+        tally.linked.append(entry.value)
         tally.count(entry.outcome == "hit", sum(entry.seconds.values()) - entry.load_seconds)
 
 

@@ -6,10 +6,12 @@ itself. LLVM would abort the process on damaged code, and resolve any symbol of 
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
 from cachegraph.objects import read_symbols
@@ -22,8 +24,23 @@ if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
 
 
+class LinkedKernel:
+    """A kernel linked into this process: its `address`, and the stored form that it has there.
+
+    The code is there for as long as something holds a kernel that was linked together with it: whoever keeps the address
+    keeps this.
+    """
+
+    __slots__ = ("__weakref__", "_library", "address", "content")
+
+    def __init__(self, address: int, content: bytes, library: ResourceTracker) -> None:
+        self.address = address
+        self.content = content
+        self._library = library
+
+
 class Loader:
-    """The code linked into this process; it stays as long as the loader does. Threads may share a loader.
+    """Links code into this process: a kernel that is linked already is not linked again. Threads may share a loader.
 
     A forked child goes on with its parent's: code and linker are the child's own copies, and no fork happens while a
     thread is linking.
@@ -31,60 +48,57 @@ class Loader:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._addresses: dict[str, int] = {}
-        self._contents: dict[str, bytes] = {}
-        self._trackers: list[ResourceTracker] = []
+        self._kernels: WeakValueDictionary[str, LinkedKernel] = WeakValueDictionary()
+        self._numbers = itertools.count()
         self._jit: LLJIT | None = None
         self._pausable = PausableLock(self._lock)
         pause_at_forks(self._pausable, Rank.LINKER)
 
-    def load(self, content: bytes, symbol: str) -> int:
-        """Return the address of the kernel `symbol` stored as `content` (pack_kernel).
+    def load(self, content: bytes, symbol: str) -> LinkedKernel:
+        """Return the kernel `symbol` stored as `content` (pack_kernel), linked.
 
         Raises KernelFormatError on damage, ForeignTarget for another machine's kernel, ObjectFormatError on an object
         that is none, LoadError if the object asks for what it may not have or does not link.
         """
         return self.load_many({symbol: content})[symbol]
 
-    def load_many(self, contents: Mapping[str, bytes]) -> dict[str, int]:
-        """Return the address of each kernel of `contents` (symbol -> stored form), linking the new ones together.
+    def load_many(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
+        """Return each kernel of `contents` (symbol -> stored form), linking the new ones together.
 
         Raises as `load` does, and has then linked none of them.
         """
         with self._lock:
-            missing = {s: content for s, content in contents.items() if s not in self._addresses}
+            found = {symbol: kernel for symbol in contents if (kernel := self._kernels.get(symbol))}
+            missing = {symbol: content for symbol, content in contents.items() if symbol not in found}
             if missing:
-                levels = runnable_levels()
-                self._link({s: _checked_object(s, content, levels) for s, content in missing.items()})
-                self._contents.update(missing)
-            return {symbol: self._addresses[symbol] for symbol in contents}
+                found.update(self._link(missing))
+                self._kernels.update(found)
+            return found
 
     def forget(self, symbol: str) -> None:
         """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who have its address."""
         with self._lock:
-            self._addresses.pop(symbol, None)
-            self._contents.pop(symbol, None)
+            self._kernels.pop(symbol, None)
 
-    def address(self, symbol: str) -> int:
-        """Return the address of a kernel that is linked already; raises KeyError if it is not."""
-        return self._addresses[symbol]
+    def linked(self, symbol: str) -> LinkedKernel:
+        """Return a kernel that something holds already; raises KeyError if nothing does."""
+        return self._kernels[symbol]
 
-    def content(self, symbol: str) -> bytes:
-        """Return the stored form of a kernel that is linked; raises KeyError if it is not."""
-        return self._contents[symbol]
-
-    def _link(self, objects: dict[str, bytes]) -> None:
+    def _link(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
         from llvmlite.binding import JITLibraryBuilder
 
+        levels = runnable_levels()
+        objects = {symbol: _checked_object(symbol, content, levels) for symbol, content in contents.items()}
         builder = JITLibraryBuilder()
         for symbol, code in objects.items():
             _add(builder, symbol, code)
         try:
-            tracker = builder.link(self._linker(), f"library_{len(self._trackers)}")
+            library = builder.link(self._linker(), f"library_{next(self._numbers)}")
         except RuntimeError as error:
             raise LoadError("linking", ", ".join(objects), str(error)) from error
-        self._trackers.append(tracker)
-        self._addresses.update((symbol, tracker[symbol]) for symbol in objects)
+        return {
+            symbol: LinkedKernel(library[symbol], content, library) for symbol, content in contents.items()
+        }
 
     def _linker(self) -> LLJIT:
         if self._jit is None:

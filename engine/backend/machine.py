@@ -20,6 +20,7 @@ import numpy as np
 from engine.backend.container import pack_kernel
 from engine.backend.errors import LoadError
 from engine.backend.instructions import HALTED, RESERVED, Assembler
+from engine.backend.load import LinkedKernel
 from engine.backend.machine_source import DTYPE_WORD, ENTRY, machine_source
 from engine.backend.target import compiled_levels, process_triple
 
@@ -27,9 +28,10 @@ from engine.backend.target import compiled_levels, process_triple
 class Machine:
     """A loaded machine: call it with the addresses of items, registers and code, and the word to begin at."""
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, kernel: LinkedKernel) -> None:
+        self.kernel = kernel
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
-        self.run = prototype(address)
+        self.run = prototype(kernel.address)
 
     @property
     def is_usable(self) -> bool:
@@ -38,9 +40,9 @@ class Machine:
 
 
 @cache
-def process_machine(address: int) -> Machine:
-    """Return the machine linked at `address`; raises LoadError if it does not find this process's arrays."""
-    machine = Machine(address)
+def process_machine(kernel: LinkedKernel) -> Machine:
+    """Return the machine that is `kernel`; raises LoadError if it does not find this process's arrays."""
+    machine = Machine(kernel)
     if not machine.is_usable:
         raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
     return machine

@@ -63,7 +63,8 @@ def compare_kernels() -> None:
     for number, (name, body) in enumerate(BODIES.items()):
         kernel, symbol = elementwise([Operand("float64", (False,))], body, [("value", 1)], 1), f"k_{number}"
         content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
-        run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(process_loader().load(content, symbol))
+        linked = process_loader().load(content, symbol)
+        run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
         for size in SIZES:
             x, y = np.ones(size), np.empty(size)
             found = []

@@ -27,6 +27,7 @@ from engine.backend.externals import is_allowed
 from engine.backend.loops import Kernel
 from engine.backend.numba.contexts import contexts
 from engine.backend.numba.intrinsics import function_of
+from engine.backend.numba.passes import freed
 from engine.backend.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.backend.target import compiled_levels, process_triple
 from engine.scalar.embedded import Embedded
@@ -179,7 +180,7 @@ def _optimize(module: Any, machine: Any) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
     builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
+    passes = freed(builder.getModulePassManager())
     passes.add_refprune_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, builder)

@@ -7,6 +7,7 @@ among them: a sixth of a cold start.
 # mypy: disable-error-code="no-untyped-call,misc,attr-defined"
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from numba.core import cpu, types
 from numba.core.runtime import rtsys
 from numba.core.typing.context import BaseContext
+
+from engine.backend.numba.passes import freed
 
 TYPES: dict[str, Any] = {
     "float64": types.float64,
@@ -32,17 +35,23 @@ class _TypingContext(BaseContext):
         """Load nothing more than `_load_builtins`."""
 
     def _load_builtins(self) -> None:
-        from numba.core.typing import builtins, templates
+        self.install_registry(_builtins())
 
-        own = templates.Registry()
-        declared = templates.builtin_registry
-        own.functions = [item for item in declared.functions if _is_of(builtins, item)]
-        own.globals = [
-            (value, of)
-            for value, of in declared.globals
-            if isinstance(of, types.Function) and all(_is_of(builtins, item) for item in of.templates)
-        ]
-        self.install_registry(own)
+
+@cache
+def _builtins() -> Any:
+    """One registry, however often numba asks: it keeps every registry that it was given."""
+    from numba.core.typing import builtins, templates
+
+    own = templates.Registry()
+    declared = templates.builtin_registry
+    own.functions = [item for item in declared.functions if _is_of(builtins, item)]
+    own.globals = [
+        (value, of)
+        for value, of in declared.globals
+        if isinstance(of, types.Function) and all(_is_of(builtins, item) for item in of.templates)
+    ]
+    return own
 
 
 def _is_of(module: ModuleType, template: type) -> bool:
@@ -51,10 +60,27 @@ def _is_of(module: ModuleType, template: type) -> bool:
 
 
 class _TargetContext(cpu.CPUContext):
+    def init(self) -> None:
+        """As numba's, with passes that are freed."""
+        super().init()
+        codegen: Any = self._internal_codegen
+        codegen._module_pass_manager = _freed(codegen._module_pass_manager)
+        codegen._function_pass_manager = _freed(codegen._function_pass_manager)
+
     def load_additional_registries(self) -> None:
         """Load the implementations of whole numbers, ranges and pointers, by importing them."""
         rtsys.initialize(self)
         from numba.cpython import builtins, numbers, rangeobj  # noqa: F401
+
+
+def _freed(make: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
+    """Make pass managers, each beside its builder, as `make` does."""
+
+    def made(**options: Any) -> tuple[Any, Any]:
+        passes, builder = make(**options)
+        return freed(passes), builder
+
+    return made
 
 
 @cache

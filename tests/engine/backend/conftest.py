@@ -73,7 +73,8 @@ def run(stored) -> Run:
         **others: int,
     ) -> int:
         symbol, content = stored(kernel)
-        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(process_loader().load(content, symbol))
+        linked = process_loader().load(content, symbol)
+        function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
         words = np.array(words_for(kernel, inputs, outputs, shape, **others), dtype=np.int64)
         return function(address_of(words))
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from pathlib import Path
@@ -205,3 +206,31 @@ def test_a_long_call_is_interrupted_between_its_steps(x, alarm):
     f(np.ones(3))
     values = np.random.default_rng(3).normal(size=300_000)
     assert seconds_until_the_alarm(alarm, f, values) < 1.0
+
+
+def test_the_code_of_a_function_is_there_until_the_last_that_uses_it_is_gone(x):
+    functions = [engine.function([x], pt.exp(x) * 3.25), engine.function([x], pt.exp(x) * 3.25)]
+    kernel = weakref.ref(runner_of(functions[0]).kernels[0])
+    assert kernel() is runner_of(functions[1]).kernels[0]
+    copied = functions[0].copy()
+    functions.clear()
+    gc.collect()
+    np.testing.assert_allclose(copied(np.zeros(2)), [3.25, 3.25])
+    del copied
+    gc.collect()
+    assert kernel() is None
+
+
+def test_code_stays_while_another_thread_runs_it(x):
+    n, done = pt.lscalar("n"), []
+    states = engine.scan(lambda a: a * 0.5 + 1.0, outputs_info=x, n_steps=n, return_updates=False)
+    f = engine.function([x, n], states[-1])
+    f(np.zeros(3), 1)
+    thread = threading.Thread(target=lambda f: done.append(f(np.zeros(3), 20_000_000)), args=(f,))
+    thread.start()
+    kernel = weakref.ref(runner_of(f).kernels[0])
+    del f
+    gc.collect()
+    assert kernel() is not None
+    thread.join()
+    np.testing.assert_array_equal(done[0], np.full(3, 2.0))

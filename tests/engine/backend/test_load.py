@@ -45,10 +45,10 @@ def packed_source(symbol, source, triple=None):
     return pack_kernel(symbol, triple or process_triple(), {level: code})
 
 
-def call(address, x):
+def call(kernel, x):
     result = np.empty_like(x)
     words = np.array([x.ctypes.data, x.size, result.ctypes.data], dtype=np.int64)
-    assert CALL(address)(words.ctypes.data) == 0
+    assert CALL(kernel.address)(words.ctypes.data) == 0
     return result
 
 
@@ -61,15 +61,48 @@ def test_a_loaded_kernel_computes(kernel):
 def test_a_kernel_is_linked_once(kernel):
     symbol, content = kernel
     loader = Loader()
-    assert loader.load(content, symbol) == loader.load(content, symbol)
-    assert loader.load_many({symbol: content})[symbol] == loader.load(content, symbol)
+    linked = loader.load(content, symbol)
+    assert loader.load(content, symbol) is linked
+    assert loader.load_many({symbol: content})[symbol] is linked
+
+
+def mapped(address):
+    """Tell whether this process has memory at `address` that it may run."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, permissions = line.split()[:2]
+        first, last = (int(end, 16) for end in span.split("-"))
+        if first <= address < last:
+            return "x" in permissions
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the process's memory is not listed")
+def test_code_goes_with_the_last_kernel_that_was_linked_with_it():
+    sources = {f"k_{n}": f"define i32 @k_{n}(ptr %a) {{ ret i32 {n} }}" for n in range(2)}
+    loader = Loader()
+    kernels = loader.load_many({symbol: packed_source(symbol, text) for symbol, text in sources.items()})
+    address = kernels.pop("k_0").address
+    assert CALL(address)(None) == 0
+    del loader
+    assert CALL(kernels["k_1"].address)(None) == 1
+    kernels.clear()
+    assert not mapped(address)
+
+
+def test_a_kernel_that_nothing_holds_any_more_is_linked_again(kernel):
+    symbol, content = kernel
+    loader = Loader()
+    for _ in range(2):
+        assert call(loader.load(content, symbol), np.ones(1)) > 1
+        with pytest.raises(KeyError):
+            loader.linked(symbol)
 
 
 def test_many_kernels_are_linked_at_once():
     sources = {f"k_{n}": f"define i32 @k_{n}(ptr %a) {{ ret i32 {n} }}" for n in range(20)}
     loader = Loader()
-    addresses = loader.load_many({symbol: packed_source(symbol, text) for symbol, text in sources.items()})
-    assert [CALL(address)(None) for address in addresses.values()] == list(range(20))
+    kernels = loader.load_many({symbol: packed_source(symbol, text) for symbol, text in sources.items()})
+    assert [CALL(kernel.address)(None) for kernel in kernels.values()] == list(range(20))
 
 
 def test_threads_share_a_loader(kernel):
@@ -151,11 +184,12 @@ def test_one_bad_kernel_of_many_leaves_none_linked(kernel):
 def test_a_forked_child_uses_its_parents_code_and_links_more(kernel):
     symbol, content = kernel
     loader = Loader()
-    address = loader.load(content, symbol)
+    linked = loader.load(content, symbol)
     more = packed_source("k_more", "define i32 @k_more(ptr %a) { ret i32 42 }")
     child = os.fork()
     if child == 0:
-        right = call(address, np.zeros(2))[1] == np.log(2) and CALL(loader.load(more, "k_more"))(None) == 42
+        answer = loader.load(more, "k_more")
+        right = call(linked, np.zeros(2))[1] == np.log(2) and CALL(answer.address)(None) == 42
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
@@ -168,7 +202,8 @@ import ctypes, pathlib, sys
 import numpy as np
 from engine.backend.load import process_loader
 content = pathlib.Path({str(tmp_path / "kernel")!r}).read_bytes()
-f = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(process_loader().load(content, {symbol!r}))
+kernel = process_loader().load(content, {symbol!r})
+f = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(kernel.address)
 x, result = np.zeros(4), np.empty(4)
 assert f(np.array([x.ctypes.data, 4, result.ctypes.data]).ctypes.data) == 0
 assert np.allclose(result, np.log(2))

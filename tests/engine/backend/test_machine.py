@@ -203,7 +203,8 @@ def test_a_kernel_that_fails_stops_the_program(machine, stored):
     symbol, content = stored(elementwise([operand, operand], body, [("value", 0)], 0))
     base, exponent, result = np.array(2), np.array(-1), np.zeros((), np.int64)
     addresses = [array.ctypes.data for array in (base, exponent, result)]
-    registers = registers_with(r4=process_loader().load(content, symbol), r7=1)
+    kernel = process_loader().load(content, symbol)
+    registers = registers_with(r4=kernel.address, r7=1)
     registers[20:23] = addresses
     calling = Assembler()
     calling.call(4, 30, [20, 21, 22])
