@@ -74,7 +74,7 @@ class Lease:
         self._clock = clock
         self._host = host or Host.here()
         self._seen: tuple[int, bytes, float] | None = None  # generation, content, when that was first seen
-        self._held: _Held | None = None
+        self._held: _Generation | None = None
 
     def acquire(self) -> Holder | None:
         """Take the lease if it is free or its holder dead, else return who has it; raises OSError, and Unkept."""
@@ -161,7 +161,7 @@ class Lease:
         """Make that generation, and return whether this process did; raises OSError."""
         path = self._file(generation)
         self._guard.make_directory(path.parent)
-        held = self._held = _Held(
+        held = self._held = _Generation(
             path, generation, self._host
         )  # first: an interrupt may come when it is made
         try:
@@ -181,7 +181,7 @@ class Lease:
         return self._path.with_name(f"{self._path.name}.{generation}")
 
 
-class _Held:
+class _Generation:
     """A generation that this process makes, or holds: its file, and what that says."""
 
     def __init__(self, path: Path, generation: int, host: Host) -> None:
@@ -244,18 +244,18 @@ class _Pulse:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._lock = threading.Lock()
-        self._leases: dict[_Held, weakref.ref[Lease]] = {}
+        self._leases: dict[_Generation, weakref.ref[Lease]] = {}
         self._changed: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def add(self, held: _Held, lease: Lease) -> None:
+    def add(self, held: _Generation, lease: Lease) -> None:
         with self._lock:
             self._leases[held] = weakref.ref(lease)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="cachegraph-leases", daemon=True)
                 self._thread.start()
 
-    def remove(self, held: _Held) -> None:
+    def remove(self, held: _Generation) -> None:
         self._leases.pop(held, None)
         self._changed.put(None)
 
