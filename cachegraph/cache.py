@@ -20,6 +20,7 @@ from cachegraph.found import MISMATCH, UNVERIFIED, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
+from cachegraph.source import check_relied_on
 from cachegraph.store.absent import NoStore
 from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
@@ -291,6 +292,7 @@ class Cache:
         if self.settings.mode not in WRITING:
             return False
         try:
+            check_relied_on()
             self._store.put(key, artifact, load_seconds)
         except Exception as error:  # the artifact is in memory: whatever went wrong, the compilation has not
             self._note_store_failure(key, error)

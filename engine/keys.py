@@ -13,8 +13,10 @@ from pathlib import Path
 from cachegraph.digests import digest
 from cachegraph.fingerprint.hasher import HASH_VERSION, encode
 from cachegraph.key import CacheKey
-from cachegraph.toolchain import check_unchanged, source_digest
-from engine.backend.keys import backend_code, encode_toolchain
+from cachegraph.releases import package_version
+from cachegraph.source import check_unchanged, source_digest
+from cachegraph.toolchain import toolchain
+from engine.backend.keys import backend_code
 from engine.encoding import UsersOps, graph_body, inner_body
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -46,7 +48,7 @@ def function_key(
         "rewrites": encode(rewrites),
         "code": engine_code(),
         "options": encode(options),
-        "toolchain": encode_toolchain(),
+        "toolchain": _encode_tools(),
         # A program runs on any CPU, but names kernels of one architecture and system.
         "target": encode((sys.platform, platform.machine())),
     }
@@ -64,6 +66,16 @@ def engine_code() -> bytes:
     return digests[0]
 
 
+@cache
+def _encode_tools() -> bytes:
+    """The releases of what compiles, and of what computes constants: numpy is among the first, SciPy is not."""
+    try:
+        scipy = package_version("scipy")
+    except ImportError:
+        scipy = "absent"
+    return encode((toolchain(), scipy))
+
+
 def op_key(
     graph: FrozenFunctionGraph, rewrites: object, options: object, users: UsersOps | None = None
 ) -> CacheKey:
@@ -78,7 +90,7 @@ def op_key(
         "rewrites": encode(rewrites),
         "code": engine_code(),
         "options": encode(options),
-        "toolchain": encode_toolchain(),
+        "toolchain": _encode_tools(),
     }
     return CacheKey.build("op", parts)
 
@@ -93,7 +105,7 @@ def callee_key(graph: FrozenFunctionGraph, options: object, users: UsersOps | No
         "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + inner_body(graph, users or UsersOps()),
         "code": engine_code(),
         "options": encode(options),
-        "toolchain": encode_toolchain(),
+        "toolchain": _encode_tools(),
         "target": encode((sys.platform, platform.machine())),
     }
     return CacheKey.build("function", parts)

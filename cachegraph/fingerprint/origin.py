@@ -3,7 +3,8 @@
     origin := 'p' text(version)                Python's own, and which release of it
             | 'r' text(name) text(version)     an installed distribution: the name of its package, and which release it is;
                                                with what its installer recorded of its files, if it came from no index
-            | 'd' text(name)                   a package whose whole source is another part of the key, as the caller says
+            | 'd' text(name) text(version) bytes(digest)     a package that the caller says is not followed: which release it is or,
+                                               where it was not installed, the digest of its whole source
             | 'x' uint(n) (text(name) bytes(digest))*n     extension files, and what is in them
 
 Code from anywhere else, a script or a checkout, is *followed*: function by function, and what each of them reads. So is
@@ -20,8 +21,9 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from typing import TYPE_CHECKING, Literal
 
 from cachegraph.digests import strong_digest
-from cachegraph.errors import Unfingerprintable
+from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.releases import package_version, recorded_files
+from cachegraph.source import imported_source
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.hasher import Encoder
@@ -50,8 +52,10 @@ def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> N
         return
     encoder.tag(b"d" if kind == "described" else b"r")
     encoder.text(package)
-    if kind == "release":
-        encoder.text(release_of(package))
+    release = release_of(package)
+    encoder.text(release)
+    if kind == "described":
+        encoder.bytes(b"" if release else _source_of(package))
 
 
 def write_code_origin(encoder: Encoder, module: str, home: object, described: Collection[str]) -> None:
@@ -68,6 +72,16 @@ def write_code_origin(encoder: Encoder, module: str, home: object, described: Co
 
 def _package(module: str) -> str:
     return module.partition(".")[0]
+
+
+def _source_of(package: str) -> bytes:
+    from pathlib import Path
+
+    file = _file(package)
+    try:
+        return imported_source(Path(os.path.dirname(os.path.abspath(file or package))))
+    except SourceError as error:
+        raise Unfingerprintable(f"code of {package}", f"its source does not describe it: {error}") from error
 
 
 def write_extension(encoder: Encoder, module: str) -> None:

@@ -33,7 +33,7 @@ def write_extensions(encoder: Encoder) -> None:
     """Write what is registered now; raises Unfingerprintable if some of it has no encoding."""
     releases = set(_installed())
     followed: dict[int, Any] = {}
-    for function in _registered():
+    for _, function in _registered():
         module = _module_of(function)
         origin = origin_of(module, encoder.described)
         if origin == "followed":
@@ -94,8 +94,15 @@ def _content(path: str) -> bytes:
         return b""
 
 
-def _registered() -> tuple[Any, ...]:
-    """The functions and template classes that numba has from others."""
+def registered_templates() -> Iterator[tuple[Any, FunctionType]]:
+    """Yield the templates that numba has from others, each with the function in Python that it was made of."""
+    for item, function in _registered():
+        if isinstance(item, type) and isinstance(function, FunctionType):
+            yield item, function
+
+
+def _registered() -> tuple[tuple[Any, Any], ...]:
+    """What numba has from others, functions and template classes, each with the function that it was made of, or itself."""
     templates, implementations = map(sys.modules.get, ("numba.core.typing.templates", "numba.core.imputils"))
     if templates is None or implementations is None:
         return ()
@@ -109,17 +116,17 @@ def _registered() -> tuple[Any, ...]:
     return _scanned[1]
 
 
-_scanned: tuple[tuple[int, ...], tuple[Any, ...]] | None = None
+_scanned: tuple[tuple[int, ...], tuple[tuple[Any, Any], ...]] | None = None
 
 
-def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[Any]:
+def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     functions, attributes, named = typed
     known = [*functions, *attributes]
     known += [template for _, of in named for template in getattr(of, "templates", ())]
     for item in (*known, *(row[0] for kind in lowered for row in kind)):
         function = next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
         if _module_of(function).partition(".")[0] != "numba":
-            yield function
+            yield item, function
 
 
 def _module_of(function: Any) -> str:

@@ -21,10 +21,14 @@ from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.registrations import registered_templates
 from cachegraph.numba_cache.entries import configuration
 
 Overloads = OrderedDict[Any, Any]
 """What a dispatcher has compiled, by the types of the arguments."""
+
+_GIVEN = frozenset(("_impl_cache", "_overload_cache"))
+"""Where templates of numba's keep what a function that was registered gave for some types."""
 
 
 @contextmanager
@@ -46,6 +50,7 @@ def compiled_anew(described: Collection[str] = ()) -> Iterator[None]:
         Dispatcher.get_call_template = _looking(before[1], current)
         Dispatcher.get_compile_result = _looking(before[2], current)
         Dispatcher.add_overload = _adding(add, current)
+        current.hide_implementations()
         try:
             yield
         finally:
@@ -81,6 +86,19 @@ class _Current:
         self._described = described
         self._names: dict[Any, bytes | None] = {}
         self._hidden: dict[Any, Overloads] = {}
+        self._replaced: list[tuple[Any, str, dict[Any, Any]]] = []
+
+    def hide_implementations(self) -> None:
+        """Have what others registered with numba give its implementations again, until `put_back`, but for those that it
+        gave here when it was what it is now."""
+        for template, function in registered_templates():
+            if self._is_followed(function):
+                kept = template.__dict__.get("_cachegraph_given_anew") or {}
+                template._cachegraph_given_anew = kept
+                given = kept.setdefault(self._name(function) or object(), {})
+                for attribute in _GIVEN & vars(template).keys():
+                    self._replaced.append((template, attribute, vars(template)[attribute]))
+                    setattr(template, attribute, given.setdefault(attribute, {}))
 
     def look_at(self, dispatcher: Any) -> None:
         """Have `dispatcher` offer what is of now alone, until `put_back`; one with declared signatures has these again."""
@@ -111,14 +129,16 @@ class _Current:
         """Have each dispatcher offer what it did before."""
         for dispatcher, before in self._hidden.items():
             dispatcher.overloads = before
+        for template, attribute, given in self._replaced:
+            setattr(template, attribute, given)
 
-    def _is_followed(self, dispatcher: Any) -> bool:
-        home = dispatcher.py_func.__globals__.get("__name__")
+    def _is_followed(self, function: Any) -> bool:
+        home = getattr(function, "py_func", function).__globals__.get("__name__")
         return not isinstance(home, str) or origin_of(home, self._described) == "followed"
 
-    def _name(self, dispatcher: Any) -> bytes | None:
+    def _name(self, function: Any) -> bytes | None:
         try:
-            return strong_digest(encode((dispatcher, configuration()), self._described))
+            return strong_digest(encode((function, configuration()), self._described))
         except Unfingerprintable:
             return None  # then what was compiled before may be anything
 

@@ -13,8 +13,8 @@ from functools import cache
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.releases import package_version
+from cachegraph.source import check_unchanged, source_digest
 from cachegraph.store.processes import start_of
-from cachegraph.toolchain import check_unchanged, source_digest
 
 HOSTS = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""

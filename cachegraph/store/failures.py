@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sqlite3
 
-from cachegraph.errors import MissingBlob
+from cachegraph.errors import MissingBlob, SourceError
 from cachegraph.store.entry import Miss
 from cachegraph.store.files import Oversized
 from cachegraph.store.trust import Untrusted
@@ -74,9 +74,11 @@ def load_failure(error: Exception) -> Miss:
 
 
 def store_failure_reason(error: BaseException) -> str:
-    """Return full, read-only, untrusted, busy, damaged, io-error or refused for an error met while writing."""
+    """Return full, read-only, untrusted, busy, damaged, io-error, source or refused for an error met while writing."""
     if isinstance(error, Untrusted):
         return "untrusted"
+    if isinstance(error, SourceError):
+        return "source"
     if isinstance(error, sqlite3.Error):
         return _sqlite_reason(error)
     if not isinstance(error, OSError):

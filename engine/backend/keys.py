@@ -9,7 +9,8 @@ from pathlib import Path
 from cachegraph.errors import SourceError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
-from cachegraph.toolchain import source_digest, toolchain
+from cachegraph.source import source_digest
+from cachegraph.toolchain import toolchain
 from engine.backend.container import ABI
 from engine.backend.target import compiled_levels, process_triple
 

@@ -1,0 +1,97 @@
+"""The source of packages that keys describe as a whole: its digest, and whether it is still what was imported."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from cachegraph.digests import strong_digest
+from cachegraph.errors import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_IMPORTED = time.time()
+
+
+@lru_cache(maxsize=16)
+def source_digest(directory: Path) -> bytes:
+    """Return the BLAKE2b-256 of every *.py file under `directory`: their relative paths and their bytes.
+
+    Where the directory is, when its files were written and in which order they are listed do not matter. Read once per
+    process: the source that counts is the one that was imported. Raises SourceError if there is nothing to read.
+    """
+    root = os.fspath(directory)
+    try:
+        files = sorted((path[len(root) + 1 :].replace(os.sep, "/"), path) for path in _source_files(root))
+        pieces = [
+            piece for name, path in files for piece in (name.encode("utf-8", "surrogateescape"), _read(path))
+        ]
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    if not pieces:
+        raise SourceError("reading the source under", directory, "no *.py file")
+    prefixed = (part for piece in pieces for part in (len(piece).to_bytes(8, "little"), piece))
+    return strong_digest(b"".join(prefixed))
+
+
+def check_unchanged(directory: Path, since: float) -> None:
+    """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970).
+
+    An upgrade under a running process: what was imported is no longer what `source_digest` read. The time is that of
+    the last change of the inode, which an installer that keeps modification times sets too. From then on keys rely on
+    that source (check_relied_on).
+    """
+    try:
+        files = list(_source_files(os.fspath(directory)))
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    _check(directory, files, since)
+    _relied_on[directory] = files, since
+
+
+def check_relied_on() -> None:
+    """Raise SourceError if source that keys rely on (check_unchanged) was changed since: modules are imported when they are
+    needed, so what was built may be made by other code than the key says, even if the edit was undone by now.
+    """
+    for directory, (files, since) in _relied_on.items():
+        _check(directory, files, since)
+
+
+_relied_on: dict[Path, tuple[list[str], float]] = {}
+
+
+def _check(directory: Path, files: list[str], since: float) -> None:
+    try:
+        changed = [path for path in files if os.stat(path).st_ctime > since]
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    if changed:
+        found = f"{changed[0]}, which was changed after it was imported; start a new process"
+        raise SourceError("describing the source under", directory, found)
+
+
+def imported_source(directory: Path) -> bytes:
+    """The `source_digest` of `directory`, on which keys rely from then on; raises SourceError if it was changed since this
+    process began to import."""
+    found = source_digest(directory)
+    if directory not in _relied_on:
+        check_unchanged(directory, _IMPORTED)
+    return found
+
+
+def _source_files(directory: str) -> Iterator[str]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py") and entry.is_file():
+                yield entry.path
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _source_files(entry.path)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()

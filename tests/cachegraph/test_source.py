@@ -1,0 +1,162 @@
+"""The digest of a package's source: right, independent of place and time; and whether it is what was imported."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cachegraph.source
+from cachegraph.cache import Artifact, Cache
+from cachegraph.errors import SourceError
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.key import CacheKey
+from cachegraph.settings import Settings
+from cachegraph.source import check_relied_on, check_unchanged, source_digest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cachegraph.source, "_relied_on", {})
+
+
+def _tree(root: Path, files: dict[str, str]) -> Path:
+    for path, content in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+    return root
+
+
+SOURCE = {"__init__.py": "", "a.py": "x = 1\n", "sub/b.py": "y = 2\n", "sub/deep/c.py": "z = 3\n"}
+
+
+def test_where_when_and_in_which_order_files_were_written_does_not_matter(tmp_path: Path) -> None:
+    one = _tree(tmp_path / "one", SOURCE)
+    other = _tree(tmp_path / "elsewhere" / "other", dict(reversed(SOURCE.items())))
+    os.utime(other / "a.py", (1, 1))
+    assert source_digest(one) == source_digest(other)
+    assert len(source_digest(one)) == 32
+
+
+def test_the_order_of_a_listing_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = _tree(tmp_path / "one", SOURCE), _tree(tmp_path / "other", SOURCE)
+    expected = source_digest(one)
+    listed = cachegraph.source._source_files
+    monkeypatch.setattr(cachegraph.source, "_source_files", lambda root: reversed(list(listed(root))))
+    assert source_digest(other) == expected
+
+
+def test_text_cannot_move_from_a_file_into_the_name_of_the_next(tmp_path: Path) -> None:
+    two_files = _tree(tmp_path / "two", {"a.py": "1", "b.py": "2"})
+    one_file = _tree(tmp_path / "one", {"a.py": "1b.py2"})
+    assert source_digest(two_files) != source_digest(one_file)
+
+
+def test_what_is_not_python_source_does_not_matter(tmp_path: Path) -> None:
+    one = _tree(tmp_path / "one", SOURCE)
+    other = _tree(
+        tmp_path / "other", {**SOURCE, "py.typed": "", "__pycache__/a.cpython-311.pyc": "?", "notes.txt": "n"}
+    )
+    assert source_digest(one) == source_digest(other)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {**SOURCE, "a.py": "x = 2\n"},
+        {**SOURCE, "sub/deep/c.py": "z = 3"},
+        {**SOURCE, "new.py": ""},
+        {name: content for name, content in SOURCE.items() if name != "__init__.py"},
+        {**SOURCE, "a.py": SOURCE["sub/b.py"], "sub/b.py": SOURCE["a.py"]},
+        {"__init__.py": "", "a.py": "x = 1\n", "sub_b.py": "y = 2\n", "sub/deep/c.py": "z = 3\n"},
+    ],
+)
+def test_a_file_edited_added_removed_or_renamed_changes_the_digest(
+    changed: dict[str, str], tmp_path: Path
+) -> None:
+    assert source_digest(_tree(tmp_path / "one", SOURCE)) != source_digest(_tree(tmp_path / "other", changed))
+
+
+def test_a_directory_without_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no \*\.py file") as caught:
+        source_digest(_tree(tmp_path, {"a.pyc": "compiled"}))
+    assert caught.value.path == tmp_path
+    with pytest.raises(SourceError, match="No such file"):
+        source_digest(tmp_path / "archive.zip" / "package")
+
+
+def test_the_source_of_this_package_can_be_read() -> None:
+    assert source_digest(ROOT / "cachegraph") != source_digest(ROOT / "cachegraph" / "fingerprint")
+
+
+def test_source_that_was_changed_after_a_time_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("x = 1\n")
+    written = (tmp_path / "module.py").stat().st_ctime
+    check_unchanged(tmp_path, written)
+    with pytest.raises(SourceError, match="changed after it was imported") as caught:
+        check_unchanged(tmp_path, written - 1.0)
+    assert "module.py" in caught.value.found
+
+
+def test_a_modification_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("x = 1\n")
+    os.utime(path, (0, 0))
+    with pytest.raises(SourceError):
+        check_unchanged(tmp_path, path.stat().st_ctime - 1.0)
+
+
+def test_nothing_is_stored_once_source_that_keys_rely_on_was_changed(
+    tmp_path: Path, cache_directory: Path
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("x = 1\n")
+    check_unchanged(tmp_path, path.stat().st_ctime)
+    cache, key = (
+        Cache(Settings(cache_directory, "readwrite", "compile")),
+        CacheKey.build("function", {"scheme": b"a"}),
+    )
+    assert cache.store(key, Artifact(b"before"))
+    check_relied_on()
+    path.write_text("x = 2\n")
+    path.write_text("x = 1\n")
+    os.utime(path, (0, 0))
+    with pytest.raises(SourceError, match=r"module\.py"):
+        check_relied_on()
+    assert not cache.store(key, Artifact(b"after"))
+    path.unlink()
+    assert not cache.store(key, Artifact(b"after"))
+    found = cache.get_or_build(key, lambda: Artifact(b"built"), bytes)
+    assert found.value == b"before"
+
+
+def test_code_of_a_package_that_is_not_followed_is_its_name_and_its_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        cachegraph.source, "_IMPORTED", time.time() + 60
+    )  # the files are younger than this process
+
+    def encoding(place: str, source: str) -> bytes:
+        directory = _tree(
+            tmp_path / place, {"described_here/__init__.py": "", "described_here/code.py": source}
+        )
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(str(directory))
+            for name in ("described_here", "described_here.code"):
+                patch.delitem(sys.modules, name, raising=False)
+            function = importlib.import_module("described_here.code").function
+            found = encode(lambda x: function(x), ("described_here",))
+            for name in ("described_here", "described_here.code"):
+                patch.delitem(sys.modules, name)
+        return found
+
+    before = "def function(x):\n    return x\n"
+    assert encoding("one", before) == encoding("two", before)
+    assert encoding("one", before) != encoding("three", before + "# edited\n")
