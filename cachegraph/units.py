@@ -8,6 +8,7 @@ _SIZES = {"": 1, "b": 1}
 _SIZES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
+_NOW = "now"
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
@@ -56,10 +57,21 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
+def format_ago(seconds: float) -> str:
+    """Return when something was that happened so long ago: `just now`, `5 min ago`."""
+    age = format_age(seconds)
+    return "just now" if age == _NOW else f"{age} ago"
+
+
+def format_count(count: int, thing: str, things: str = "") -> str:
+    """Return how many there are: `1 time`, `2 times`, `0 entries` by `things` where an s is not enough."""
+    return f"{count} {thing}" if count == 1 else f"{count} {things or f'{thing}s'}"
+
+
 def format_age(seconds: float) -> str:
     """Return how long ago something was: `now`, `5 min`, `3 h`, `12 d`."""
     if seconds < 60:
-        return "now"
+        return _NOW
     for limit, factor, unit in ((7200, 60, "min"), (2 * 86400, 3600, "h")):
         if seconds < limit:
             return f"{seconds / factor:.0f} {unit}"

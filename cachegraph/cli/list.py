@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
 
-from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
+import typer
+
+from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
+from cachegraph.store.directory import ORDERS
 from cachegraph.store.entry import Entry
-from cachegraph.units import format_age, format_seconds, format_size
+from cachegraph.units import format_age, format_count, format_seconds, format_size
 
 SHOWN_DIGITS = 12
 
@@ -22,17 +29,53 @@ _COLUMNS = {
 }
 
 
-def list_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
+def _order(text: str) -> str:
+    if text not in ORDERS:
+        raise typer.BadParameter(f"{text!r} is not one of {', '.join(ORDERS)}")
+    return text
+
+
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", min=0, help="How many to list at most.", show_default="all"),
+]
+SortOption = Annotated[
+    str,
+    typer.Option(
+        "--sort",
+        parser=_order,
+        metavar="|".join(ORDERS),
+        help="Which come first: the last used, the last made, the largest, the dearest, the most used, the least key.",
+    ),
+]
+
+
+def list_command(
+    limit: LimitOption = None,
+    sort: SortOption = "used",
+    directory: DirectoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """List the entries, the last used first; `used` is how long ago."""
     cache = open_directory(directory)
+    unreadable: list[str] = []
     with problems_reported(cache.local):
-        entries = cache.scan()[::-1]
-    if as_json:
-        print_json([describe(entry) for entry in entries])
-    elif entries:
-        print_table(_COLUMNS, (_cells(entry, time.time()) for entry in entries))
+        entries = cache.listed(sort, limit, unreadable.append)
+        if as_json:
+            print_json(map(describe, entries))
+        else:
+            _print(entries, cache.path)
+    if unreadable:
+        count = format_count(len(unreadable), "row")
+        fail(f"{count} passed over: {unreadable[0]}; cachegraph verify repairs the index")
+
+
+def _print(entries: Iterator[Entry], path: Path) -> None:
+    first = next(entries, None)
+    if first is None:
+        print_line(f"no entries in {path}")
     else:
-        print_line(f"no entries in {cache.path}")
+        print_table(_COLUMNS, (_cells(entry, time.time()) for entry in chain((first,), entries)))
 
 
 def describe(entry: Entry) -> dict[str, object]:

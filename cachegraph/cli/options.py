@@ -18,6 +18,7 @@ from cachegraph.settings import cache_directory, current_settings
 from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local import LocalStore
+from cachegraph.store.paths import STORE_VERSION
 from cachegraph.store.tiers import Placement, place
 
 DirectoryOption = Annotated[
@@ -25,6 +26,7 @@ DirectoryOption = Annotated[
     typer.Option(
         "--dir",
         help="The cache directory.",
+        readable=False,  # that is found out, and said, for each command
         show_default="CACHEGRAPH_DIR, or the user's cache directory",
     ),
 ]
@@ -32,8 +34,28 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 
 
 def open_directory(directory: Path | None) -> CacheDirectory:
-    """Return what the cache in `directory` holds, or in the one the settings name."""
-    return CacheDirectory(open_placement(directory))
+    """Return what the cache in `directory` holds, or in the one the settings name.
+
+    Ends the command with code 2 where `directory` is given and holds none, and with code 1 where that cannot be seen.
+    """
+    try:
+        cache = CacheDirectory(open_placement(directory))
+        exists = cache.exists
+    except OSError as error:
+        fail(str(error))
+    if directory is not None and not exists:
+        fail(f"there is no cache in {cache.path}{_advice(cache.path)}", code=2)
+    return cache
+
+
+def _advice(path: Path) -> str:
+    """Where the cache is that was meant, if that can be told."""
+    if path.name == STORE_VERSION:
+        return f"; give the directory that {STORE_VERSION} is in: {path.parent}"
+    if not os.path.exists(path):
+        return ": there is no such directory"
+    near = path / "cachegraph"
+    return f"; there is one in {near}" if os.path.exists(near / STORE_VERSION) else ""
 
 
 def open_placement(directory: Path | None) -> Placement:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import Annotated
 
 import typer
 
-from cachegraph.cli.list import SHOWN_DIGITS
+from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.key import LEVELS
 from cachegraph.store import pruning, shared_pruning
 from cachegraph.store.criteria import Criteria, Plan, Victim
-from cachegraph.units import format_age, format_size, parse_duration, parse_size
+from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
 
 
 def _size(text: str) -> int:
@@ -83,6 +84,7 @@ def prune_command(
     level: LevelOption = None,
     stale: StaleOption = False,
     dry_run: DryRunOption = False,
+    limit: LimitOption = None,
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -104,14 +106,14 @@ def prune_command(
     if as_json:
         print_json(_document(chosen, dry_run))
     else:
-        _print(chosen, dry_run)
+        _print(chosen, dry_run, limit)
 
 
 def _document(plan: Plan, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
-        "entries": [_describe(victim) for victim in plan.entries],
-        "blobs": [{"digest": blob.digest, "bytes": blob.size} for blob in plan.blobs],
+        "entries": map(_describe, plan.entries),
+        "blobs": ({"digest": blob.digest, "bytes": blob.size} for blob in plan.blobs),
         "leftovers": [{"path": str(left.path), "bytes": left.size} for left in plan.leftovers],
         "bytes_before": plan.bytes_before,
         "bytes_after": plan.bytes_after,
@@ -129,7 +131,7 @@ def _describe(victim: Victim) -> dict[str, object]:
     }
 
 
-def _print(plan: Plan, dry_run: bool) -> None:
+def _print(plan: Plan, dry_run: bool, limit: int | None) -> None:
     now = time.time()
     if plan.entries:
         columns = {"key": "left", "level": "left", "size": "right", "used": "right", "what": "fill"}
@@ -141,11 +143,19 @@ def _print(plan: Plan, dry_run: bool) -> None:
                 format_age(now - victim.last_used),
                 victim.summary,
             )
-            for victim in plan.entries
+            for victim in islice(plan.entries, limit)
         )
         print_table(columns, rows)
+        if limit is not None and limit < len(plan.entries):
+            print_line(f"... and {len(plan.entries) - limit} more")
         print_line()
     verb = "would remove" if dry_run else "removed"
-    counts = f"{len(plan.entries)} entries, {len(plan.blobs)} blobs, {len(plan.leftovers)} leftovers"
+    counts = ", ".join(
+        (
+            format_count(len(plan.entries), "entry", "entries"),
+            format_count(len(plan.blobs), "blob"),
+            format_count(len(plan.leftovers), "leftover"),
+        )
+    )
     sizes = f"{format_size(plan.bytes_before)} -> {format_size(plan.bytes_after)}"
     print_line(f"{verb} {counts}: the cache holds {sizes}")

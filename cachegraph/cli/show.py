@@ -14,8 +14,9 @@ from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.directory import CacheDirectory
-from cachegraph.store.entry import Entry, Reference
-from cachegraph.units import format_age, format_seconds, format_size
+from cachegraph.store.entry import Entry, Miss, Reference
+from cachegraph.store.shared import StoredFile
+from cachegraph.units import format_ago, format_count, format_seconds, format_size
 
 _MOST_LISTED = 5
 
@@ -31,30 +32,32 @@ def show_command(
         raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")
     cache = open_directory(directory)
     with problems_reported(cache.local):
-        entry = _only(cache.find(prefix), prefix, cache)
-        references = cache.references_of(entry.digest)
-        others = [other.hex() for other in cache.refers_to(entry.digest)]
-        parsed = _stored_key(cache, entry)
+        found = cache.described(_only(cache.keys(prefix, _MOST_LISTED + 1), prefix, cache))
+    if isinstance(found, Miss):
+        fail(f"the entry of {prefix} in {cache.path} cannot be shown: {found.reason}: {found.detail}")
+    parsed = _stored_key(found)
+    others = [other.hex() for other in found.references]
     if as_json:
-        print_json({**_document(entry, references, parsed), "references": others})
+        print_json({**_document(found.entry, found.blobs, parsed), "references": others})
     else:
-        _print(entry, references, parsed)
+        _print(found.entry, found.blobs, parsed)
         _print_others(others)
 
 
-def _only(found: Sequence[Entry], prefix: str, cache: CacheDirectory) -> Entry:
+def _only(found: Sequence[bytes], prefix: str, cache: CacheDirectory) -> bytes:
     if not found:
         fail(f"no key in {cache.path} starts with {prefix}")
     if len(found) > 1:
-        some = ", ".join(entry.hex for entry in found[:_MOST_LISTED])
-        fail(f"{len(found)} keys start with {prefix} ({some}, ...); give more digits")
+        some = ", ".join(digest.hex() for digest in found[:_MOST_LISTED])
+        more = ", ..." if len(found) > _MOST_LISTED else ""
+        fail(f"several keys start with {prefix} ({some}{more}); give more digits")
     return found[0]
 
 
-def _stored_key(cache: CacheDirectory, entry: Entry) -> CacheKey:
-    compressed = cache.encoding(entry.digest)
+def _stored_key(found: StoredFile) -> CacheKey:
+    entry = found.entry
     try:
-        parsed = CacheKey.parse(expanded(compressed or b""))
+        parsed = CacheKey.parse(expanded(found.encoding))
     except InvalidEncoding as error:
         fail(f"the encoding of key {entry.hex} is damaged: {error}")
     if parsed.digest != entry.digest:
@@ -79,8 +82,8 @@ def _print(entry: Entry, references: Sequence[Reference], key: CacheKey) -> None
         "level": entry.level,
         "what": entry.summary,
         "size": format_size(entry.size),
-        "created": f"{format_age(now - entry.created)} ago by cachegraph {entry.version}",
-        "used": f"{entry.uses} times, last {format_age(now - entry.last_used)} ago",
+        "created": f"{format_ago(now - entry.created)} by cachegraph {entry.version}",
+        "used": _used(entry, now),
         "load": format_seconds(entry.load_seconds),
     }
     for name, value in facts.items():
@@ -100,6 +103,12 @@ def _print(entry: Entry, references: Sequence[Reference], key: CacheKey) -> None
             {"blob": "left", "size": "right", "digest": "left"},
             ((one.name or "(payload)", format_size(one.size), one.digest) for one in references),
         )
+
+
+def _used(entry: Entry, now: float) -> str:
+    if not entry.uses:
+        return "never since it was made"
+    return f"{format_count(entry.uses, 'time')}, last {format_ago(now - entry.last_used)}"
 
 
 def _print_others(others: Sequence[str]) -> None:

@@ -34,7 +34,11 @@ def verify_command(directory: DirectoryOption = None, as_json: JsonOption = Fals
 
 def _print(cache: CacheDirectory, problems: Sequence[Problem]) -> None:
     if not problems:
-        print_line(f"{cache.path}: all is as it was written")
+        print_line(
+            f"{cache.path}: all is as it was written"
+            if cache.exists
+            else f"there is no cache in {cache.path} yet"
+        )
         return
     columns = {"what": "left", "which": "left", "done": "left", "found": "fill"}
     print_table(columns, ((one.what, one.name[:SHOWN_DIGITS], one.done, one.found) for one in problems))

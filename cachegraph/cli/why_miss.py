@@ -13,7 +13,7 @@ from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.explanation import Explanation, explain_kept
 from cachegraph.store.catalogue import KeptMiss
 from cachegraph.store.local import LocalStore
-from cachegraph.units import format_age
+from cachegraph.units import format_age, format_count
 
 _MOST_LISTED = 20
 _COLUMNS = {"key": "left", "level": "left", "missed": "right", "reason": "left", "what differs": "fill"}
@@ -40,7 +40,8 @@ def _explain_one(store: LocalStore, prefix: str, as_json: bool) -> None:
     found = store.catalogue.find_misses(prefix)
     if len(found) != 1:
         wanted = "give more digits" if found else "a process writes its misses when it ends"
-        fail(f"{len(found)} keys that missed in {store.layout.directory} start with {prefix}; {wanted}")
+        keys = "no key" if not found else format_count(len(found), "key")
+        fail(f"{keys} of a miss in {store.layout.directory} starts with {prefix}; {wanted}")
     explanation = explain_kept(store, found[0])
     if as_json:
         print_json(_document(found[0], explanation))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy import Select
 
 from cachegraph.store import schema
 from cachegraph.store.database import Database
+from cachegraph.store.description import refuse_nonsense
 from cachegraph.store.entry import Entry, Reference
 
 
@@ -27,6 +28,9 @@ class KeptMiss:
     encoding: bytes | None
 
 
+_ROWS_AT_ONCE = 500
+
+
 class Catalogue:
     """The rows in `database`. Methods raise sqlite3.Error and OSError; where there is no index they find nothing."""
 
@@ -37,9 +41,31 @@ class Catalogue:
         """Return every entry, the least recently used first."""
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
 
-    def find(self, prefix: str) -> list[Entry]:
-        """Return the entries whose key starts with `prefix` (lower-case hexadecimal), in order of key."""
-        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BY_PREFIX, {"prefix": prefix})]
+    def listed(self, order: str, most: int | None, unreadable: Callable[[str], None]) -> Iterator[Entry]:
+        """Yield the `most` entries that come first in `order` (a name in schema.ORDERS; None: all), as they are asked for.
+
+        `unreadable` is told what is wrong with a row that is not what was written, and which is passed over.
+        """
+        try:
+            with self._database.reading() as connection:
+                streamed = connection.execution_options(yield_per=_ROWS_AT_ONCE)
+                for row in streamed.execute(
+                    schema.SELECT_LISTED[order], {"most": -1 if most is None else most}
+                ):
+                    try:
+                        entry = entry_of(row)
+                    except sqlite3.DataError as error:
+                        unreadable(str(error))
+                        continue
+                    yield entry
+        except FileNotFoundError:
+            return
+
+    def find(self, prefix: str, most: int | None = None) -> list[Entry]:
+        """Return entries whose key starts with `prefix` (lower-case hexadecimal digits), in order of key."""
+        bounds = {"first": bytes.fromhex(prefix.ljust(32, "0")), "last": bytes.fromhex(prefix.ljust(32, "f"))}
+        most = -1 if most is None else most
+        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
 
     def encoding(self, digest: bytes) -> bytes | None:
         """Return the stored encoding of a key, compressed with zlib; None when it is not there."""
@@ -93,6 +119,8 @@ def entry_of(row: Any) -> Entry:
     values = dict(row._mapping)
     try:
         seconds = json.loads(values["seconds"])
-        return Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})
-    except (TypeError, ValueError, AttributeError) as error:
+        entry = Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})
+        refuse_nonsense(entry)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise sqlite3.DataError(f"reading the index: a row is not what was written ({error})") from error
+    return entry

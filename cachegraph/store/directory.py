@@ -6,17 +6,30 @@ network file system has files, and an index on this node that knows some of them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.connections import path_exists
+from cachegraph.store.entry import Entry, Miss
 from cachegraph.store.local import LocalStore
 from cachegraph.store.paths import SharedLayout
 from cachegraph.store.shared import SharedStore, StoredFile, entry_files
 from cachegraph.store.sizes import COUNT_BYTES_HELD
 from cachegraph.store.tiers import Placement
 from cachegraph.store.usage import bytes_on_disk
+
+ORDERS: Mapping[str, Callable[[Entry], Any]] = {
+    "used": lambda entry: -entry.last_used,
+    "created": lambda entry: -entry.created,
+    "size": lambda entry: -entry.size,
+    "build": lambda entry: -entry.build_seconds,
+    "uses": lambda entry: -entry.uses,
+    "key": lambda entry: entry.digest,
+}
+"""By what entries are listed: the last used, the last made, the largest, the dearest, the most used, the least key first."""
 
 
 class FilesHeld(NamedTuple):
@@ -37,13 +50,25 @@ class CacheDirectory:
         network = not files.file_system.local
         self.shared = SharedStore(files.directory, network, files.trust) if has_files else None
 
-    def scan(self) -> list[Entry]:
-        """Return every entry once, the least recently used first; raises sqlite3.Error and OSError."""
-        found = {file.entry.digest: file.entry for file in self._files()}
-        found.update(
-            (entry.digest, entry) for entry in self.local.scan()
-        )  # which knows how often it was used
-        return sorted(found.values(), key=lambda entry: (entry.last_used, entry.digest))
+    @property
+    def exists(self) -> bool:
+        """Whether there is a store, empty or not; raises OSError where that cannot be told."""
+        return path_exists(self.local.layout.root) or path_exists(SharedLayout(self.path).root)
+
+    def listed(
+        self, order: str = "used", most: int | None = None, unreadable: Callable[[str], None] = lambda _: None
+    ) -> Iterator[Entry]:
+        """Yield the `most` entries that come first in `order`, a name in ORDERS (None: all), each once.
+
+        Those of an index come as they are asked for. `unreadable` is told of each that is not what was written. Raises
+        sqlite3.Error and OSError.
+        """
+        if self.shared is None:
+            return self.local.catalogue.listed(order, most, unreadable)
+        every = chain(self.local.catalogue.listed(order, most, unreadable), self._only_in_files())
+        if most is None:
+            return iter(sorted(every, key=ORDERS[order]))
+        return iter(heapq.nsmallest(most, every, key=ORDERS[order]))
 
     def files_held(self) -> FilesHeld:
         """Return what the files hold, and by level what of it the index does not know; reads each file once.
@@ -61,29 +86,30 @@ class CacheDirectory:
                 only[file.entry.level] = entries + 1, size + file.entry.size
         return FilesHeld(held + sum(blobs.values()), only)
 
-    def find(self, prefix: str) -> list[Entry]:
-        """Return the entries whose key starts with `prefix` (lower-case hexadecimal); raises sqlite3.Error and OSError."""
-        return [entry for entry in self.scan() if entry.hex.startswith(prefix)]
+    def keys(self, prefix: str, most: int) -> list[bytes]:
+        """Return up to `most` digests of keys that start with `prefix` (lower-case hexadecimal digits), in order.
 
-    def encoding(self, digest: bytes) -> bytes | None:
-        """Return the compressed encoding of a key; None when it is not there. Raises sqlite3.Error and OSError."""
-        found = self.local.catalogue.encoding(digest)
-        if found is not None or self.shared is None:
-            return found
-        file = self._file(digest)
-        return None if file is None else file.encoding
+        Opens no file. Raises sqlite3.Error and OSError.
+        """
+        found = {entry.digest for entry in self.local.catalogue.find(prefix, most)}
+        if self.shared is not None:
+            names = (bytes.fromhex(name) for name, _ in entry_files(self.shared.layout, prefix))
+            found.update(heapq.nsmallest(most, names))
+        return sorted(found)[:most]
 
-    def references_of(self, digest: bytes) -> list[Reference]:
-        """Return the blobs that one entry refers to, in order of name; raises sqlite3.Error and OSError."""
-        file = None if self.local.catalogue.find(digest.hex()) else self._file(digest)
-        if file is None:
-            return self.local.catalogue.references_of(digest)
-        return sorted(file.blobs, key=lambda blob: blob.name)
-
-    def refers_to(self, digest: bytes) -> list[bytes]:
-        """Return the key digests of the entries that one entry refers to; raises sqlite3.Error and OSError."""
-        file = None if self.local.catalogue.find(digest.hex()) else self._file(digest)
-        return list(file.references) if file else self.local.catalogue.entry_references_of(digest)
+    def described(self, digest: bytes) -> StoredFile | Miss:
+        """Return what the index, or else the one file, says of an entry; raises sqlite3.Error and OSError."""
+        catalogue = self.local.catalogue
+        for entry in catalogue.find(digest.hex()):
+            references = tuple(catalogue.entry_references_of(digest))
+            encoding = catalogue.encoding(digest) or b""
+            return StoredFile(entry, catalogue.references_of(digest), references, encoding)
+        if self.shared is None:
+            return Miss("never-seen", "the index has no such key")
+        found = self.shared.look_at(digest.hex(), self.shared.layout.entry(digest.hex()))
+        if isinstance(found, StoredFile):
+            return found._replace(blobs=sorted(found.blobs, key=lambda blob: blob.name))
+        return found
 
     def bytes_in_index(self) -> int:
         """Return what the index holds (sizes.py), with the blobs beside it; raises sqlite3.Error and OSError."""
@@ -118,11 +144,5 @@ class CacheDirectory:
     def _files(self) -> Iterator[StoredFile]:
         return iter(()) if self.shared is None else self.shared.stored()
 
-    def _file(self, digest: bytes) -> StoredFile | None:
-        if self.shared is None:
-            return None
-        try:
-            found = self.shared.look_at(digest.hex(), self.shared.layout.entry(digest.hex()))
-        except OSError:
-            return None
-        return found if isinstance(found, StoredFile) else None
+    def _only_in_files(self) -> Iterator[Entry]:
+        return (file.entry for file in self._files() if not self._knows(file.entry.digest))

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from cachegraph.digests import digest
 from cachegraph.key import CacheKey
+from cachegraph.store.description import refuse_nonsense
 from cachegraph.store.entry import PAYLOAD, Entry, Miss
 from cachegraph.store.paths import entry_place
 from cachegraph.store.record import Record, decode, decode_unasked, encode
@@ -144,6 +145,7 @@ def read_description(content: bytes, key_digest: bytes) -> Description | Miss:
     try:
         said = json.loads(pieces.description)
         entry = Entry(key_digest, **{name: said[name] for name in _DESCRIBED})
+        refuse_nonsense(entry)
         references = tuple(bytes.fromhex(other) for other in said.get("references", ()))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Miss("damaged", f"the description is not what was written ({error})")

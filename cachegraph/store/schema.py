@@ -158,11 +158,25 @@ SELECT_ENTRY_REFERENCES_OF = SELECT_ENTRY_REFERENCES.where(entry.c.digest == bin
 
 _entry_columns = [column for column in entry.c if column.name not in ("id", *KEPT_BY_TRIGGERS)]
 SELECT_ENTRIES = select(*_entry_columns).order_by(entry.c.last_used, entry.c.id)
-SELECT_ENTRIES_BY_PREFIX = (
+SELECT_ENTRIES_BETWEEN = (
     select(*_entry_columns)
-    .where(func.lower(func.hex(entry.c.digest)).startswith(bindparam("prefix")))
+    .where(entry.c.digest.between(bindparam("first"), bindparam("last")))
     .order_by(entry.c.digest)
+    .limit(bindparam("most"))
 )
+ORDERS = {
+    "used": entry.c.last_used.desc(),
+    "created": entry.c.created.desc(),
+    "size": literal_column(SIZE, Integer).desc(),
+    "build": entry.c.build_seconds.desc(),
+    "uses": entry.c.uses.desc(),
+    "key": entry.c.digest.asc(),
+}
+SELECT_LISTED = {
+    name: select(*_entry_columns).order_by(order, entry.c.id.desc()).limit(bindparam("most"))
+    for name, order in ORDERS.items()
+}
+"""What is listed first: the last used, the last made, the largest, the dearest, the most used, the least key."""
 SELECT_ENCODING = (
     select(encoding.c.content)
     .join(entry, entry.c.id == encoding.c.entry_id)

@@ -181,9 +181,10 @@ class SharedStore:
         return self.blobs.read(digest_hex, self._read)
 
 
-def entry_files(layout: SharedLayout) -> Iterator[tuple[str, Path]]:
-    """Yield (key in hexadecimal, path) of every file that is named as an entry."""
-    for directory, _, names in os.walk(layout.entries):
+def entry_files(layout: SharedLayout, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """Yield (key in hexadecimal, path) of every file that is named as an entry whose key starts with `prefix`."""
+    for directory, below, names in os.walk(layout.entries):
+        below[:] = [name for name in below if name.startswith(prefix[:2])]
         for name in names:
-            if is_key(name):
+            if is_key(name) and name.startswith(prefix):
                 yield name, Path(directory, name)

@@ -142,6 +142,11 @@ class Placement(NamedTuple):
     notice: str
 
     @property
+    def given(self) -> Path:
+        """The directory that its user named."""
+        return (self.shared[0] if self.on_node else self.local).directory
+
+    @property
     def on_node(self) -> bool:
         """Whether the given directory is the first shared tier, and the local one is elsewhere for its sake."""
         return bool(self.notice)

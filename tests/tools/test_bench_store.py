@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ def load(name):
     return module
 
 
+sys.path.append(str(BENCH))  # as for a program there
 bench = load("store")
 
 
@@ -46,6 +48,14 @@ def test_wrong_bytes_and_errors_are_failures(monkeypatch):
     report = bench.work(Wrong(), 0.1)
     puts = sum(kind == "put" for kind, _, _ in report["calls"])
     assert puts * 0.9 < report["failures"] < len(report["calls"])
+
+
+def test_the_commands_are_measured_on_a_store_that_is_filled_at_once(tmp_path):
+    key, held = bench.large_store.fill(tmp_path, 30)
+    found = bench.large_store.run(tmp_path, ["show", key])
+    assert held > 30 * 500
+    assert 0 < found["seconds"] < 60
+    assert 10 < found["megabytes"] <= bench.large_store.MEGABYTES
 
 
 def test_percentiles():
