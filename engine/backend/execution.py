@@ -14,12 +14,13 @@ import numpy as np
 from cachegraph.key import CacheKey
 from cachegraph.large_arrays import blob_name
 from engine.backend import instructions
+from engine.backend.call_state import CallState, Pool, ScratchSite
 from engine.backend.callbacks import build_callback, check_site
 from engine.backend.invocation import BoundInvocation
 from engine.backend.load import LinkedKernel
 from engine.backend.machine import Machine, dtype_word, items_address
 from engine.backend.program import BoundArray, Program, Yield
-from engine.backend.registers import ADDRESS_OF_DETAILS, ARRAY_TYPE, DESCRIPTORS, DETAILS
+from engine.backend.registers import ARRAY_TYPE, DESCRIPTORS
 from engine.graph.op import Op
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
@@ -32,34 +33,6 @@ class Callee(NamedTuple):
     key: CacheKey
     payload: bytes
     execution: Execution
-
-
-class _State:
-    """The registers and the scratch memory of one call at a time."""
-
-    __slots__ = ("address", "array", "held", "registers", "scratch")
-
-    def __init__(self, template: np.ndarray[Any, Any], n_yields: int) -> None:
-        self.array = template.copy()
-        self.registers = memoryview(self.array.data)
-        self.address: int = self.array.ctypes.data
-        self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
-        self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
-        self.held: dict[int, tuple[np.ndarray[Any, Any], ...]] = {}
-        """What each invocation returned last: the program reads it until it comes there again, or ends."""
-
-    def grow(self, number: int, need: int, base: int, present: int) -> None:
-        """Make scratch number `number` of `need` bytes, and have the registers `base` and `present` say so.
-
-        A signal's handler may raise between any two lines: what the registers say is there is there throughout.
-        """
-        self.registers[present] = 0
-        self.scratch[number] = None
-        scratch = np.empty(need, dtype=np.uint8)
-        address = scratch.ctypes.data
-        self.scratch[number] = scratch
-        self.registers[base] = address
-        self.registers[present] = need
 
 
 class Execution:
@@ -111,7 +84,9 @@ class Execution:
             BoundInvocation(site, callbacks[site.callback], name) for site in program.invocations
         ]
         self._n_results = sum(len(site.arrays) for site in program.yields)
-        self._states: list[_State] = []
+        self._pool = Pool(
+            [ScratchSite(n, *site[:3]) for n, site in enumerate(program.yields) if not site.arrays]
+        )
 
     def _fill_template(self) -> None:
         template = self._template
@@ -126,22 +101,22 @@ class Execution:
     def run(self, items: tuple[Any, ...]) -> list[Any]:
         """The results, in the program's numbering, for one value an input."""
         try:
-            state = self._states.pop()
+            state = self._pool.pop()
         except IndexError:
-            state = _State(self._template, len(self._allocations))
+            state = CallState(self._template, len(self._allocations))
         try:
             return self._run(items, state)
         finally:
-            if state.held:
-                state.held.clear()
-            self._states.append(state)
+            if not state.is_settled:
+                self._pool.settle(state)
+            self._pool.append(state)
 
     def compute(self, items: tuple[Any, ...]) -> list[Any]:
         """The outputs, for one value an input."""
         results = self.run(items)
         return [results[number] for number in self.outputs]
 
-    def _run(self, items: tuple[Any, ...], state: _State) -> list[Any]:
+    def _run(self, items: tuple[Any, ...], state: CallState) -> list[Any]:
         machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
         results: list[Any] = [None] * self._n_results
         status = machine(items_address(items), address, code, 0)
@@ -158,14 +133,14 @@ class Execution:
             self._fail(status, registers.tolist(), items)
         return results
 
-    def _make(self, state: _State, results: list[Any]) -> tuple[Any, ...]:
+    def _make(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
         """Make the arrays, or the scratch, that the program stopped for."""
         registers = state.registers
         number = registers[1]
         need, base, present, arrays = self._allocations[number]
         try:
             if not arrays:
-                state.grow(number, registers[need], base, present)
+                state.grow(ScratchSite(number, need, base, present))
                 return ()
             made = []
             for result, dtype, dims, skipped in arrays:
@@ -178,10 +153,11 @@ class Execution:
 
             raise describe_shortage(self.program, self.name, registers.tolist()) from error
 
-    def _invoke(self, state: _State, results: list[Any]) -> tuple[Any, ...]:
+    def _invoke(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
         """Have the callback that the program stopped for make its arrays."""
         number = state.registers[1]
-        arrays = state.held[number] = self._invocations[number](state.registers)
+        arrays = self._invocations[number](state.registers)
+        state.hold(number, arrays)
         return arrays
 
     def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:

@@ -79,7 +79,7 @@ def test_an_array_that_is_as_it_should_be_is_not_converted(x, monkeypatch):
 
 def test_scratch_grows_with_what_is_asked_and_is_used_again(x):
     f = engine.function([x], pt.sum(pt.exp(x - pt.max(x))) + pt.dot(pt.exp(x - pt.max(x)), x))
-    states = runner_of(f)._states
+    states = runner_of(f)._pool
     sizes = []
     for length in (10, 1000, 10, 1000):
         f(np.ones(length))
