@@ -10,27 +10,32 @@ from collections.abc import Sequence
 from typing import Any
 
 import engine.tensor as pt
+from engine.graph.apply import Apply
 from engine.inner.symbolic import SymbolicOp
 from engine.scalar.promotion import FLOATS
+from engine.tensor.axes import axes_given, normalize_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.reduction import normalize_axis
 
 
 class _OverAxes(SymbolicOp):
-    """Base class of what normalizes a float tensor over `axis`, a sorted tuple of axes, none negative."""
+    """Base class of what normalizes a float tensor over `axis`: an axis, several, or all (None). Once applied, it is a sorted
+    tuple of axes, none negative."""
 
     __props__ = (*(SymbolicOp.__props__ or ()), "axis")
 
-    def __init__(self, axis: Sequence[int]) -> None:
+    def __init__(self, axis: Any) -> None:
         super().__init__()
-        self.axis = tuple(sorted(axis))
-        if len(set(self.axis)) != len(self.axis) or any(a < 0 for a in self.axis):
-            raise ValueError(f"Normalizing over axes {self.axis}: each may occur once, none may be negative")
+        self.axis: Any = axes_given("Normalizing a tensor", axis)
+
+    def make_node(self, *inputs: Any) -> Apply:
+        (x,) = self.filter_inputs(*inputs)
+        axes = normalize_axis(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        return SymbolicOp.make_node(self if axes == self.axis else type(self)(axes), x)
 
     def filter_inputs(self, *inputs: Any) -> list[Any]:
         (x,) = super().filter_inputs(*inputs)
-        if x.type.dtype not in FLOATS or (self.axis and self.axis[-1] >= x.type.ndim):
-            raise TypeError(f"Applying {self} to {x.type}: it takes floats, and axes that there are")
+        if x.type.dtype not in FLOATS:
+            raise TypeError(f"Applying {self} to {x.type}: it takes floats")
         return [x]
 
     def summed(self, x: Any, keepdims: bool = True) -> Any:
@@ -38,7 +43,7 @@ class _OverAxes(SymbolicOp):
         return pt.sum(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}{{axis={list(self.axis)}}}"
+        return f"{type(self).__name__}{{axis={None if self.axis is None else list(self.axis)}}}"
 
     __repr__ = __str__
 
@@ -144,7 +149,7 @@ def _as_floats(x: Any) -> Any:
 
 def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:
     x = _as_floats(x)
-    return op(normalize_axis(axis, x.type.ndim))(x)
+    return op(normalize_axis("Normalizing a tensor", axis, x.type.ndim))(x)
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
@@ -160,5 +165,5 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The logarithm of the sum of exp(x) over `axis`: an axis, several, or all."""
     x = _as_floats(x)
-    op = LogSumExp(normalize_axis(axis, x.type.ndim))
+    op = LogSumExp(normalize_axis("Normalizing a tensor", axis, x.type.ndim))
     return op.expanded(op(x), x.type.ndim) if keepdims else op(x)

@@ -135,9 +135,8 @@ def check_size(shape: Sequence[int], dtype: str) -> None:
 
 def alloc(value: Any, *shape: Any) -> Any:
     """A tensor of the lengths `shape`, numbers or integer variables, filled with `value`."""
-    return (
-        Alloc().make_node(value, *(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)).outputs[0]
-    )
+    lengths = lengths_of(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)
+    return Alloc().make_node(value, *lengths).outputs[0]
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
@@ -212,4 +211,7 @@ def _as_bound(value: Any) -> Any:
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple | list) or (isinstance(value, Variable) and value.type.ndim == 1)
+    """Whether it has several lengths, or may have."""
+    if isinstance(value, Variable):
+        return bool(value.type.ndim == 1)
+    return isinstance(value, tuple | list | range) or np.ndim(value) == 1

@@ -13,12 +13,12 @@ from typing import Any
 from engine.scalar.conversion import second
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import apply_elemwise
-from engine.tensor.type import check_dtype, tensor_type
+from engine.tensor.type import check_dtype, static_shape, tensor_type
 
 
 def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int | None] = ()) -> Any:
     """A variable of `dtype`; `shape` has a length, or None, for each axis. Only a length of 1 broadcasts."""
-    return tensor_type(check_dtype(dtype), tuple(shape)).make_variable(name)
+    return tensor_type(check_dtype(dtype), static_shape(shape)).make_variable(name)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class VariableMaker:
     def __call__(
         self, name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None
     ) -> Any:
-        lengths = self.shape if shape is None else tuple(shape)
+        lengths = self.shape if shape is None else static_shape(shape)
         if len(lengths) != len(self.shape):
             raise ValueError(
                 f"Making {name}: {len(self.shape)} lengths are needed, shape {lengths} was given"

@@ -11,9 +11,9 @@ import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.promotion import FLOATS
+from engine.tensor.axes import axis_of, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
-from engine.tensor.reduction import normalize_axis
 from engine.tensor.shape import flatten
 
 _DEFAULT = {"bool": "int64", "int32": "int64"}
@@ -25,15 +25,17 @@ class CumOp(Op):
     __props__ = ("axis", "mode")
 
     def __init__(self, axis: int, mode: str = "add") -> None:
-        self.axis, self.mode = int(axis), mode
+        (self.axis,) = numbers_of("Making an Op along an axis", [axis])
+        self.mode = mode
         if mode not in ("add", "mul"):
             raise ValueError(f'Making a CumOp with mode={mode!r}: it must be "add" or "mul"')
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
-        if not 0 <= self.axis < x.type.ndim or x.type.dtype == "bool":
-            raise TypeError(f"Applying {self} to {x.type}: it takes numbers, and an axis that there is")
-        return Apply(self, [x], [x.type.make_variable()])
+        if x.type.dtype == "bool":
+            raise TypeError(f"Applying {self} to {x.type}: it takes numbers")
+        axis = axis_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        return Apply(self if axis == self.axis else with_axis(self, axis), [x], [x.type.make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         function = np.cumsum if self.mode == "add" else np.cumprod
@@ -61,12 +63,12 @@ class CumOp(Op):
     __repr__ = __str__
 
 
-def cumsum(x: Any, axis: int | None = None) -> Any:
+def cumsum(x: Any, axis: Any = None) -> Any:
     """The sum of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64."""
     return _cumulative(x, axis, "add")
 
 
-def cumprod(x: Any, axis: int | None = None) -> Any:
+def cumprod(x: Any, axis: Any = None) -> Any:
     """The product of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64.
 
     Its gradient is that of elements that are not 0.
@@ -74,10 +76,10 @@ def cumprod(x: Any, axis: int | None = None) -> Any:
     return _cumulative(x, axis, "mul")
 
 
-def _cumulative(x: Any, axis: int | None, mode: str) -> Any:
+def _cumulative(x: Any, axis: Any, mode: str) -> Any:
     x = as_tensor_variable(x)
     if axis is None:
         x, axis = flatten(x), 0
-    (number,) = normalize_axis(axis, x.type.ndim)
+    number = axis_of("Adding or multiplying up a tensor", axis, x.type.ndim)
     x = cast(x, _DEFAULT.get(x.type.dtype, x.type.dtype))
     return CumOp(number, mode).make_node(x).outputs[0]

@@ -5,14 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import engine.tensor as pt
+from engine.graph.variables import Constant, Variable
+from engine.scalar.promotion import INTEGERS
+from engine.tensor.axes import numbers_of
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.shape import shape_i
+from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import check_dtype
 
 
 def _offsets(rows: Any, columns: Any) -> Any:
     """For each place of a matrix, how far right of the diagonal it is."""
     return pt.sub(pt.dimshuffle(pt.arange(columns), ("x", 0)), pt.dimshuffle(pt.arange(rows), (0, "x")))
+
+
+def _sizes(n: Any, m: Any) -> list[Any]:
+    """The lengths `n` and `m`, or `n` twice; refuses (TypeError, ValueError) what is no length."""
+    lengths = lengths_of((n, n if m is None else m))
+    for length in lengths:
+        if isinstance(length, Constant) and length.data < 0:
+            raise ValueError(f"Making a matrix: a length cannot be {int(length.data)}")
+    return lengths
+
+
+def _as_offset(k: Any) -> Any:
+    """The number `k` of a diagonal, or an integer variable of 0 dimensions; refuses (TypeError) everything else."""
+    if isinstance(k, Variable) and not isinstance(k, Constant):
+        if getattr(k.type, "ndim", None) == 0 and k.type.dtype in INTEGERS:
+            return k
+        raise TypeError(f"Finding a diagonal: {k} of type {k.type} is no integer of 0 dimensions")
+    return _whole(k)
+
+
+def _whole(k: Any) -> int:
+    (number,) = numbers_of("Finding a diagonal by its number", [k])
+    return number
 
 
 def _offsets_in(m: Any) -> Any:
@@ -23,24 +49,24 @@ def _offsets_in(m: Any) -> Any:
 
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """A matrix of `n` rows and `m` columns (as many by default) with ones on the diagonal `k` above the main one."""
-    return pt.cast(pt.eq(_offsets(n, n if m is None else m), k), check_dtype(dtype))
+    return pt.cast(pt.eq(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """A matrix of `n` rows and `m` columns (as many by default) with ones on and below the diagonal `k`."""
-    return pt.cast(pt.le(_offsets(n, n if m is None else m), k), check_dtype(dtype))
+    return pt.cast(pt.le(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tril(m: Any, k: int = 0) -> Any:
     """The matrix `m` with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
-    return pt.where(pt.le(_offsets_in(m), k), m, pt.cast(0, m.type.dtype))
+    return pt.where(pt.le(_offsets_in(m), _as_offset(k)), m, pt.cast(0, m.type.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """The matrix `m` with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
-    return pt.where(pt.ge(_offsets_in(m), k), m, pt.cast(0, m.type.dtype))
+    return pt.where(pt.ge(_offsets_in(m), _as_offset(k)), m, pt.cast(0, m.type.dtype))
 
 
 def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = False) -> Any:
@@ -66,7 +92,7 @@ def diagonal(x: Any, k: int = 0) -> Any:
     x = as_tensor_variable(x)
     if x.type.ndim != 2:
         raise ValueError(f"Taking a diagonal of {x.type}: it must have 2 dimensions")
-    return x[_places(shape_i(x, 0), shape_i(x, 1), k)]
+    return x[_places(shape_i(x, 0), shape_i(x, 1), _whole(k))]
 
 
 def diag(v: Any, k: int = 0) -> Any:
@@ -75,9 +101,10 @@ def diag(v: Any, k: int = 0) -> Any:
     v = as_tensor_variable(v)
     if v.type.ndim != 1:
         return diagonal(v, k)
-    size = pt.add(shape_i(v, 0), -k if k < 0 else k)
+    offset = _whole(k)
+    size = pt.add(shape_i(v, 0), abs(offset))
     zeros = pt.zeros((size, size), v.type.dtype)
-    return zeros[_places(size, size, k)].set(v)
+    return zeros[_places(size, size, offset)].set(v)
 
 
 def trace(x: Any) -> Any:

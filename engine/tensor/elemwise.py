@@ -14,9 +14,11 @@ import numpy as np
 import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.graph.variables import Constant
 from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
+from engine.tensor.axes import numbers_of
 from engine.tensor.branches import rearranged, split, within
 from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.type import TensorType, check_dtype, tensor_type
@@ -204,7 +206,7 @@ class DimShuffle(Op):
 
     def __init__(self, input_ndim: int, new_order: Sequence[int | str]) -> None:
         self.input_ndim = int(input_ndim)
-        self.new_order = tuple(["x" if axis == "x" else int(axis) for axis in new_order])
+        self.new_order = tuple([axis if type(axis) is int else _place(axis) for axis in new_order])
         kept = [axis for axis in self.new_order if not isinstance(axis, str)]
         if len(set(kept)) != len(kept) or any(not 0 <= axis < input_ndim for axis in kept):
             raise ValueError(
@@ -243,6 +245,14 @@ class DimShuffle(Op):
     __repr__ = __str__
 
 
+def _place(axis: Any) -> int | str:
+    """What `axis` says of a place in a new order: "x", or a whole number."""
+    if isinstance(axis, str) and axis == "x":
+        return "x"
+    (number,) = numbers_of('Reordering axes: each is a whole number or "x"', [axis])
+    return number
+
+
 @lru_cache(maxsize=4096)
 def _shuffled_type(op: DimShuffle, type: TensorType) -> TensorType:
     if type.ndim != op.input_ndim:
@@ -261,15 +271,18 @@ def _dimshuffle_op(input_ndim: int, new_order: tuple[int | str, ...]) -> DimShuf
     return DimShuffle(input_ndim, new_order)
 
 
-def dimshuffle(x: Any, new_order: Sequence[int | str]) -> Any:
+def dimshuffle(x: Any, new_order: Any) -> Any:
     """`x` with its axes in `new_order`, which has an axis, or "x" for a new one of length 1, for each of the result.
 
     Axes may be negative. An axis that is left out must have length 1.
     """
     x = as_tensor_variable(x)
     ndim = x.type.ndim
+    if isinstance(new_order, Constant):
+        new_order = new_order.data
+    given = [axis if type(axis) is int else _place(axis) for axis in new_order]
     order: tuple[Any, ...] = tuple(
-        [a + ndim if not isinstance(a, str) and -ndim <= a < 0 else a for a in new_order]
+        [a + ndim if not isinstance(a, str) and -ndim <= a < 0 else a for a in given]
     )
     if x.owner is not None and isinstance(x.owner.op, DimShuffle):
         inner, inner_order = x.owner.inputs[0], x.owner.op.new_order

@@ -9,10 +9,10 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.tensor.axes import axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
-from engine.tensor.reduction import normalize_axis
-from engine.tensor.shape import flatten
+from engine.tensor.shape import flatten, reshape, shape_i, size_over
 from engine.tensor.type import tensor_type
 
 
@@ -25,14 +25,14 @@ class _Extreme(Op):
     __props__ = ("axis",)
 
     def __init__(self, axis: int) -> None:
-        self.axis = int(axis)
+        (self.axis,) = numbers_of("Making an Op along an axis", [axis])
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
-        if not 0 <= self.axis < x.type.ndim:
-            raise TypeError(f"Applying {self} to {x.type}: it has no axis {self.axis}")
-        shape = [length for axis, length in enumerate(x.type.shape) if axis != self.axis]
-        return Apply(self, [x], [tensor_type("int64", tuple(shape)).make_variable()])
+        axis = axis_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        shape = [length for number, length in enumerate(x.type.shape) if number != axis]
+        op = self if axis == self.axis else with_axis(self, axis)
+        return Apply(op, [x], [tensor_type("int64", tuple(shape)).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.asarray(self.found(inputs[0]), "int64")
@@ -64,23 +64,35 @@ class Argmin(_Extreme):
         return np.argmin(x, axis=self.axis)
 
 
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The position along `axis` of the first of the largest elements; without an axis, in `x` flattened."""
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The position of the first of the largest elements over `axis`: an axis, several, or all.
+
+    Over several it is that among their elements in C order.
+    """
     return _position(Argmax, x, axis, keepdims)
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """The position along `axis` of the first of the smallest elements; without an axis, in `x` flattened."""
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The position of the first of the smallest elements over `axis`: an axis, several, or all.
+
+    Over several it is that among their elements in C order.
+    """
     return _position(Argmin, x, axis, keepdims)
 
 
-def _position(op: type[_Extreme], x: Any, axis: int | None, keepdims: bool) -> Any:
+def _position(op: type[_Extreme], x: Any, axis: Any, keepdims: bool) -> Any:
     x = as_tensor_variable(x)
     ndim = x.type.ndim
-    if axis is None:
-        found = op(0).make_node(flatten(x)).outputs[0]
-        return dimshuffle(found, ["x"] * ndim) if keepdims else found
-    (number,) = normalize_axis(axis, ndim)
-    found = op(number).make_node(x).outputs[0]
-    kept = iter(range(ndim))
-    return dimshuffle(found, ["x" if a == number else next(kept) for a in range(ndim)]) if keepdims else found
+    axes = normalize_axis("Finding a position", axis, ndim)
+    rest = [a for a in range(ndim) if a not in axes]
+    found = op(axes[0] if len(axes) == 1 else len(rest)).make_node(_with_one_for(x, axes, rest)).outputs[0]
+    kept = iter(range(len(rest)))
+    return dimshuffle(found, ["x" if a in axes else next(kept) for a in range(ndim)]) if keepdims else found
+
+
+def _with_one_for(x: Any, axes: tuple[int, ...], rest: list[int]) -> Any:
+    """`x` with one last axis in the place of `axes`, unless that is one already."""
+    if len(axes) == 1:
+        return x
+    moved = dimshuffle(x, [*rest, *axes])
+    return reshape(moved, [*[shape_i(x, a) for a in rest], size_over(x, axes)]) if rest else flatten(moved)

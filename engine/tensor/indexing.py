@@ -31,7 +31,7 @@ def get_item(x: Any, index: Any) -> Any:
     Refuses (TypeError) everything else; (IndexError) more indices than axes.
     """
     x = as_tensor_variable(x)
-    if is_mask(index):
+    if not isinstance(index, tuple) and is_mask(index):
         return chosen(x, index)
     items = _per_axis(x, list(index) if isinstance(index, tuple) else [index])
     variable = _with_new_axes(x, items)
@@ -95,16 +95,30 @@ def _checked(x: Any, item: Any) -> Any:
     if isinstance(item, slice):
         return item
     if isinstance(item, int | np.integer) and not isinstance(item, bool):
-        return number(int(item), "int64")
+        return number(_fitting(x, int(item)), "int64")
+    if isinstance(item, np.ndarray) and item.dtype.kind in "iu" and item.dtype.name not in INTEGERS:
+        item = _fitting(x, item).astype("int64")
     if isinstance(item, str | bool | float):
         raise _unsupported(x, item)
     try:
-        index = as_tensor_variable(item, dtype="int64" if isinstance(item, list) and not item else None)
+        index = as_tensor_variable(item, dtype="int64" if _is_empty(item) else None)
     except TypeError as error:
         raise _unsupported(x, item) from error
     if index.type.dtype not in INTEGERS:
         raise _unsupported(x, index.type)
     return index
+
+
+def _fitting(x: Any, index: Any) -> Any:
+    """`index`, a number or an array; refuses (IndexError) one that an int64 does not hold."""
+    if np.size(index) and not -(2**63) <= np.min(index) <= np.max(index) < 2**63:
+        raise IndexError(f"Indexing {x} by {index}: that is out of bounds for every axis")
+    return index
+
+
+def _is_empty(item: Any) -> bool:
+    """Whether it is a list of nothing, or of such lists: nobody says what it would have, and it is an index."""
+    return isinstance(item, list | tuple) and all(map(_is_empty, item))
 
 
 def _sliced(x: Any, items: Sequence[Any]) -> Any:
@@ -199,7 +213,7 @@ def _changed(part: Any, y: Any, sets: bool) -> Any:
         raise ValueError(f"Changing {part} of type {part.type} by {value.type}: that has more dimensions")
     value = pad(value, part.type.ndim)
     mask = getattr(part.tag, "mask", None)
-    if mask is not None and value.type.broadcastable[0]:
+    if mask is not None and value.type.broadcastable[0] and _fits(mask, base):
         return changed_where(base, mask, value, sets)
     while part is not base:
         op, (x, *numbers) = part.owner.op, part.owner.inputs
@@ -216,6 +230,12 @@ def _changed(part: Any, y: Any, sets: bool) -> Any:
             value = reshape(_spread(value, part), [shape_i(x, axis) for axis in range(x.type.ndim)])
         part = x
     return value
+
+
+def _fits(mask: Any, base: Any) -> bool:
+    """Whether no axis of `mask` would be repeated to fit an axis of `base`."""
+    lengths = zip(mask.type.broadcastable, base.type.broadcastable, strict=False)
+    return all(not of_mask or of_base for of_mask, of_base in lengths)
 
 
 def _indexed(part: Any) -> Any:

@@ -12,6 +12,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.arithmetic import add
 from engine.scalar.promotion import FLOATS, common, common_dtype
+from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.shape import shape_i, size_over
@@ -47,7 +48,7 @@ class MakeVector(Op):
 
 
 class Join(Op):
-    """Tensors one behind the other along `axis` (0 or more), in their common dtype.
+    """Tensors one behind the other along `axis`, in their common dtype.
 
     Refuses (ValueError) tensors whose lengths along the other axes differ.
     """
@@ -55,18 +56,20 @@ class Join(Op):
     __props__ = ("axis",)
 
     def __init__(self, axis: int) -> None:
-        self.axis = int(axis)
+        (self.axis,) = numbers_of("Making an Op along an axis", [axis])
 
     def make_node(self, *tensors: Any) -> Apply:
         inputs = [as_tensor_variable(tensor) for tensor in tensors]
         if not inputs:
             raise ValueError("Joining tensors: none were given")
         ndim = inputs[0].type.ndim
-        if not 0 <= self.axis < ndim or any(variable.type.ndim != ndim for variable in inputs):
+        if any(variable.type.ndim != ndim for variable in inputs):
             raise TypeError(
-                f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have as many "
-                "dimensions, that one among them"
+                f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have as many dimensions"
             )
+        axis = axis_of("Joining tensors", self.axis, ndim)
+        if axis != self.axis:
+            return Join(axis).make_node(*inputs)
         dtype = common(tuple([variable.type.dtype for variable in inputs]))
         shape = [
             self._static_length(axis, [variable.type.shape[axis] for variable in inputs])
@@ -129,26 +132,23 @@ def size(x: Any) -> Any:
     return size_over(x, range(x.type.ndim))
 
 
-def expand_dims(x: Any, axis: int) -> Any:
-    """`x` with a new axis of length 1 that is number `axis` (may be negative) of the result."""
+def expand_dims(x: Any, axis: Any) -> Any:
+    """`x` with a new axis of length 1 for each number of `axis`, one or several: what it is (may be negative) in the result."""
     x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    if not -ndim - 1 <= axis <= ndim:
-        raise ValueError(f"Putting axis {axis} into {x} of {ndim} dimensions: there is no such place")
-    order: list[int | str] = list(range(ndim))
-    order.insert(axis % (ndim + 1), "x")
-    return dimshuffle(x, order)
+    doing = f"Putting axes into {x}"
+    given = numbers_of(doing, axis)
+    ndim = x.type.ndim + len(given)
+    new, kept = axes_of(doing, given, ndim), iter(range(x.type.ndim))
+    return dimshuffle(x, ["x" if a in new else next(kept) for a in range(ndim)])
 
 
 def join(axis: int, *tensors: Any) -> Any:
     """`tensors` one behind the other along `axis` (may be negative)."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
-    ndim = max([variable.type.ndim for variable in variables], default=0)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"Joining tensors of {ndim} dimensions: they have no axis {axis}")
-    if len(variables) == 1:
-        return variables[0]
-    return Join(axis % ndim).make_node(*variables).outputs[0]
+    if not variables:
+        raise ValueError("Joining tensors: none were given")
+    number = axis_of("Joining tensors", axis, max([variable.type.ndim for variable in variables]))
+    return Join(number).make_node(*variables).outputs[0] if len(variables) > 1 else variables[0]
 
 
 def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
@@ -161,7 +161,8 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Stacking tensors: none were given")
-    if all(variable.type.ndim == 0 for variable in variables) and axis in (0, -1):
+    axis = axis_of("Stacking tensors", axis, 1 + max([variable.type.ndim for variable in variables]))
+    if all(variable.type.ndim == 0 for variable in variables):
         dtype = reduce(common_dtype, [variable.type.dtype for variable in variables])
         return MakeVector(dtype).make_node(*variables).outputs[0]
     return join(axis, *[expand_dims(variable, axis) for variable in variables])

@@ -102,7 +102,11 @@ def is_mask(item: Any) -> bool:
         return getattr(item.type, "dtype", None) == "bool" and getattr(item.type, "ndim", 0) > 0
     if isinstance(item, np.ndarray):
         return item.dtype == bool and item.ndim > 0
-    return isinstance(item, list) and bool(item) and np.asarray(item).dtype == bool
+    return isinstance(item, list | tuple) and bool(item) and all(map(_is_truth, item))
+
+
+def _is_truth(item: Any) -> bool:
+    return isinstance(item, bool | np.bool_) or is_mask(item)
 
 
 def chosen(x: Any, mask: Any) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.graph.apply import Apply
+from engine.tensor.axes import normalize_axis
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
-from engine.tensor.reduction import Reduction, normalize_axis
+from engine.tensor.reduction import Reduction
 
 
 class All(Reduction):
@@ -54,7 +55,7 @@ def any(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typin
 
 def _quantified(kind: type[All], x: typing.Any, axis: typing.Any, keepdims: bool) -> typing.Any:
     x = as_tensor_variable(x)
-    axes = normalize_axis(axis, x.type.ndim)
+    axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
     if not axes:
         return cast(x, "bool")
     op = kind(axes)

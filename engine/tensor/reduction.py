@@ -15,25 +15,26 @@ from engine.scalar.comparison import eq
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype
 from engine.scalar.selection import where
+from engine.tensor.axes import axes_given, normalize_axis, with_axis
 from engine.tensor.branches import rearranged
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.shape import size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
+_DOING = "Reducing a tensor"
 _DEFAULT_SUM = {"bool": "int64", "int32": "int64"}
 _DEFAULT_ACCUMULATOR = {"float32": "float64"}
 
 
 class Reduction(Op):
-    """Base class of the reductions over `axis`: a sorted tuple of axes, none negative."""
+    """Base class of the reductions over `axis`: an axis, several, or all (None). Once applied, it is a sorted tuple of axes,
+    none negative."""
 
     __props__: tuple[str, ...] = ("axis",)
 
-    def __init__(self, axis: Sequence[int]) -> None:
-        self.axis = tuple(sorted(axis))
-        if len(set(self.axis)) != len(self.axis) or any(a < 0 for a in self.axis):
-            raise ValueError(f"Reducing over axes {self.axis}: each may occur once, none may be negative")
+    def __init__(self, axis: Any) -> None:
+        self.axis: Any = axes_given("Making a reduction", axis)
 
     def output_dtype(self, dtype: str) -> str:
         """The result's dtype for a tensor of `dtype`."""
@@ -41,7 +42,9 @@ class Reduction(Op):
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
-        return Apply(self, [x], [_reduced_type(self, x.type).make_variable()])
+        axes = normalize_axis(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        op = self if axes == self.axis else with_axis(self, axes)
+        return Apply(op, [x], [_reduced_type(op, x.type).make_variable()])
 
     def expand(self, variable: Any, ndim: int) -> Any:
         """`variable`, which has the result's axes, with length 1 along the reduced ones."""
@@ -49,15 +52,13 @@ class Reduction(Op):
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
     def __str__(self) -> str:
-        return f"{type(self).__name__}{{axis={list(self.axis)}}}"
+        return f"{type(self).__name__}{{axis={None if self.axis is None else list(self.axis)}}}"
 
     __repr__ = __str__
 
 
 @lru_cache(maxsize=4096)
 def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
-    if op.axis and op.axis[-1] >= type.ndim:
-        raise ValueError(f"Applying {op} to {type}: it has no axis {op.axis[-1]}")
     shape = [length for axis, length in enumerate(type.shape) if axis not in op.axis]
     return tensor_type(op.output_dtype(type.dtype), tuple(shape))
 
@@ -67,7 +68,7 @@ class _Accumulated(Reduction):
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
-    def __init__(self, axis: Sequence[int], dtype: str, acc_dtype: str) -> None:
+    def __init__(self, axis: Any, dtype: str, acc_dtype: str) -> None:
         super().__init__(axis)
         self.dtype = check_dtype(dtype)
         self.acc_dtype = check_dtype(acc_dtype)
@@ -148,27 +149,6 @@ class Min(ExtremumOver):
         output_storage[0][0] = np.asarray(np.min(inputs[0], axis=self.axis))
 
 
-def normalize_axis(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """`axis` as a sorted tuple without negative numbers: None is all of `ndim` axes.
-
-    Refuses (ValueError) an axis that there is not, or one named twice; (TypeError) what is no whole number.
-    """
-    if axis is None:
-        return tuple(range(ndim))
-    if isinstance(axis, int | np.integer):
-        axis = (axis,)
-    result = []
-    for a in axis:
-        if isinstance(a, bool) or not isinstance(a, int | np.integer):
-            raise TypeError(f"Reducing over axis {a!r}: an axis is a whole number")
-        if not -ndim <= a < ndim:
-            raise ValueError(f"Reducing over axis {a}: the tensor has {ndim} dimensions")
-        result.append(int(a) % ndim)
-    if len(set(result)) != len(result):
-        raise ValueError(f"Reducing over axes {tuple(axis)}: one is named twice")
-    return tuple(sorted(result))
-
-
 def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
     result = op.make_node(x).outputs[0]
     return op.expand(result, x.type.ndim) if keepdims else result
@@ -193,7 +173,7 @@ def prod(
 
 
 def _accumulated(op: Any, x: Any, axis: Any, dtype: str | None, keepdims: bool, acc_dtype: str | None) -> Any:
-    axes = normalize_axis(axis, x.type.ndim)
+    axes = normalize_axis(_DOING, axis, x.type.ndim)
     dtype = _DEFAULT_SUM.get(x.type.dtype, x.type.dtype) if dtype is None else check_dtype(dtype)
     if not axes:
         return cast(x, dtype)
@@ -214,7 +194,7 @@ def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = Fa
     dtype = check_dtype(dtype or (found if found in FLOATS else "float64"))
     if dtype not in FLOATS:
         raise TypeError(f"Taking the mean of {x} as {dtype}: a mean is a float")
-    axes = normalize_axis(axis, x.type.ndim)
+    axes = normalize_axis(_DOING, axis, x.type.ndim)
     count = cast(size_over(x, axes), dtype)
     return apply_elemwise(true_div, sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims), count)
 
@@ -231,5 +211,5 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> Any:
     x = as_tensor_variable(x)
-    axes = normalize_axis(axis, x.type.ndim)
+    axes = normalize_axis(_DOING, axis, x.type.ndim)
     return _reduced(kind(axes), x, keepdims) if axes else x

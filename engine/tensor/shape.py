@@ -15,6 +15,7 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add, mul
 from engine.scalar.promotion import INTEGERS
+from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
 from engine.tensor.type import TensorType, tensor_type
@@ -28,7 +29,7 @@ class Shape_i(Op):
     __props__ = ("i",)
 
     def __init__(self, i: int) -> None:
-        self.i = int(i)
+        (self.i,) = numbers_of("Making an Op along an axis", [i])
 
     def make_node(self, x: Any) -> Apply:
         x = as_tensor_variable(x)
@@ -55,8 +56,10 @@ def _shape_i_op(axis: int) -> Shape_i:
 def shape_i(x: Any, i: int) -> Any:
     """The length of `x` along axis `i` (may be negative): a constant if the type knows it."""
     x = as_tensor_variable(x)
-    axis = i + x.type.ndim if i < 0 else i
-    known = x.type.shape[axis] if 0 <= axis < x.type.ndim else None
+    axis = (
+        i if type(i) is int and 0 <= i < x.type.ndim else axis_of(f"Taking a length of {x}", i, x.type.ndim)
+    )
+    known = x.type.shape[axis]
     return _shape_i_op(axis).make_node(x).outputs[0] if known is None else number(known, "int64")
 
 
@@ -113,6 +116,10 @@ class Reshape(Op):
 
 def _as_length(length: Any) -> Any:
     if isinstance(length, int | np.integer) and not isinstance(length, bool):
+        if not -(2**63) <= length < 2**63:
+            raise ValueError(
+                f"Giving a shape: a length cannot be {length}; maximum allowed dimension exceeded"
+            )
         return number(int(length), "int64")
     variable = as_tensor_variable(length)
     if variable.type.ndim != 0 or variable.type.dtype not in INTEGERS:
@@ -128,7 +135,7 @@ def lengths_of(shape: Any) -> list[Any]:
 
     Refuses (TypeError) what is no integer, and a vector of which it is not known how many lengths it has.
     """
-    if isinstance(shape, tuple | list):
+    if isinstance(shape, tuple | list | range):
         return [_as_length(length) for length in shape]
     if not isinstance(shape, Variable | np.ndarray):
         return [_as_length(shape)]
@@ -140,6 +147,8 @@ def lengths_of(shape: Any) -> list[Any]:
             f"Using {vector} of type {vector.type} as a shape: a length must be an integer of 0 dimensions, a shape "
             "a tuple of lengths or a vector of known length"
         )
+    if isinstance(vector, Constant):
+        return [number(int(length), "int64") for length in vector.data]
     if vector.owner is not None and isinstance(vector.owner.op, pt.MakeVector):
         return list(vector.owner.inputs)
     return [cast(vector[position], "int64") for position in range(vector.type.shape[0])]
@@ -208,34 +217,31 @@ def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
 def flatten(x: Any, ndim: int = 1) -> Any:
     """`x` with all axes from number `ndim - 1` on made one, in C order."""
     x = as_tensor_variable(x)
-    if ndim < 1 or ndim > max(x.type.ndim, 1):
-        raise ValueError(f"Flattening {x} of {x.type.ndim} dimensions to {ndim}: from 1 to as many as it has")
-    if x.type.ndim == ndim:
+    doing = f"Flattening {x} of {x.type.ndim} dimensions"
+    (count,) = numbers_of(doing, [ndim])
+    if count < 1 or count > max(x.type.ndim, 1):
+        raise ValueError(f"{doing} to {count}: from 1 to as many as it has")
+    if x.type.ndim == count:
         return x
-    kept = [shape_i(x, axis) for axis in range(ndim - 1)]
-    return reshape(x, [*kept, size_over(x, range(ndim - 1, x.type.ndim)) if kept else -1])
+    kept = [shape_i(x, axis) for axis in range(count - 1)]
+    return reshape(x, [*kept, size_over(x, range(count - 1, x.type.ndim)) if kept else -1])
 
 
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(x: Any, axes: Any = None) -> Any:
     """`x` with its axes in the order `axes` (they may be negative); without any, reversed."""
     x = as_tensor_variable(x)
-    ndim = x.type.ndim
-    order = list(range(ndim))[::-1] if axes is None else [a + ndim if a < 0 else a for a in axes]
-    if sorted(order) != list(range(ndim)):
-        raise ValueError(f"Transposing {x} of {ndim} dimensions by {axes}: each axis must occur once")
+    ndim, doing = x.type.ndim, f"Transposing {x}"
+    order = range(ndim)[::-1] if axes is None else axes_of(doing, numbers_of(doing, axes), ndim)
+    if len(order) != ndim:
+        raise ValueError(f"{doing} of {ndim} dimensions by {axes!r}: each axis must occur once")
     return dimshuffle(x, order)
 
 
-def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """`x` without the axes `axis`, which must have length 1; without any, those known to have length 1."""
+def squeeze(x: Any, axis: Any = None) -> Any:
+    """`x` without the axes `axis`, one or several, which must have length 1; without any, those known to have length 1."""
     x = as_tensor_variable(x)
-    ndim = x.type.ndim
     if axis is None:
-        dropped = {a for a, known in enumerate(x.type.broadcastable) if known}
+        dropped = tuple([a for a, known in enumerate(x.type.broadcastable) if known])
     else:
-        dropped = {a + ndim if a < 0 else a for a in ([axis] if isinstance(axis, int) else axis)}
-    if not dropped <= set(range(ndim)):
-        raise ValueError(
-            f"Squeezing {x} of {ndim} dimensions: it has no axis {sorted(dropped - set(range(ndim)))}"
-        )
-    return dimshuffle(x, [a for a in range(ndim) if a not in dropped])
+        dropped = axes_of(f"Squeezing {x}", axis, x.type.ndim)
+    return dimshuffle(x, [a for a in range(x.type.ndim) if a not in dropped])

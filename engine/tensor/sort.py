@@ -10,9 +10,9 @@ import numpy as np
 import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.tensor.axes import axis_of
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import dimshuffle
-from engine.tensor.reduction import normalize_axis
 from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import tensor_type
 
@@ -35,13 +35,13 @@ class ArgSortOp(Op):
         return [None]
 
 
-def argsort(x: Any, axis: int | None = -1) -> Any:
+def argsort(x: Any, axis: Any = -1) -> Any:
     """The positions that sort `x` along `axis`; without one, `x` flattened. Equal elements keep their order."""
     x, order = _with_axis_last(x, axis)
     return dimshuffle(ArgSortOp().make_node(x).outputs[0], order)
 
 
-def sort(x: Any, axis: int | None = -1) -> Any:
+def sort(x: Any, axis: Any = -1) -> Any:
     """`x` sorted along `axis`; without one, `x` flattened."""
     x, order = _with_axis_last(x, axis)
     last = x.type.ndim - 1
@@ -55,12 +55,12 @@ def sort(x: Any, axis: int | None = -1) -> Any:
     return dimshuffle(reshape(taken, [shape_i(x, a) for a in range(x.type.ndim)]), order)
 
 
-def _with_axis_last(x: Any, axis: int | None) -> tuple[Any, list[int]]:
+def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:
     """`x` with `axis` last, and the order that puts it back."""
     x = as_tensor_variable(x)
     if axis is None:
         return flatten(x), [0]
-    (number,) = normalize_axis(axis, x.type.ndim)
+    number = axis_of("Sorting a tensor", axis, x.type.ndim)
     ndim = x.type.ndim
     order = [*[a for a in range(ndim) if a != number], number]
     return dimshuffle(x, order), [order.index(a) for a in range(ndim)]

@@ -6,7 +6,7 @@ The values are C-ordered or strided numpy arrays in native byte order. Of the st
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,7 +34,7 @@ class TensorType(Type):
 
     def __init__(self, dtype: Any, shape: Sequence[int | None] = ()) -> None:
         self.dtype = check_dtype(dtype)
-        self.shape = tuple([None if length is None else int(length) for length in shape])
+        self.shape = static_shape(shape)
         self.ndim = len(self.shape)
         self.broadcastable = tuple([length == 1 for length in self.shape])
         self.numpy_dtype = np.dtype(self.dtype)
@@ -150,6 +150,25 @@ class TensorType(Type):
         return f"Tensor({self.dtype}, ({lengths}{',' if self.ndim == 1 else ''}))"
 
     __repr__ = __str__
+
+
+def static_shape(shape: Any) -> tuple[int | None, ...]:
+    """`shape`, which has a length or None for each axis, as plain numbers; refuses (TypeError) everything else."""
+    if not isinstance(shape, Iterable) or hasattr(shape, "owner"):
+        raise TypeError(f"Making a type of shape {shape!r}: give a tuple of a length, or None, for each axis")
+    lengths = tuple(shape)
+    for length in lengths:
+        if length is not None and type(length) is not int and not _is_whole(length):
+            raise TypeError(
+                f"Making a type of shape {lengths}: {length!r} is neither a whole number nor None"
+            )
+    return tuple([None if length is None else int(length) for length in lengths])
+
+
+def _is_whole(length: Any) -> bool:
+    if isinstance(length, np.ndarray) and length.ndim == 0:
+        length = length[()]
+    return isinstance(length, int | np.integer) and not isinstance(length, bool)
 
 
 @rebuilds_pickled

@@ -181,14 +181,14 @@ class TensorVariable(Variable):
 
     def transpose(self, *axes: Any) -> Any:
         """The tensor with its axes in the order `axes`; without any, reversed."""
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)):
-            return pt.transpose(self, axes[0] or None)
+        if (len(axes) == 1 and np.ndim(axes[0]) != 0) or axes == (None,):
+            return pt.transpose(self, axes[0])
         return pt.transpose(self, axes or None)
 
     def dimshuffle(self, *pattern: Any) -> Any:
         """The tensor with its axes in the order `pattern`, and a new axis of length 1 for each "x" in it."""
-        if len(pattern) == 1 and isinstance(pattern[0], tuple | list):
-            pattern = tuple(pattern[0])
+        if len(pattern) == 1 and not isinstance(pattern[0], str) and np.ndim(pattern[0]) == 1:
+            return pt.dimshuffle(self, pattern[0])
         return pt.dimshuffle(self, pattern)
 
     def reshape(self, *shape: Any) -> Any:
