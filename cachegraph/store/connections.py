@@ -6,14 +6,16 @@ holds for this process.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from cachegraph.store.entry import LARGEST_ENTRY
-from cachegraph.store.failures import sqlite_code
+from cachegraph.store.failures import IndexDamaged, sqlite_code
 from cachegraph.store.files import set_mode
 from cachegraph.store.paths import FILE_MODE
 from cachegraph.store.trust import PRIVATE, Guard, Trust
@@ -21,6 +23,7 @@ from cachegraph.store.trust import PRIVATE, Guard, Trust
 COMPANIONS = ("", "-wal", "-shm")
 READ_TIMEOUT = 2.0
 WRITE_TIMEOUT = 10.0
+SETUP_TIMEOUT = 1.0
 
 _PRAGMAS = (
     "PRAGMA mmap_size = 0",  # a file cut short under a mapping kills the process
@@ -74,10 +77,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
     _guard_of(path).make_directory(path.parent)
     _make_file(path)
-    connection = _connect(path, "mode=rwc", WRITE_TIMEOUT)
+    connection = _connect(path, "mode=rwc", SETUP_TIMEOUT)
     try:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new index only
-        _enter_wal_mode(connection)
+        _enter_wal_mode(connection, path)
+        connection.execute(f"PRAGMA busy_timeout = {WRITE_TIMEOUT * 1000:.0f}")
         _run_pragmas(connection, _PRAGMAS + _WRITE_PRAGMAS)
         migrate(connection)
     except BaseException:
@@ -212,6 +215,14 @@ def _check_trust(path: Path) -> None:
         file = Path(f"{path}{companion}")
         with suppress(FileNotFoundError, NotADirectoryError):
             guard.check_link(file)
+            _refuse_endless(file)
+
+
+def _refuse_endless(file: Path) -> None:
+    """Raise OSError for a pipe or a device, whose opening alone may wait for ever."""
+    mode = os.lstat(file).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))
 
 
 def _guard_of(path: Path) -> Guard:
@@ -235,14 +246,22 @@ def _make_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def _enter_wal_mode(connection: sqlite3.Connection) -> None:
-    """Switch to WAL. Two processes doing so at once meet as "locked" without SQLite's busy timeout applying."""
-    deadline = time.monotonic() + WRITE_TIMEOUT
+def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
+    """Switch to WAL. Two processes doing so at once meet as "locked" without SQLite's busy timeout applying.
+
+    An index that somebody has cut to nothing under others stays locked by them, who have it open as it was, for as long
+    as they live: raises IndexDamaged.
+    """
+    begin = time.monotonic()
+    deadline = begin + WRITE_TIMEOUT
     while True:
         try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new index only
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             if sqlite_code(error) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
+            if time.monotonic() > begin + SETUP_TIMEOUT and not os.stat(path).st_size:
+                raise IndexDamaged(f"opening the index {path}: it is empty, and open elsewhere") from error
         time.sleep(0.002 + os.urandom(1)[0] / 10_000)

@@ -145,10 +145,10 @@ class Database:
         """Return whether writing again may go well after `error`: a moved index is forgotten, a damaged one replaced."""
         if is_moved(error):
             return True
-        if not is_suspicious(error) or self._was_cleared(self._written):
+        proof = str(error) if isinstance(error, IndexDamaged) else ""
+        if not is_suspicious(error) or (not proof and self._was_cleared(self._written)):
             return False
-        self._suspected = self._written
-        self._proof = str(error) if isinstance(error, IndexDamaged) else ""
+        self._suspected, self._proof = self._written, proof
         return True
 
     def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:

@@ -90,6 +90,8 @@ def _changed(database: Database, key: CacheKey) -> Miss | None:
     row = database.select_one(statement, (digests[subject], subject, key.level, *digests.values()))
     if row is None or bytes.fromhex(row[0]) == key.digest:  # stored since it was looked for
         return None
+    if row[0].lower() == key.hex:  # somebody has stored it since it was looked for
+        return None
     equal = set(row[1].split("\n"))
     changed = [name for name in digests if name not in equal]
     if not changed:

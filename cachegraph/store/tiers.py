@@ -120,6 +120,8 @@ class TieredStore:
         described = next((file for store in self.shared if (file := store.renew(key)) is not None), None)
         blobs = {name: self.read_blob(digest) for name, digest in hit.blobs.items()}
         sound = {name: content for name, content in blobs.items() if content is not None}
+        if len(sound) < len(blobs):  # the copy would lack for good what may be written anew
+            return
         summary, references = (
             ("", ()) if described is None else (described.entry.summary, described.references)
         )

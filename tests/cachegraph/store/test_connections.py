@@ -29,7 +29,7 @@ def test_the_switch_to_the_write_ahead_log_waits_for_another_that_is_switching(
     release = threading.Timer(0.2, other.execute, ["ROLLBACK"])
     release.start()
     begin = time.monotonic()
-    connections._enter_wal_mode(ours)
+    connections._enter_wal_mode(ours, path)
     release.join()
     assert time.monotonic() - begin > 0.1
     assert ours.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -6,6 +6,8 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -288,6 +290,39 @@ def test_a_file_too_short_for_a_header_becomes_an_index(content: bytes, cache_di
     assert isinstance(cache.lookup(KEYS["small"]), Hit)
     assert list(root.glob("*.damaged-*")) == []
     cache._store.close()
+
+
+def test_an_index_cut_to_nothing_under_a_process_that_reads_it_is_begun_anew_soon(
+    damaged: Callable[[str], Damaged], start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """The other keeps its lock on the file for as long as it lives."""
+    store = damaged("checkpointed")
+    program = """
+import sys
+from pathlib import Path
+from cachegraph.key import CacheKey
+from cachegraph.store.local import LocalStore
+store = LocalStore(Path(sys.argv[1]))
+print(store.get(CacheKey.build("kernel", {"graph": b"small"})), flush=True)
+sys.stdin.readline()
+"""
+    other = start_python(program, store.directory)
+    assert other.stdout is not None
+    assert "Hit" in other.stdout.readline()
+    os.truncate(store.directory / "v1" / "index.sqlite", 0)
+    begin = time.monotonic()
+    store.is_never_wrong_and_heals()
+    assert time.monotonic() - begin < 8
+    other.kill()
+    other.communicate()
+
+
+def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(cache_directory: Path) -> None:
+    (cache_directory / "v1").mkdir(parents=True, mode=0o700)
+    os.mkfifo(cache_directory / "v1" / "index.sqlite", 0o600)
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    assert isinstance(cache.lookup(KEYS["small"]), Miss)
+    assert not cache.store(KEYS["small"], artifact("small"))
 
 
 def test_damage_that_only_readers_meet_is_healed_by_the_next_store(damaged: Callable[[str], Damaged]) -> None:

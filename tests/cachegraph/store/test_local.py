@@ -181,3 +181,16 @@ def test_a_local_store_has_the_verbs_of_a_store(store: LocalStore) -> None:
         return [name for name in vars(Store) if not name.startswith("_") and not hasattr(store, name)]
 
     assert takes(store) == []
+
+
+def test_a_key_that_is_stored_while_it_is_looked_for_is_not_taken_for_damage(
+    store: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cachegraph.store import local
+
+    def overtaken(*_: object) -> None:
+        LocalStore(store.layout.directory).put(key("a"), Artifact(b"a"))
+
+    store.put(key("b"), Artifact(b"b"))
+    monkeypatch.setattr(local, "select_record", overtaken)
+    assert reason(store.get(key("a"))) == "never-seen"

@@ -79,6 +79,22 @@ def test_a_hit_is_copied_nearer_when_the_counts_are_written(
     assert totals(local.database).levels["kernel"].hits == 1
 
 
+def test_a_hit_with_a_damaged_blob_is_not_copied_without_it(
+    tiered: Callable[[str], Cache], key: Key, tmp_path: Path
+) -> None:
+    tiered("one").store(key("a"), Artifact(b"a", {"graph": b"g" * 9}))
+    [blob] = (tmp_path / "shared").glob("v1/b/*/*")
+    blob.write_bytes(b"damaged")
+    two = tiered("two")
+    two.lookup(key("a"))
+    two.flush()
+    assert isinstance(LocalStore(tmp_path / "two").get(key("a")), Miss)
+    tiered("one").store(key("a"), Artifact(b"a", {"graph": b"g" * 9}))
+    healed = two.lookup(key("a"))
+    assert isinstance(healed, Hit)
+    assert two.read_blob(healed.blobs["graph"]) == b"g" * 9
+
+
 def test_readonly_copies_nothing(tiered: Callable[[str], Cache], key: Key, tmp_path: Path) -> None:
     tiered("one").store(key("a"), Artifact(b"a"))
     reader = Cache(Settings(tmp_path / "two", "readonly", "compile", tmp_path / "shared"))

@@ -196,7 +196,7 @@ SQLITE_FAILURES = {
 def test_what_sqlite_raises_on_writing_is_a_failure_with_a_reason(
     name: str, key: Key, tally: Tally, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         error = sqlite3.OperationalError(name)
         error.sqlite_errorcode = getattr(sqlite3, name)
         raise error
