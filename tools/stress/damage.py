@@ -69,6 +69,8 @@ def origin() -> Path:
     write_lease(place / "closed" / "shared", KEYS[0])
     shutil.copytree(place / "closed", place / "logged")
     cache._store.close()
+    assert verification.verify(local_of(cache)) == []  # and what that imports, no round has to import
+    cache._store.close()
     return place
 
 
