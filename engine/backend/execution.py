@@ -7,6 +7,7 @@ it stands (a list, another dtype, a strided array) is converted by the input's t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -196,7 +197,7 @@ def _bound_array(
         content = np.frombuffer(program.blobs[blob_name(row.blob)], np.dtype(row.dtype).newbyteorder("<"))
         return content.reshape(row.shape).astype(row.dtype, copy=False)
     if row.data is None:
-        size = int(np.prod(row.shape))
+        size = prod(row.shape)
         content = np.frombuffer(program.constants, np.dtype(row.dtype).newbyteorder("<"), size, row.offset)
         return np.ascontiguousarray(content.astype(row.dtype))
     array = np.ascontiguousarray(data[row.data])

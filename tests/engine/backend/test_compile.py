@@ -1,10 +1,12 @@
 """Object code: one object a CPU level, nothing asked of a process but what is allowed, the same bytes every time."""
 
+import gc
 import platform
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from llvmlite.binding.ffi import ObjectRef
 
 from cachegraph.objects import read_symbols
 from engine.backend.errors import KernelCompileError
@@ -14,7 +16,9 @@ from engine.backend.kernels.elementwise import elementwise
 from engine.backend.kernels.nest import Operand, Statement
 from engine.backend.kernels.reduce import reduction
 from engine.backend.numba import compile as compiler
+from engine.backend.numba import contexts, passes
 from engine.backend.numba.compile import compile_kernel
+from engine.backend.numba.passes import freed
 from engine.backend.numba.printer import print_kernel
 from engine.backend.operations import SIGNATURES
 from engine.backend.target import compiled_levels, process_triple
@@ -90,3 +94,27 @@ def assembly(kernel, level):
 def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
     packed = [line for line in assembly(kernel, level).splitlines() if "addpd" in line]
     assert any(register in line for line in packed)
+
+
+@pytest.mark.skipif(
+    llvm.ModulePassManager._dispose is not ObjectRef._dispose, reason="this llvmlite frees its passes itself"
+)
+def test_what_llvm_and_numba_make_for_a_kernel_is_freed_when_it_is_compiled(monkeypatch):
+    made, disposed = [], []
+
+    def counting(passes):
+        result = freed(passes)
+        made.append(type(result))
+        return result
+
+    for module in (compiler, contexts):
+        monkeypatch.setattr(module, "freed", counting)
+    for kind in (passes._ModulePasses, passes._FunctionPasses):
+        dispose = kind._dispose
+        monkeypatch.setattr(kind, "_dispose", lambda self, d=dispose: (disposed.append(type(self)), d(self)))
+    registries = len(contexts.contexts()[0]._registries)
+    compile_kernel(everything(), "k_everything")
+    gc.collect()
+    assert sorted(map(str, made)) == sorted(map(str, disposed))
+    assert {passes._ModulePasses, passes._FunctionPasses} <= set(made)
+    assert len(contexts.contexts()[0]._registries) == registries
