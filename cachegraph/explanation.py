@@ -3,22 +3,25 @@
 Computed when somebody asks, from the encodings of keys that the index keeps. What a part holds is known to whoever
 wrote it: a part that is no plain value is read by a function registered for it, or named by an entry point of the group
 "cachegraph.readers" (`function.graph.mine = "package.module:function"`: level, part, and whose). It is called with the encodings
-of the wanted and of the stored part, and returns one line that says what differs first, or raises where they are not its own.
+of the wanted and of the stored part, and returns one line that says what differs first, or raises where they are not its own. A GraphReader is told
+names of variables as well, and counts the nodes that differ, by which the nearest key is chosen.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import describe_difference
-from cachegraph.key import SUBJECTS, CacheKey, expanded
+from cachegraph.graph_difference import GraphReader
+from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
 from cachegraph.store.entry import Miss
 from cachegraph.store.local import LocalStore
-from cachegraph.store.reasons import NearKey, nearest_keys
+from cachegraph.store.reasons import nearest_keys
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -30,6 +33,10 @@ PartReader = Callable[[bytes, bytes], str]
 ENTRY_POINTS = "cachegraph.readers"
 
 _CANDIDATES = 50
+_GRAPH = "graph"
+_MOST_READ = 8 * 2**20
+"""Bytes of graphs whose nodes are counted; beyond, bytes are compared."""
+
 _readers: dict[tuple[str, str], PartReader] = {}
 
 
@@ -87,7 +94,7 @@ def explain(store: LocalStore, key: CacheKey, miss: Miss, before: float | None =
     # A part that has changed says more beside the whole subject than the subject's own change does: it comes first.
     changed.sort(key=lambda name: name in SUBJECTS)
     differences = tuple(
-        PartDifference(name, _difference(key.level, name, wanted.get(name), stored.get(name)))
+        PartDifference(name, _difference(key, nearest, name, wanted.get(name), stored.get(name)))
         for name in changed
     )
     equal = len(names) - len(changed)
@@ -112,23 +119,44 @@ def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
         key = CacheKey.parse(expanded(compressed))
     except InvalidEncoding:
         return None
-    return key if key.digest == digest else None
+    return replace(key, names=kept_names(compressed)) if key.digest == digest else None
 
 
 def _nearest(store: LocalStore, key: CacheKey, before: float | None) -> CacheKey | None:
-    """The stored key with the most equal parts; of several, the one whose encoding begins and ends most like this one's."""
+    """The stored key in whose graph the fewest nodes differ; of several, or where no reader counts nodes, the one with
+    the most equal parts, and of those the one whose encoding begins and ends most like this one's."""
     found = nearest_keys(store.database, key, time.time() + 1.0 if before is None else before, _CANDIDATES)
-    alike = [(_likeness(key.encoding, near), near) for near in found if near.equal == found[0].equal]
-    alike.sort(key=lambda pair: -pair[0])  # the latest first of those that are alike
-    parsed = (parsed_key(near.encoding, near.digest) for _, near in alike)
-    return next((candidate for candidate in parsed if candidate is not None), None)
+    parsed = ((near, parsed_key(near.encoding, near.digest)) for near in found)
+    known = [(near, candidate) for near, candidate in parsed if candidate is not None]
+    distances = _distances(key, [candidate for _, candidate in known])
+    # The latest first of those that are alike: min() takes the first.
+    ranks = [
+        (distance, -near.equal, -_likeness(key.encoding, candidate.encoding))
+        for distance, (near, candidate) in zip(distances, known, strict=True)
+    ]
+    best = min(range(len(ranks)), key=ranks.__getitem__, default=None)
+    return None if best is None else known[best][1]
 
 
-def _likeness(encoding: bytes, near: NearKey) -> float:
-    try:
-        other = expanded(near.encoding)
-    except InvalidEncoding:
-        return 0.0
+def _distances(key: CacheKey, candidates: Sequence[CacheKey]) -> list[int]:
+    """How many nodes of the graph differ from each candidate's; 0 for all where that cannot be told."""
+    wanted = dict(key.parts).get(_GRAPH)
+    others = [dict(candidate.parts).get(_GRAPH) for candidate in candidates]
+    total = sum(len(other) for other in others if other is not None)
+    if wanted is None or None in others or total > _MOST_READ:
+        return [0] * len(candidates)
+    for reader in _readers_of(key.level, _GRAPH):
+        distance = getattr(reader, "distance", None)
+        if distance is None:
+            continue
+        try:
+            return [0 if other == wanted else distance(wanted, other) for other in others]
+        except Exception as error:  # a reader of other graphs
+            _log().debug("counting nodes of a %s key failed: %s", key.level, error)
+    return [0] * len(candidates)
+
+
+def _likeness(encoding: bytes, other: bytes) -> float:
     common = _common_prefix(encoding, other) + _common_prefix(encoding[::-1], other[::-1])
     return common / max(len(encoding), len(other))
 
@@ -144,16 +172,24 @@ def _common_prefix(first: bytes, second: bytes) -> int:
     return low
 
 
-def _difference(level: str, part: str, wanted: bytes | None, stored: bytes | None) -> str:
+def _difference(
+    key: CacheKey, nearest: CacheKey, part: str, wanted: bytes | None, stored: bytes | None
+) -> str:
     if wanted is None or stored is None:
         return "only in the stored key" if wanted is None else "not in the stored key"
-    own = _readers.get((level, part))
-    for reader in (own,) if own else _installed_readers(level, part):
+    for reader in _readers_of(key.level, part):
         try:
+            if isinstance(reader, GraphReader):
+                return reader(wanted, stored, key.names, nearest.names)
             return reader(wanted, stored)
         except Exception as error:  # another's code, on bytes of another release: the plain account is left
-            _log().debug("reading the part %s of a %s key failed: %s", part, level, error)
+            _log().debug("reading the part %s of a %s key failed: %s", part, key.level, error)
     return describe_difference(wanted, stored)
+
+
+def _readers_of(level: str, part: str) -> Sequence[PartReader]:
+    own = _readers.get((level, part))
+    return (own,) if own else _installed_readers(level, part)
 
 
 @lru_cache(maxsize=64)

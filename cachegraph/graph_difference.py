@@ -6,7 +6,8 @@ written by another release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +51,7 @@ class Graph:
     constants: list[str]
     places: list[str] = field(init=False)
     types: list[str] = field(init=False)
+    names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.places = [f"input {k} of the graph" for k in range(len(self.inputs))]
@@ -61,6 +63,35 @@ class Graph:
                 for k in range(len(node.types))
             ]
             self.types += node.types
+        self.names = [""] * len(self.types)
+
+    def name(self, names: Sequence[str]) -> None:
+        """Have variables shown with these names, as they are numbered; empty for those that have none."""
+        self.names[: len(names)] = names[: len(self.names)]
+
+    def shown(self, variable: int) -> str:
+        """Where a variable comes from, in words, and its name if it has one."""
+        place = self.place(variable)
+        name = "" if variable % 2 else self.names[variable // 2]
+        return f"{place} ({name})" if name else place
+
+    def shown_node(self, number: int) -> str:
+        """The node of that number, and the name of what it gives, or of the first named that is computed from it."""
+        name = self._name_from(number)
+        return f"node {number} ({name})" if name else f"node {number}"
+
+    def _name_from(self, number: int) -> str:
+        position = len(self.inputs) + sum(len(node.types) for node in self.nodes[:number])
+        reached: set[int] = set()
+        for node in self.nodes[number:]:
+            outputs = range(position, position + len(node.types))
+            if not reached or reached.intersection(node.inputs):
+                named = next((self.names[output] for output in outputs if self.names[output]), "")
+                if named:
+                    return named if len(reached) == 0 else f"for {named}"
+                reached.update(2 * output for output in outputs)
+            position += len(node.types)
+        return ""
 
     def place(self, variable: int) -> str:
         """Where a variable comes from, in words."""
@@ -76,6 +107,52 @@ Property = Decoded | Op | str | Graph
 """What an Op holds: a value, an Op, the text of a type, or a graph."""
 
 
+class GraphReader:
+    """Says how two encoded graphs differ, which `read` reads; raises what that raises, and IndexError for what no graph is."""
+
+    def __init__(self, read: Callable[[bytes], Graph]) -> None:
+        self._read = read
+
+    def __call__(
+        self, wanted: bytes, stored: bytes, names: Sequence[str] = (), stored_names: Sequence[str] = ()
+    ) -> str:
+        """Return the first node, input or output in which they differ, in one line, with the names of variables."""
+        one, other = self._read(wanted), self._read(stored)
+        one.name(names)
+        other.name(stored_names)
+        return difference(one, other)
+
+    def distance(self, wanted: bytes, stored: bytes) -> int:
+        """Return how many nodes one of them has that the other has not, wherever they are."""
+        one, other = (
+            Counter(map(_signature, _described(self._read(encoding)))) for encoding in (wanted, stored)
+        )
+        return max((one - other).total(), (other - one).total())
+
+
+def _described(graph: Graph) -> Iterator[tuple[object, ...]]:
+    """What each node of a graph is by itself: its Op, the types and constants that it is given, its types."""
+    yield "interface", *graph.inputs
+    for node in graph.nodes:
+        given = (graph.type(variable) or graph.place(variable) for variable in node.inputs)
+        yield node.op, *given, "->", *node.types
+
+
+def _signature(described: tuple[object, ...]) -> str:
+    return "\n".join(_op_text(part) if isinstance(part, Op) else str(part) for part in described)
+
+
+def _op_text(op: Op) -> str:
+    properties = (f"{name}={_property_text(value)}" for name, value in op.properties.items())
+    return f"{op.name}({', '.join(properties)})"
+
+
+def _property_text(value: Property) -> str:
+    if isinstance(value, Graph):
+        return "; ".join(map(_signature, _described(value)))
+    return _op_text(value) if isinstance(value, Op) else repr(value)
+
+
 def difference(wanted: Graph, stored: Graph) -> str:
     """Return the first node, input or output in which two graphs differ; raises IndexError for numbers of no variable."""
     found = next(_differences(wanted, stored), None)
@@ -85,16 +162,16 @@ def difference(wanted: Graph, stored: Graph) -> str:
 def _differences(wanted: Graph, stored: Graph) -> Iterator[str]:
     for number, (one, other) in enumerate(zip(wanted.nodes, stored.nodes, strict=False)):
         for found in _node_differences(wanted, one, stored, other):
-            yield f"node {number}: {found}"
+            yield f"{wanted.shown_node(number)}: {found}"
     yield from _length_difference("nodes", len(wanted.nodes), len(stored.nodes))
     yield from _length_difference("inputs", len(wanted.inputs), len(stored.inputs))
     for number, (mine, its) in enumerate(zip(wanted.inputs, stored.inputs, strict=False)):
         if mine != its:
-            yield f"input {number} of the graph: {mine}, stored {its}"
+            yield f"{wanted.shown(2 * number)}: {mine}, stored {its}"
     yield from _length_difference("outputs", len(wanted.outputs), len(stored.outputs))
     for number, (a, b) in enumerate(zip(wanted.outputs, stored.outputs, strict=False)):
         if wanted.place(a) != stored.place(b):
-            yield f"output {number} of the graph: {wanted.place(a)}, stored {stored.place(b)}"
+            yield f"output {number} of the graph: {wanted.shown(a)}, stored {stored.shown(b)}"
 
 
 def _node_differences(wanted: Graph, one: Node, stored: Graph, other: Node) -> Iterator[str]:
@@ -105,7 +182,7 @@ def _node_differences(wanted: Graph, one: Node, stored: Graph, other: Node) -> I
     for number, (a, b) in enumerate(zip(one.inputs, other.inputs, strict=False)):
         place, other_place = wanted.place(a), stored.place(b)
         if place != other_place:
-            yield f"{one.op}, input {number}: {place}, stored {other_place}"
+            yield f"{one.op}, input {number}: {wanted.shown(a)}, stored {stored.shown(b)}"
         elif wanted.type(a) != stored.type(b):
             yield f"{one.op}, input {number}: {wanted.type(a)}, stored {stored.type(b)}"
     for number, (mine, its) in enumerate(zip(one.types, other.types, strict=False)):

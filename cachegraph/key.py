@@ -6,6 +6,13 @@ The canonical encoding of a key (`uint` and `text` as in fingerprint/hasher.py):
     part := text(name) uint(length) canonical encoding of the part
 
 Version history: that of HASH_VERSION, in fingerprint/hasher.py.
+
+As it is kept, to be explained:
+
+    kept := zlib(key) [zlib(names)]         names: a JSON array of texts, empty for what has no name
+
+Names are those of the variables of the graph, as their numbers are in it. They are no part of the key: nothing is found by
+them, and no digest has them. Who knows nothing of them reads the key alone.
 """
 
 from __future__ import annotations
@@ -18,6 +25,7 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, pack_uint
 
 _LONGEST = 256 * 2**20
+_LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20
 
 LEVELS = ("function", "op", "kernel", "numba")
 
@@ -30,13 +38,15 @@ class CacheKey:
     """What one entry is found by (`digest`, 16 bytes) and believed by (`confirmation`, 32 bytes).
 
     `parts` maps a name to the canonical encoding of that part, in the order the key was built; order is identity.
-    Make one with `build` or `parse`, which keep the digests true to the parts.
+    Make one with `build` or `parse`, which keep the digests true to the parts. `names` are for who reads an explanation:
+    keys that differ in them alone are equal.
     """
 
     level: str
     parts: tuple[tuple[str, bytes], ...] = field(repr=False, hash=False)
     digest: bytes
     confirmation: bytes = field(repr=False, hash=False)
+    names: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def build(cls, level: str, parts: Mapping[str, bytes]) -> CacheKey:
@@ -82,6 +92,33 @@ class CacheKey:
     def part_digests(self) -> dict[str, bytes]:
         """Name of each part -> XXH3-128 of its encoding: what two keys are compared by to say why one missed."""
         return {name: digest(part) for name, part in self.parts}
+
+
+def compressed(key: CacheKey, level: int = -1) -> bytes:
+    """Return what is kept of `key` to be explained, at that level of compression."""
+    import zlib
+
+    content = zlib.compress(key.encoding, level)
+    if not any(key.names):
+        return content
+    import json
+
+    shown = [name[:_LONGEST_NAME] for name in key.names[:_MOST_NAMES]]
+    return content + zlib.compress(json.dumps(shown).encode(), level)
+
+
+def kept_names(compressed: bytes) -> tuple[str, ...]:
+    """Return the names that are kept with a key, none where there are none, or no such thing."""
+    import json
+    import zlib
+
+    key, stream = zlib.decompressobj(), zlib.decompressobj()
+    try:
+        key.decompress(compressed, _LONGEST)
+        names = json.loads(stream.decompress(key.unused_data, _LONGEST_NAMES) or b"[]")
+    except (zlib.error, ValueError, RecursionError):
+        return ()
+    return tuple(names) if isinstance(names, list) and all(type(name) is str for name in names) else ()
 
 
 def expanded(compressed: bytes) -> bytes:

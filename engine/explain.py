@@ -10,15 +10,7 @@ from collections.abc import Mapping
 from cachegraph.digests import digest
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value
 from cachegraph.fingerprint.hasher import Reader
-from cachegraph.graph_difference import Graph, Node, Op, Property, difference, elements
-
-
-def graph_difference(wanted: bytes, stored: bytes) -> str:
-    """The first node, input or output in which two encodings by `engine.keys.encode_graph` differ, in one line.
-
-    Raises InvalidEncoding, IndexError and KeyError on what encode_graph would not have written.
-    """
-    return difference(_read_encoding(wanted), _read_encoding(stored))
+from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements
 
 
 def _read_encoding(encoding: bytes) -> Graph:
@@ -28,6 +20,11 @@ def _read_encoding(encoding: bytes) -> Graph:
     graph = _read_graph(reader)
     reader.end()
     return graph
+
+
+graph_difference = GraphReader(_read_encoding)
+"""Says in what two encodings by `engine.keys.encode_graph` differ; raises InvalidEncoding and KeyError on what that would not
+have written."""
 
 
 def _read_graph(reader: Reader) -> Graph:

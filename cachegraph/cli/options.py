@@ -81,6 +81,8 @@ def problems_reported(store: LocalStore) -> Iterator[None]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         damage = "is damaged" if is_damage(error) else "cannot be used"
         fail(f"the index {store.layout.index} {damage}: {error}")
+    except BrokenPipeError:  # who reads what is printed has read enough: click ends the command
+        raise
     except (OSError, StoreError) as error:
         fail(str(error))
 

@@ -24,7 +24,7 @@ def why_miss_command(
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Explain a miss by the nearest stored key; without KEY, the latest misses, the last first."""
+    """Explain a miss by the nearest stored key; without KEY, the latest misses, functions first."""
     prefix = (key or "").lower()
     if key is not None and (not prefix or set(prefix) - set("0123456789abcdef")):
         raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")

@@ -12,17 +12,9 @@ from itertools import islice
 from cachegraph.digests import digest
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
 from cachegraph.fingerprint.hasher import HASH_VERSION, Reader
-from cachegraph.graph_difference import Graph, Node, Op, Property, difference, elements, op_differences
+from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements, op_differences
 
 _RELEASE = bytes((HASH_VERSION,)) + b"r"
-
-
-def graph_difference(wanted: bytes, stored: bytes) -> str:
-    """Return the first node, input or output in which the graphs of two keys of functions differ, in one line.
-
-    Raises InvalidEncoding and IndexError on what graphs.py would not have written.
-    """
-    return difference(_whole_graph(wanted), _whole_graph(stored))
 
 
 def inner_graph_difference(wanted: bytes, stored: bytes) -> str:
@@ -63,6 +55,10 @@ def _read_graph(reader: Reader) -> Graph:
     nodes = [_read_node(reader, ops, types) for _ in range(reader.uint())]
     outputs = _numbers(reader)
     return _tagged(reader, Graph(inputs, nodes, outputs, constants))
+
+
+graph_difference = GraphReader(_whole_graph)
+"""Says in what the graphs of two keys of functions differ; raises InvalidEncoding on what graphs.py would not have written."""
 
 
 def _numbers(reader: Reader) -> list[int]:

@@ -121,6 +121,14 @@ class GraphWriter:
         parts = (counted(inputs), counted(nodes), counted(outputs), counted(list(self._tagged())))
         return b"".join((*tables, *(piece for part in parts for piece in part)))
 
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables, as they are numbered: for explanations, and in no encoding."""
+        computed = (output for node in self.nodes for output in node.outputs)
+        return tuple(
+            name if isinstance(name := variable.name, str) else ""
+            for variable in (*self.inputs, *self.data, *computed)
+        )
+
     def _node(self, node: Any) -> bytes:
         op = self.ops.known(node.op) or self.ops.add(node.op, self.met.op(node.op))
         numbers = self.numbers

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def describe(
     parts |= _surroundings(mode, met)
     if met.foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
-    key = CacheKey.build("function", parts)
+    key = replace(CacheKey.build("function", parts), names=writer.names())
     return Description(key, met.users_classes, ops, tuple(writer.data), len(nodes))
 
 

@@ -84,7 +84,7 @@ class Catalogue:
         return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
 
     def misses(self, most: int) -> list[KeptMiss]:
-        """Return the latest misses, the last first; none of an index of an older release that kept none."""
+        """Return the latest misses, those of functions before others, the last first; none of an index of an older release that kept none."""
         if not self._database.has_table("miss"):
             return []
         return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]

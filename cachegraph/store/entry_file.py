@@ -9,7 +9,7 @@
     record      := what a hit returns: record.py; its length is the first
     description := JSON in UTF-8, an object of the fields of Entry but digest, and of "references", the digests (hex) of
                    the keys of the entries that this one refers to; its length is the second; what is not known is ignored
-    encoding    := the canonical encoding of the key, compressed with zlib: the rest
+    encoding    := the canonical encoding of the key, compressed with zlib, as key.py has it: the rest
 
 Numbers are big-endian.
 
@@ -20,13 +20,12 @@ Version history
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Collection
 from struct import Struct
 from typing import NamedTuple
 
 from cachegraph.digests import digest
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, compressed
 from cachegraph.store.description import refuse_nonsense
 from cachegraph.store.entry import PAYLOAD, Entry, Miss
 from cachegraph.store.paths import entry_place
@@ -71,7 +70,7 @@ def write_entry(
     described = {name: value for name, value in asdict(entry).items() if name != "digest"}
     described["references"] = sorted(other.hex() for other in references)
     pieces = encode(key, record), json.dumps(described, sort_keys=True).encode()
-    signed = b"".join((_LENGTHS.pack(*map(len, pieces)), *pieces, zlib.compress(key.encoding)))
+    signed = b"".join((_LENGTHS.pack(*map(len, pieces)), *pieces, compressed(key)))
     signature = _UNSIGNED if sign is None else sign(_message(key.hex, _MAGIC, signed))
     checked = b"".join((*signature, signed))
     return b"".join((_MAGIC, digest(checked), checked))

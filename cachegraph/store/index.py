@@ -7,7 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, compressed
 from cachegraph.store.activity import Batch, Missed
 from cachegraph.store.connections import open_for_update
 from cachegraph.store.entry import LARGEST_ENTRY
@@ -89,11 +89,9 @@ def add_counts(database: Database, batch: Batch) -> bool:
 
 
 def _miss_row(connection: sqlite3.Connection, missed: Missed) -> tuple[object, ...]:
-    import zlib  # no warm process needs it
-
     key, when, miss = missed
     stored = connection.execute(_HAS_ENTRY, (key.digest,)).fetchone()
-    encoding = None if stored else zlib.compress(key.encoding, 1)
+    encoding = None if stored else compressed(key, 1)
     if encoding is not None and len(encoding) > LARGEST_ENTRY:
         encoding = None
     return key.digest, key.level, when, miss.reason, miss.detail, encoding

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import zlib
 from typing import TYPE_CHECKING
 
 from cachegraph import __version__
-from cachegraph.key import CacheKey
+from cachegraph.key import CacheKey, compressed
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import LARGEST_ENTRY, PAYLOAD, Artifact, Entry, Reference
 from cachegraph.store.record import RECORD_FORMAT, Record, encode
@@ -44,7 +43,7 @@ def _publish_once(store: LocalStore, key: CacheKey, artifact: Artifact, load_sec
 
     payload, named = write_blobs(store.blobs, artifact)
     record = encode(key, make_record(artifact, payload, named))
-    encoding = zlib.compress(key.encoding)
+    encoding = compressed(key)
     refuse_oversized(key, len(record) + len(encoding))
     blobs = [*([payload] if payload else []), *named]
     content = len(record) + len(encoding) + len(artifact.summary)

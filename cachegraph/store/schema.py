@@ -142,7 +142,12 @@ eviction = Table(
 
 KEPT_BY_TRIGGERS = ("clock", "referrers")
 
-SELECT_MISSES = select(miss).order_by(miss.c.missed.desc(), miss.c.digest).limit(bindparam("most"))
+SELECT_MISSES = (
+    select(miss)
+    .order_by(miss.c.level != "function", miss.c.missed.desc(), miss.c.digest)
+    .limit(bindparam("most"))
+)
+"""Functions first: of what they are made, each has many, which say no more than it does."""
 SELECT_MISSES_BY_PREFIX = (
     select(miss)
     .where(func.lower(func.hex(miss.c.digest)).startswith(bindparam("prefix")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
@@ -20,6 +21,7 @@ from pytensor.graph.op import Op
 from cachegraph import explanation
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.errors import InvalidEncoding
+from cachegraph.key import CacheKey, compressed, expanded, kept_names
 from cachegraph.pytensor.graph_reader import graph_difference, inner_graph_difference
 from cachegraph.pytensor.key import describe_inner
 from tests.cachegraph.pytensor.describing import described
@@ -168,3 +170,65 @@ def test_reading_imports_no_pytensor() -> None:
     program = "import sys, cachegraph.pytensor.graph_reader; print('pytensor' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+def regression(prior: Any, scale: float) -> tuple[list[Any], list[Any]]:
+    """A log density as PyMC makes them: many nodes, of which those have names that a person gave or would know."""
+    effect, spread = pt.scalar("effect"), pt.scalar("spread_log__")
+    observed = pt.constant(np.arange(40.0), name="y_data")
+    sigma = pt.exp(spread)
+    sigma.name = "spread"
+    likelihood = -(((observed - effect) / sigma) ** 2) / 2 - pt.log(sigma)
+    likelihood.name = "y_logprob"
+    prior_density = prior(sigma / scale) + spread
+    prior_density.name = "spread_logprob"
+    return [effect, spread], [likelihood.sum() + prior_density + pt.sqr(effect / 5.0)]
+
+
+def half_normal(value: Any) -> Any:
+    return -pt.sqr(value) / 2
+
+
+def half_cauchy(value: Any) -> Any:
+    return -pt.log1p(pt.sqr(value))
+
+
+def test_the_nearest_is_the_one_in_which_the_fewest_nodes_differ_and_variables_have_their_names() -> None:
+    cache = default_cache()
+    stored = {}
+    for name, prior, scale in (("same scale", half_normal, 1.5), ("other scale", half_normal, 2.5)):
+        stored[name] = described(*regression(prior, scale)).key
+        cache.store(stored[name], Artifact(b"a"))
+    wanted = described(*regression(half_cauchy, 1.5)).key
+    found = cache.explain(wanted)
+    assert found.nearest == stored["same scale"].hex
+    [difference] = found.differences
+    assert "(for spread_logprob)" in difference.what
+    other = cache.explain(described(*regression(half_normal, 2.0)).key)
+    assert "constant 2.0" in other.differences[0].what
+
+
+def test_names_are_kept_for_explanations_and_are_no_part_of_the_key() -> None:
+    def key(name: str) -> Any:
+        x = pt.vector(name)
+        y = pt.exp(x)
+        y.name = f"exp_{name}"
+        return described([x], [y + 1.0]).key
+
+    one, other = key("a"), key("b")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one.encoding == other.encoding
+    assert (one.names[:2], other.names[:2]) == (("a", "exp_a"), ("b", "exp_b"))
+    assert kept_names(compressed(one)) == one.names
+    assert CacheKey.parse(expanded(compressed(one))) == one
+
+
+@pytest.mark.parametrize(
+    "after",
+    [b"", b"x", zlib.compress(b"{}"), zlib.compress(b"[1]"), zlib.compress(b"[" * 10_000), b"\x78\x9c"],
+)
+def test_names_that_are_none_are_done_without(after: bytes) -> None:
+    key = CacheKey.build("function", {"graph": b"g"})
+    assert kept_names(compressed(key) + after) == ()
+    assert CacheKey.parse(expanded(compressed(key) + after)) == key
