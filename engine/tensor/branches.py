@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
-from engine.scalar.selection import where
+from engine.scalar.selection import Where
 
 
 class Branch(NamedTuple):
@@ -71,7 +71,7 @@ def _without(number: int, gradient: Any) -> Any:
 
 def _is_choice(gradient: Any) -> bool:
     node = None if gradient is None else gradient.owner
-    return node is not None and isinstance(node.op, pt.Elemwise) and node.op.scalar_op == where
+    return node is not None and type(getattr(node.op, "scalar_op", None)) is Where
 
 
 def _is_zero(variable: Variable) -> bool:
