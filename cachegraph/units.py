@@ -9,6 +9,7 @@ _SIZES |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 _SIZES |= {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
 _NOW = "now"
+_LARGEST = 2.0**62
 _DURATIONS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
@@ -82,4 +83,7 @@ def _parse(text: str, units: dict[str, int], expected: str) -> float:
     matched = _QUANTITY.fullmatch(text)
     if matched is None or matched[2].lower() not in units:
         raise ValueError(f"{text!r} is not {expected}")
-    return float(matched[1]) * units[matched[2].lower()]
+    found = float(matched[1]) * units[matched[2].lower()]
+    if found > _LARGEST:
+        raise ValueError(f"{text!r} is beyond all that there is; give {expected}")
+    return found

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
 MISSES_IN_INDEX = 2000
+MISSED_BYTES = 4_000_000
+"""Of encodings of keys that missed and are not stored; of older misses only the reasons are kept."""
 
 SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
@@ -41,6 +43,13 @@ _KEEP_MISS = """
 _FORGET_MISSES = (
     "DELETE FROM miss WHERE missed <= (SELECT missed FROM miss ORDER BY missed DESC LIMIT 1 OFFSET ?)"
 )
+_FORGET_ENCODINGS = """
+    UPDATE miss SET encoding = NULL WHERE encoding IS NOT NULL AND digest IN (
+        SELECT digest FROM (
+            SELECT digest, sum(length(encoding)) OVER (ORDER BY missed DESC, digest) AS bytes FROM miss
+        ) WHERE bytes > ?
+    )
+"""
 _COST_OF_ENTRY = "SELECT build_seconds FROM entry WHERE digest = ?"
 _COST_OF_LEVEL = "SELECT max(build_seconds) FROM (SELECT build_seconds FROM entry WHERE level = ? ORDER BY id DESC LIMIT 100)"
 _HAS_ENTRY = "SELECT 1 FROM entry WHERE digest = ?"
@@ -85,6 +94,7 @@ def add_counts(database: Database, batch: Batch) -> bool:
             connection.execute(_KEEP_MISS, _miss_row(connection, missed))
         if batch.misses:
             connection.execute(_FORGET_MISSES, (MISSES_IN_INDEX,))
+            connection.execute(_FORGET_ENCODINGS, (MISSED_BYTES,))
     return True
 
 

@@ -69,7 +69,7 @@ def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem
     try:
         _check_index(store)
         store.upgrade()
-        digests = [entry.digest for entry in store.scan()]
+        digests = [entry.digest for entry in store.catalogue.listed("key", None, _refuse_row)]
         return list(_check_contents(store, digests, advance))
     except (sqlite3.Error, UnicodeDecodeError) as error:
         damaged = identity(store.layout.index)
@@ -88,6 +88,10 @@ def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem
                 "index", store.layout.index.name, done.fault, f"set aside; {done.kept} {entries} of it kept"
             )
         ]
+
+
+def _refuse_row(found: str) -> None:
+    raise sqlite3.DataError(found)
 
 
 def _check_index(store: LocalStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -253,3 +254,17 @@ def test_the_reason_of_a_miss_imports_nothing() -> None:
         [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["never-seen", "False"]
+
+
+def test_what_is_kept_of_misses_is_bounded_in_bytes_and_the_latest_are_explained(
+    make: Make, monkeypatch: pytest.MonkeyPatch, cache_directory: Path
+) -> None:
+    monkeypatch.setattr("cachegraph.store.index.MISSED_BYTES", 50_000)
+    make().store(key_of(), Artifact(b"a"))
+    for i in range(12):
+        cache = make()
+        cache.lookup(key_of(graph=os.urandom(10_000)))
+        cache.flush()
+    kept = LocalStore(cache_directory).catalogue.misses(99)
+    assert len(kept) == 12
+    assert [miss.encoding is not None for miss in kept] == [True] * 4 + [False] * 8

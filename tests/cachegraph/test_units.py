@@ -82,3 +82,10 @@ def test_an_age_is_shown(seconds: float, text: str) -> None:
 @pytest.mark.parametrize("text", ["0.5s", "59s", "1m", "36h", "90d", "400d"])
 def test_a_duration_is_written_as_it_is_read(text: str) -> None:
     assert format_duration(parse_duration(text)) == text
+
+
+@pytest.mark.parametrize("text", ["9" * 400, "9" * 30 + "TB", "9" * 400 + "w"])
+def test_what_is_beyond_all_sizes_and_times_is_refused(text: str) -> None:
+    parse = parse_duration if text.endswith("w") else parse_size
+    with pytest.raises(ValueError, match="beyond all that there is"):
+        parse(text)
