@@ -18,7 +18,7 @@ from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
-from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.entries import OverloadEntries, configuration, log
 from cachegraph.numba_cache.room import with_room
 
 
@@ -28,7 +28,7 @@ class StoredOverloads(caching._Cache):
     def __init__(self, py_func: Any, entries: OverloadEntries) -> None:
         self._function = py_func
         self._entries = entries
-        self._missed: dict[Any, tuple[CacheKey, float]] = {}
+        self._missed: dict[Any, tuple[CacheKey, float, object]] = {}
         self._ready: dict[Any, Any] = {}
         self._enabled = True
 
@@ -58,7 +58,7 @@ class StoredOverloads(caching._Cache):
             if rebuilt is not None:
                 return rebuilt
         self._refuse_if_asked(key.hex, found.reason or "unreadable")
-        self._missed[sig] = key, perf_counter()
+        self._missed[sig] = key, perf_counter(), configuration()
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -66,9 +66,9 @@ class StoredOverloads(caching._Cache):
         if not self._enabled or self._entries.cache.settings.mode not in WRITING:
             return
         missed = self._missed.pop(sig, None)
-        if missed is None:
+        if missed is None or missed[2] != configuration():  # another setting than the key says
             return
-        key, began = missed
+        key, began, _ = missed
         try:
             seconds = perf_counter() - began
             self._entries.cache.store(

@@ -11,6 +11,7 @@ from typing import Any
 from pytensor.graph.utils import Scratchpad
 
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.basis import Basis
 from cachegraph.pytensor.copies import unmark
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.stored_graph import StoredGraph
@@ -32,6 +33,7 @@ class CarriedMaker:
     key: CacheKey
     content: bytes
     context: Context
+    basis: Basis
 
     @classmethod
     def of(
@@ -52,12 +54,13 @@ class CarriedMaker:
             short,
             graph.content,
             graph.context(),
+            graph.basis,
         )
 
     def graph(self) -> StoredGraph:
         """The graph, on the variables of `inputs`."""
         variables = [spec.variable for spec in self.inputs]
-        return StoredGraph(self.key, self.content, variables, lambda: self.context)
+        return StoredGraph(self.key, self.content, variables, lambda: self.context, self.basis)
 
 
 def _input(spec: Any) -> Any:

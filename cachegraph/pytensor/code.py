@@ -31,6 +31,8 @@ from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored,
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
 from cachegraph.numba_cache.room import with_room
+from cachegraph.pytensor.basis import CHANGED, Basis
+from cachegraph.pytensor.errors import Changed
 from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_code import kept_op_code
 
@@ -41,13 +43,16 @@ _ADDRESS = re.compile(r"_ptr_cache_(?P<function>.+?)(\.\d+)*", re.DOTALL)
 _LIBRARIES = {"scipy.blas": "scipy.linalg.cython_blas", "scipy.lapack": "scipy.linalg.cython_lapack"}
 
 
-def stored_function(description: bytes, link: Callable[[], Any], name: str = NAME) -> StoredFunction:
+def stored_function(
+    description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME
+) -> StoredFunction:
     """Return a dispatcher whose overloads are kept in the store; what there is not is compiled by that which `link` makes.
 
     `description` is the canonical encoding of all that the function computes, and of what PyTensor's linking depends on.
-    `link` returns PyTensor's own dispatcher of the whole function; it is called once, if at all.
+    `link` returns PyTensor's own dispatcher of the whole function; it is called once, if at all. `basis` tells whether the
+    description still holds: otherwise nothing is used of the store, and nothing kept.
     """
-    return StoredFunction(description, link, name)
+    return StoredFunction(description, link, basis, name)
 
 
 def pytensor_address(variable: str) -> CythonFunction | None:
@@ -87,11 +92,12 @@ class StoredFunction(CPUDispatcher):
     that numba compiles may call it, too, and inline it. `tally` has [hits, misses] of overloads, `seconds_saved` what the
     hits would have cost, less what loading them took."""
 
-    def __init__(self, description: bytes, link: Callable[[], Any], name: str = NAME) -> None:
+    def __init__(self, description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME) -> None:
         super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
         self._entries = OverloadEntries(
             description, trusted=HOSTS, described=HOSTS, address_of=pytensor_address
         )
+        self._basis = basis
         self._link: Callable[[], Any] | None = link
         self._linked: Any = None
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
@@ -104,7 +110,7 @@ class StoredFunction(CPUDispatcher):
         with global_compiler_lock:
             if self._linked is None:
                 assert self._link is not None
-                with kept_op_code():
+                with self._basis.implementations.in_force(), kept_op_code():
                     linked = self._link()
                 if isinstance(linked, Dispatcher):
                     linked._cache = NullCache()
@@ -175,14 +181,17 @@ class StoredFunction(CPUDispatcher):
     def _find_or_compile(self, arguments: Any) -> Any:
         if _SPARSE in sys.modules:
             _describe_sparse_types()
-        key = self._entries.key(arguments, self.targetctx.codegen())
+        key = self._key(arguments)
         if key is None:
             return self._compile_by_pytensor(arguments)
+        if changed := self._basis.changed():
+            return self._compile_changed(arguments, changed)
         compiled: list[Any] = []
 
         def build() -> Artifact:
             begin = perf_counter()
             compiled.append(self._compile_by_pytensor(arguments))
+            self._refuse_changed(arguments, key)
             return self._packed(key, compiled[0], perf_counter() - begin)
 
         def load(payload: bytes) -> Any:
@@ -193,6 +202,9 @@ class StoredFunction(CPUDispatcher):
 
         try:
             found = self._entries.cache.get_or_build(key, build, load)
+        except Changed as error:
+            self._entries.bypass(str(error), CHANGED)
+            return compiled[0]
         except _Unkept as error:
             log().warning("storing the code of %s failed", self.__name__, exc_info=error.__cause__)
             return compiled[0]
@@ -203,6 +215,24 @@ class StoredFunction(CPUDispatcher):
             return compiled[0]
         self._count(found)
         return self._usable(arguments, key, found)
+
+    def _key(self, arguments: Any) -> CacheKey | None:
+        return self._entries.key(arguments, self.targetctx.codegen())
+
+    def _compile_changed(self, arguments: Any, changed: str) -> Any:
+        """What PyTensor compiles of a function that is no longer what its key says."""
+        self._entries.bypass(str(Changed(changed)), CHANGED)
+        return self._compile_by_pytensor(arguments)
+
+    def _refuse_changed(self, arguments: Any, key: CacheKey) -> None:
+        """Raise Changed if what was compiled is not, or may not be, what `key` says."""
+        changed = self._basis.changed()
+        if changed is None and self._basis.implementations.are_lost():
+            changed = "what PyTensor compiles an Op by"
+        if changed is None and self._key(arguments) != key:
+            changed = "a setting of numba, or what is registered with it,"
+        if changed is not None:
+            raise Changed(changed)
 
     def _count(self, found: Found[Any]) -> None:
         is_hit = found.outcome == "hit"
@@ -273,7 +303,7 @@ class StoredFunction(CPUDispatcher):
         dispatcher = self.pytensor_dispatcher
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
-        with kept_op_code(), compiled_anew(HOSTS):
+        with self._basis.implementations.in_force(), kept_op_code(), compiled_anew(HOSTS):
             with_room(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 

@@ -1,6 +1,7 @@
 """The data of a constant as it is stored, strides included: numba types an array by its layout.
 
-data := plain value | (elements, strides) | (class of a sparse matrix, shape, whether its indices are sorted, data, indices, indptr)
+data := plain value | array | (class of a sparse matrix, shape, whether its indices are sorted, array, array, array)
+    array := (elements, strides) | reference to one of the graph in hand (held_arrays.py)
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.held_arrays import HeldArrays
 
 _PLAIN = (type(None), bool, int, float, complex, str, slice, np.generic)
 
@@ -22,7 +24,7 @@ _SPARSE = ("csr_matrix", "csc_matrix")
 """What PyTensor's sparse types hold."""
 
 
-def pack_constant(data: Any) -> Any:
+def pack_constant(data: Any, held: HeldArrays) -> Any:
     """What is pickled in the place of `data`: a tuple for an array and for a sparse matrix.
 
     Raises Unstorable for what is no plain value.
@@ -30,10 +32,12 @@ def pack_constant(data: Any) -> Any:
     if isinstance(data, _PLAIN):
         return data
     if _is_sparse(data):
-        parts = [pack_constant(part) for part in _parts(data)]
+        parts = [pack_constant(part, held) for part in _parts(data)]
         return type(data).__name__, data.shape, bool(data.has_sorted_indices), *parts
     if type(data) is not np.ndarray or data.dtype.hasobject:
         raise Unstorable(f"a constant of {type(data).__module__}.{type(data).__qualname__}")
+    if reference := held.reference(data):
+        return reference
     is_spread = _memory_size(data.strides, data.shape, data.itemsize) > _MOST_SPREAD * (data.nbytes + 64)
     strides = _narrow(data).strides if is_spread else data.strides
     return np.ascontiguousarray(data).reshape(data.shape), strides
@@ -99,7 +103,12 @@ def _parts(matrix: Any) -> tuple[Any, ...]:
     return matrix.data, matrix.indices, matrix.indptr
 
 
-def _array(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def _array(first: Any, *rest: Any) -> Any:
+    """The array in hand that is referred to, or one of the elements and strides that are stored."""
+    return first.array(*rest) if isinstance(first, HeldArrays) else _strided(first, *rest)
+
+
+def _strided(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The array of these elements with these strides."""
     if elements.strides == strides or elements.size == 0:
         return elements

@@ -18,6 +18,20 @@ class Unstorable(CachegraphError):
         )
 
 
+class Changed(CachegraphError):
+    """Something is no longer what the key of a function says: `found`."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"compiling a function: {self.found} has changed since its key was made; nothing of it is kept, and it is "
+            "compiled as it is now. Change such things before pytensor.function, or after the first call"
+        )
+
+
 class UnsupportedPyTensor(CachegraphError):
     """The PyTensor that is installed is not one that the adapter knows: what was `found`, what is `expected`."""
 

@@ -7,7 +7,7 @@ not by the entry.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cachegraph.pytensor.attributes import is_of_host, name_of
+from cachegraph.pytensor.held_arrays import HeldArrays
 
 _EXCEPTIONS = (
     AssertionError,
@@ -91,18 +92,26 @@ class Context:
     order that the key of the graph in hand decides: first each Op that its own nodes apply, of which the key says which are one,
     then those within Ops as its encoding met them, of those with equal encodings the first. Neither PyTensor's equality nor
     identity alone would do: Ops that it takes for equal may compute different things, and within Ops the one of two graphs
-    with one key may hold an Op twice where the other holds two that are alike.
+    with one key may hold an Op twice where the other holds two that are alike. `arrays` are those of its constants.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
     classes: tuple[type, ...] = ()
     ops: tuple[Any, ...] = ()
+    arrays: HeldArrays = field(default_factory=HeldArrays)
 
     def external(self) -> list[object]:
         """The objects that the pickles of a graph name by number; in the place of a function that this PyTensor lacks
         there is a tuple of its names."""
         functions = (_function(module, name) for module, name in _FUNCTIONS)
-        return [LOST, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
+        return [LOST, self.arrays, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
+
+
+def arrays_in(external: Sequence[object]) -> HeldArrays:
+    """The arrays of the graph in hand, among the external objects that a Context gives."""
+    arrays = external[1]
+    assert isinstance(arrays, HeldArrays)
+    return arrays
 
 
 _AROUND_OTHERS = frozenset(

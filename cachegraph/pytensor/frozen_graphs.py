@@ -10,6 +10,7 @@ from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import same_constant
+from cachegraph.pytensor.externals import arrays_in
 from cachegraph.pytensor.graph_section import GraphTable, Section
 from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_pickling import held_graphs
@@ -40,7 +41,7 @@ def named_by(graph: Any) -> list[Any]:
 def pack_frozen(graph: Any, external: Sequence[object]) -> bytes:
     """`graph` in the stored form; `external` names the graphs that its Ops hold."""
     order = graph.toposort()
-    section = GraphTable(graph.inputs, order, graph.outputs).section
+    section = GraphTable(graph.inputs, order, graph.outputs, arrays_in(external)).section
     positions = tuple(node.topo_idx for node in order)
     types = tuple(variable.type for variable in graph.inputs)
     return pickling.dumps((section.dumps(external), types, positions))

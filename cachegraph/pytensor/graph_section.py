@@ -22,6 +22,7 @@ from pytensor.graph.basic import Constant
 
 from cachegraph import pickling
 from cachegraph.pytensor.constants import pack_constant, unpack_constant
+from cachegraph.pytensor.held_arrays import HeldArrays
 from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.op_pickling import dumps
 
@@ -74,10 +75,13 @@ class Section:
 class GraphTable:
     """The variables, Ops, types and constants of one graph, numbered as a section numbers them.
 
-    `nodes` are in an order in which they can be computed. Raises Unstorable for a constant that is no plain value.
+    `nodes` are in an order in which they can be computed; `held` are the arrays that constants may refer to. Raises Unstorable for a constant that is no plain value.
     """
 
-    def __init__(self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(
+        self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any], held: HeldArrays
+    ) -> None:
+        self._held = held
         self._ops = _Distinct()
         self._types = _Distinct()
         self._nodes = nodes
@@ -99,7 +103,7 @@ class GraphTable:
         return Section(tuple(self._ops.items), tuple(self._types.items), self._constants, packed)
 
     def _constant(self, variable: Any) -> StoredConstant:
-        return self._types.number(variable.type), type(variable), pack_constant(variable.data)
+        return self._types.number(variable.type), type(variable), pack_constant(variable.data, self._held)
 
     def _node(self, node: Any) -> list[int]:
         operands = [self._numbers[variable] for variable in node.inputs]

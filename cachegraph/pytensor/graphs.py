@@ -21,10 +21,10 @@ from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Constant
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import pack_uint
 from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.pytensor.held_arrays import name_of_array
 from cachegraph.pytensor.hosts import hosts_described
 from cachegraph.pytensor.tags import node_tags, variable_tags
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type, encode_value
@@ -33,13 +33,12 @@ from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_t
 class _Known(NamedTuple):
     """The encoding of a frozen graph in which neither code was met, which may change, nor Ops of users, and its modules.
 
-    It holds as long as the data of its constants, `arrays`, has the digest that it had.
+    It holds as long as the data of its constants, `arrays`, has the names that it had.
     """
 
     encoding: bytes
     modules: frozenset[str]
-    arrays: tuple[Any, ...]
-    content: bytes
+    arrays: tuple[tuple[bytes, Any], ...]
 
 
 _FROZEN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
@@ -48,7 +47,7 @@ _FROZEN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 def encode_frozen(graph: Any, met: Met) -> bytes:
     """The encoding of a frozen graph, kept with it; raises Unfingerprintable."""
     known = _FROZEN.get(graph)
-    if known is not None and known.content == _content(known.arrays):
+    if known is not None and all(name_of_array(array) == name for name, array in known.arrays):
         met.modules |= known.modules
         met.arrays += known.arrays
         return known.encoding
@@ -58,22 +57,17 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
     met.modules |= within.modules
     met.arrays += within.arrays
     met.code += within.code
+    met.coded += within.coded
     for op_encoding, op in within.users_ops.items():
         met.users_ops.setdefault(op_encoding, op)
     if not within.code and not within.users_ops:
-        arrays = tuple(within.arrays)
-        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), arrays, _content(arrays))
+        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), tuple(within.arrays))
     return encoding
 
 
 def encode_op_alone(op: Any) -> bytes:
     """The encoding of an Op that is part of no description; raises Unfingerprintable."""
     return encode_op(op, Met(hosts_described(), encode_frozen))
-
-
-def _content(arrays: Sequence[Any]) -> bytes:
-    """Digests of what is in `arrays` now: PyTensor's constants share the memory of the arrays they were made of."""
-    return b"".join(strong_digest(array.tobytes()) for array in arrays)
 
 
 class GraphWriter:

@@ -9,11 +9,12 @@ Frozen graphs are as in optimized.py; the last is the one that was looked up, th
 
 Version history
     1  first
+    2  constants refer to arrays of the graph in hand
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -25,12 +26,14 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.errors import Changed
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.failures import note_failure
 from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
-from cachegraph.pytensor.key import describe_inner
+from cachegraph.pytensor.key import Description, describe_inner
+from cachegraph.pytensor.purity import noting_folded, refuse_reading
 
-FORMAT = 1
+FORMAT = 2
 
 
 def with_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,8 +77,9 @@ def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, 
         inner.freeze = lambda: lookup.found  # how PyTensor takes the graph over, whatever it is for
         return
     begin = perf_counter()
-    rewrite(linker, op, node, inner, mode=mode)
-    lookup.keep(inner, perf_counter() - begin)
+    with noting_folded() as folded:
+        rewrite(linker, op, node, inner, mode=mode)
+    lookup.keep(inner, folded, perf_counter() - begin)
 
 
 class _Lookup:
@@ -86,6 +90,7 @@ class _Lookup:
         self.found: Any = None
         self._key: CacheKey | None = None
         self._context = Context()
+        self._described: Description
 
     def finds(self, node: Any, mode: Any) -> bool:
         """Look the graph up, as it is rewritten for `node`; never raises."""
@@ -102,8 +107,8 @@ class _Lookup:
         cache = default_cache()
         if cache.absent is not None:
             return
-        self._key, ops = describe_inner(self.op, node, mode)
-        self._context = Context(ops=ops)
+        described = self._described = describe_inner(self.op, node, mode)
+        self._key, self._context = described.key, Context(ops=described.ops, arrays=described.basis.arrays)
         found = cache.find(self._key, self._load)
         if isinstance(found, Found) and not cache.samples_hit():
             self.found = found.value
@@ -118,14 +123,19 @@ class _Lookup:
             raise TypeError(f"the stored graph of {self.op} gives other types")
         return graph
 
-    def keep(self, inner: Any, seconds: float) -> None:
-        """Keep what `inner` has become, if it has a key and a stored form; never raises."""
+    def keep(self, inner: Any, folded: Sequence[Any], seconds: float) -> None:
+        """Keep what `inner` has become, with the Ops `folded`, if it has a key and a stored form; never raises."""
         if self._key is None:
             return
         try:
             graph = inner.freeze()
             content = pack_inner(graph, self._context)
             unpack_inner(content, self._context)
+            refuse_reading(
+                (self.op, *(node.op for node in graph.toposort())), folded, self._described.rewriters
+            )
+            if changed := self._described.basis.changed():
+                raise Changed(changed)
             summary = f"inner graph: {len(graph.toposort())} nodes after rewriting"
             default_cache().store(self._key, Artifact(content, seconds={"rewrite": seconds}, summary=summary))
         except Exception as error:  # its function is compiled nevertheless

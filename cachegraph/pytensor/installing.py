@@ -44,6 +44,7 @@ _INNER_REWRITING = (
 )
 """The modules that call `rewrite_inner_graph`, each by its own name for it, to prepare inner graphs for a linker."""
 
+_ABSENT = object()
 _before: list[tuple[Any, str, Any]] = []
 """What was there before the adapter was installed: its owner, its name, and the very object."""
 
@@ -69,7 +70,10 @@ def uninstall() -> None:
     """Give PyTensor back as it was; functions made in between keep working. Does nothing where nothing is installed."""
     while _before:
         owner, name, found = _before.pop()
-        setattr(owner, name, found)
+        if found is _ABSENT:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, found)
 
 
 def _hook() -> None:
@@ -82,10 +86,21 @@ def _hook() -> None:
 
     _replace(Mode, "function_maker", property(_cached_maker))
     _replace(FrozenApply, "_cache", ExactNodes(FrozenApply._cache))
+    _note_folding()
     rewriting = import_module(_INNER_REWRITING[0])
     looked_up = with_lookup(rewriting.rewrite_inner_graph)
     for module in _INNER_REWRITING:
         _replace(import_module(module), "rewrite_inner_graph", looked_up)
+
+
+def _note_folding() -> None:
+    """Have what folds constants note whose Ops it runs; an attribute of the rewriter hides its method."""
+    from pytensor.tensor.rewriting.basic import unconditional_constant_folding as folding
+
+    from cachegraph.pytensor.purity import with_notes
+
+    _before.append((folding, "transform", _ABSENT))
+    folding.transform = with_notes(folding.transform)
 
 
 def _replace(owner: Any, name: str, hook: Any) -> None:

@@ -30,6 +30,7 @@ from pytensor.tensor.basic import infer_shape_db
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import encode, prefixed
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.basis import Basis
 from cachegraph.pytensor.externals import is_users
 from cachegraph.pytensor.flags import compiles, flags_in_key
 from cachegraph.pytensor.graphs import GraphWriter, encode_frozen, nodes_of
@@ -52,7 +53,8 @@ class Description:
 
     `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
     were met, of equal encodings the first; but of Ops that its own nodes apply each object, and these first.
-    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes.
+    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes. `rewriters`
+    are those in which others' code is. `basis` tells whether all of this is still so.
     """
 
     key: CacheKey
@@ -60,6 +62,8 @@ class Description:
     ops: tuple[Any, ...]
     constants: tuple[Any, ...]
     nodes: int
+    rewriters: tuple[Any, ...]
+    basis: Basis
 
 
 def describe(
@@ -94,18 +98,21 @@ def describe(
         numbers = {id(op): number for number, op in enumerate(own)}
         parts["objects"] = encode([numbers[id(node.op)] for node in by_users])
     ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
+    basis = Basis(met)
     met.foreign = 0
     parts |= _surroundings(mode, met)
     if met.foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
     key = replace(CacheKey.build("function", parts), names=writer.names())
-    return Description(key, met.users_classes, ops, tuple(writer.data), len(nodes))
+    return Description(
+        key, met.users_classes, ops, tuple(writer.data), len(nodes), tuple(met.rewriters), basis
+    )
 
 
-def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, ...]]:
-    """The key of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
+def describe_inner(op: Any, node: Any, mode: Any) -> Description:
+    """The description of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
 
-    With it the Ops outside of PyTensor and PyMC that the graph holds, as a Description has them. Raises as describe does.
+    Raises as describe does.
     """
     met = Met(hosts_described(), encode_frozen)
     types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
@@ -113,11 +120,13 @@ def describe_inner(op: Any, node: Any, mode: Any) -> tuple[CacheKey, tuple[Any, 
         "scheme": encode(("pytensor inner graph", VERSION)),
         "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
     }
+    basis = Basis(met)
     met.foreign = 0
     parts |= _surroundings(mode, met)
     if met.foreign:
         parts["notes"] = encode(list(op_names(op)))
-    return CacheKey.build("op", parts), tuple(met.users_ops.values())
+    key = CacheKey.build("op", parts)
+    return Description(key, (), tuple(met.users_ops.values()), (), 0, tuple(met.rewriters), basis)
 
 
 def is_data(constant: Any) -> bool:

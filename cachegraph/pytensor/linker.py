@@ -17,6 +17,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.basis import Basis
 from cachegraph.pytensor.code import stored_function
 from cachegraph.pytensor.op_code import kept_op_code
 
@@ -32,14 +33,15 @@ class StoredLinker(NumbaLinker):
     """
 
     description: bytes
+    basis: Basis
     expects: bool
 
     @classmethod
-    def like(cls, linker: NumbaLinker, description: bytes) -> StoredLinker:
+    def like(cls, linker: NumbaLinker, description: bytes, basis: Basis) -> StoredLinker:
         """Return a linker that does what `linker` does."""
         made: StoredLinker = copy.copy(linker)
         made.__class__ = cls
-        made.description, made.expects = description, expects_code(description)
+        made.description, made.basis, made.expects = description, basis, expects_code(description)
         return made
 
     def fgraph_convert(self, fgraph: Any, **kwargs: Any) -> Any:
@@ -51,14 +53,18 @@ class StoredLinker(NumbaLinker):
     def jit_compile(self, fn: Any) -> Any:
         """A dispatcher whose code is in the store, or will be; PyTensor's own where it cannot be."""
         if self.expects:
-            return stored_function(self.description, lambda: NumbaLinker.jit_compile(self, fn()))
+            linked = partial(self._linked, fn)
+            return stored_function(self.description, linked, self.basis)
         dispatcher = super().jit_compile(fn)
         if not isinstance(dispatcher, Dispatcher):
             # numba is made to compile nothing: there is nothing to keep.
             return dispatcher
         is_keyed = fn[1] is not None
         _note(self.description, is_keyed)
-        return stored_function(self.description, lambda: dispatcher) if is_keyed else dispatcher
+        return stored_function(self.description, lambda: dispatcher, self.basis) if is_keyed else dispatcher
+
+    def _linked(self, convert: Any) -> Any:
+        return super().jit_compile(convert())
 
     def _converted(self, fgraph: Any, **kwargs: Any) -> Any:
         with kept_op_code():

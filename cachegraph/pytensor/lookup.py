@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -11,13 +11,15 @@ from typing import Any, Protocol
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.cache_info import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
+from cachegraph.pytensor.basis import CHANGED
 from cachegraph.pytensor.bypassing import Bypass
-from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.errors import Changed, Unstorable
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.failures import count_bypass, note_failure
 from cachegraph.pytensor.key import Description, describe
 from cachegraph.pytensor.large_constants import data_inputs, with_data
 from cachegraph.pytensor.optimized import pack
+from cachegraph.pytensor.purity import noting_folded, refuse_reading
 from cachegraph.pytensor.specification import Specification
 from cachegraph.pytensor.stored_graph import StoredGraph
 
@@ -114,6 +116,10 @@ class Lookup:
             found = cache.get_or_build(
                 described.key, self._build, self._load, partial(self._verify, accept_inplace)
             )
+        except Changed as error:
+            return self.bypass(Bypass(CHANGED, str(error)))
+        except Unfingerprintable as error:
+            return self.bypass(Bypass("unfingerprintable", str(error)))
         except Unstorable as error:
             return self.bypass(Bypass("unstorable", str(error)))
         self.graph = found.value
@@ -137,26 +143,36 @@ class Lookup:
 
     def _build(self) -> Artifact:
         """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
-        context = self.wanted.context(self._described.classes, self._described.ops)
+        context = self._context()
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
-        graph = self._by_pytensor(lambda: self._making.rewrite(on_data))
+        with noting_folded() as folded:
+            graph = self._by_pytensor(lambda: self._making.rewrite(on_data))
         self.is_rewritten = True
         self.info.rewrites = 1
         rewritten = perf_counter()
         stored = self._made = self._packed(graph, context)
+        self._refuse_unkeyed(graph, folded)
         packed = perf_counter()
         self._by_pytensor(lambda: self._making.link(stored))
         seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
         summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
+    def _refuse_unkeyed(self, graph: Any, folded: Sequence[Any]) -> None:
+        """Refuse to keep `graph` if it depends on more than its key says: raises Unfingerprintable, and Changed."""
+        described = self._described
+        made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
+        refuse_reading(made_of, folded, described.rewriters)
+        if changed := described.basis.changed():
+            raise Changed(changed)
+
     def _packed(self, graph: Any, context: Context) -> StoredGraph:
         """The stored form of `graph`, which has been read back."""
         try:
             content = pack(graph, context)
             inputs = [variable.clone() for variable in graph.inputs]
-            stored = StoredGraph(self._described.key, content, inputs, lambda: context)
+            stored = StoredGraph(self._described.key, content, inputs, lambda: context, self._described.basis)
             stored.load()
         except Exception as error:
             raise _unstorable(error) from error
@@ -165,11 +181,11 @@ class Lookup:
     def _load(self, payload: bytes) -> StoredGraph:
         if self._made is not None:
             return self._made
-        described, wanted = self._described, self.wanted
-        context = partial(wanted.context, described.classes, described.ops)
-        graph = StoredGraph(described.key, payload, self.adopted.graph_inputs(), context)
-        if len(graph.places) != len(wanted.results):
-            raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(wanted.results)}")
+        described, results = self._described, self.wanted.results
+        inputs = self.adopted.graph_inputs()
+        graph = StoredGraph(described.key, payload, inputs, self._context, described.basis)
+        if len(graph.places) != len(results):
+            raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(results)}")
         return graph
 
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
@@ -183,12 +199,16 @@ class Lookup:
         copied = with_data(self.wanted, self._described.constants, self._data)
         graph = rewritten_copy(copied, self.mode, accept_inplace)
         seconds = {"rewrite": perf_counter() - begin}
-        context = self.wanted.context(self._described.classes, self._described.ops)
+        context = self._context()
         made = self._packed(graph, context)
         differs = difference(found.value, made)
         if differs is None:
             return None
         return Correction(differs, Artifact(made.content, seconds=seconds), self._load(made.content))
+
+    def _context(self) -> Context:
+        described = self._described
+        return self.wanted.context(described.classes, described.ops, described.basis.arrays)
 
     def _by_pytensor(self, step: Callable[[], Any]) -> Any:
         try:

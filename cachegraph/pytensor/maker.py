@@ -164,7 +164,9 @@ class CachedMaker(FunctionMaker):
         self.expanded_inputs = self.inputs
         self.linker = copy.copy(get_mode(self.mode).linker)
         expects = expects_code(graph.description)
-        self._code = stored_function(graph.description, self._link_by_pytensor) if expects else None
+        self._code = (
+            stored_function(graph.description, self._link_by_pytensor, graph.basis) if expects else None
+        )
         self._stored = graph
         mark(self.inputs, self)
 
@@ -190,14 +192,14 @@ class CachedMaker(FunctionMaker):
         graph: Any = original._stored
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
         self._flags, self._code = original._flags, original._code
-        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context)
+        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context, graph.basis)
         self.cache_info = replace(original.cache_info, reason="a copy of a function")
         mark(self.inputs, self)
 
     def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
         stored: Any = self._stored
         if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
-            linker = StoredLinker.like(self.linker, stored.description)
+            linker = StoredLinker.like(self.linker, stored.description, stored.basis)
             self._code = link_by_pytensor(self.fgraph, linker, self._flags)
         if input_storage is None:
             input_storage = [getattr(spec, "value", None) for spec in self.inputs]
@@ -324,7 +326,7 @@ class _Making:
         maker = self._maker
         plain = maker.linker
         try:
-            maker.linker = StoredLinker.like(plain, graph.description)
+            maker.linker = StoredLinker.like(plain, graph.description, graph.basis)
             maker._function = FunctionMaker.create(maker)
         except Exception as error:
             maker.linker = plain

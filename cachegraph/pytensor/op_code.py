@@ -4,7 +4,7 @@ PyTensor has numba keep the code of each Op under a key of its own, made of the 
 has no version in it, and none of what the class or its function for numba does, so another definition under the same
 name is given the code of the first. What is linked into a function that is stored has to be sound: while PyTensor links
 and numba compiles, its keys are completed by what the key of a function says of an Op. An Op that this has no encoding for
-is compiled every time.
+is compiled every time; so is one of others that has changed between its linking and its compiling.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
@@ -27,6 +27,7 @@ from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads
+from cachegraph.pytensor.basis import Basis
 from cachegraph.pytensor.flags import flags_in_key
 from cachegraph.pytensor.graphs import encode_frozen
 from cachegraph.pytensor.hosts import HOSTS, encode_host_code, hosts_described
@@ -34,10 +35,9 @@ from cachegraph.pytensor.notes import encode_notes
 from cachegraph.pytensor.registries import PYTENSOR, encode_registrations, is_of
 from cachegraph.pytensor.values import Met, encode_constant, encode_op, encode_type
 
-VERSION = 1
+VERSION = 2
 _COMPLETE = "cachegraph:"
-_SMALL = 32
-"""Constants of as many elements are a part of what an Op is compiled for: shapes, axes, indices."""
+_BASES = "_cachegraph_bases"
 
 _depth = 0
 
@@ -69,7 +69,7 @@ def _completing(funcify: Any, surroundings: bytes | None) -> Any:
         function, key = funcify(op, *args, node=node, **kwargs)
         if key is None or surroundings is None or not isinstance(op, Op) or node is None:
             return function, key
-        return function, _completed(key, op, node, surroundings)
+        return function, _completed(function, key, op, node, surroundings)
 
     return update_wrapper(completed, funcify)
 
@@ -84,21 +84,27 @@ def _surroundings() -> bytes | None:
         return None
 
 
-def _completed(key: str, op: Any, node: Any, surroundings: bytes) -> str:
-    """PyTensor's `key`, with what it leaves out; as it is if that has no encoding: then the code is not kept."""
+def _completed(function: Any, key: str, op: Any, node: Any, surroundings: bytes) -> str:
+    """PyTensor's `key` of `function`, with what it leaves out; as it is if that has no encoding: then the code is not kept.
+
+    With a function of others goes what tells whether the key still holds.
+    """
     met = Met(hosts_described(), encode_frozen)
     try:
         types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
         written = encode_op(op, met)
         is_by_types = not met.code and _is_compiled_by_types(op)
-        read = () if is_by_types else _small_constants(node)
+        read = () if is_by_types else _constants(node)
         constants = [(position, encode_constant(variable, met)) for position, variable in read]
         notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], met)
         described = encode((key, written, types, constants, notes, surroundings))
+        completed = _COMPLETE + strong_digest(described).hex()
+        if not is_by_types:
+            vars(function).setdefault(_BASES, {})[completed] = Basis(met)
     except Unfingerprintable as error:
         log().debug("the code of %s is not kept by itself: %s", op, error)
         return key
-    return _COMPLETE + strong_digest(described).hex()
+    return completed
 
 
 def _is_compiled_by_types(op: Any) -> bool:
@@ -113,10 +119,8 @@ def _is_compiled_by_types(op: Any) -> bool:
     return all(is_of(PYTENSOR, getattr(basic, name).dispatch(type(op))) for name in names)
 
 
-def _small_constants(node: Any) -> Iterator[tuple[int, Any]]:
-    for position, variable in enumerate(node.inputs):
-        if isinstance(variable, Constant) and getattr(variable.data, "size", 1) <= _SMALL:
-            yield position, variable
+def _constants(node: Any) -> Iterator[tuple[int, Any]]:
+    return ((place, variable) for place, variable in enumerate(node.inputs) if isinstance(variable, Constant))
 
 
 def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -131,26 +135,37 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return file_cache(function)
         if not key.startswith(_COMPLETE):
             return NullCache()
-        return _OpOverloads(function, key, recent)
+        return _OpOverloads(function, key, _basis_of(function, key), recent)
 
     return cache
+
+
+def _basis_of(function: Any, key: str) -> Basis | None:
+    """What tells whether `key` still holds, of a function by others; PyTensor wraps it in `function`, and adds to the key."""
+    bases = getattr(function.__globals__.get("jitable_func"), _BASES, {})
+    found: Basis | None = bases.get(key.partition("_")[0])
+    return found
 
 
 class _OpOverloads(StoredOverloads):
     """numba's cache of the function of one Op, whose completed key is `key`.
 
     Equal Ops of a function have a dispatcher each. What one of them has compiled or loaded is `recent`, for the others.
+    Nothing is loaded or kept of what is no longer as `basis` has it.
     """
 
-    def __init__(self, function: Any, key: str, recent: dict[Any, Any]) -> None:
+    def __init__(self, function: Any, key: str, basis: Basis | None, recent: dict[Any, Any]) -> None:
         described = encode(("pytensor op", key))
         entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
         super().__init__(function, entries)
         self._key = key
+        self._basis = basis
         self._recent = recent
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled overload for `sig`; None if it is to be compiled."""
+        if self._has_changed():
+            return None
         known = self._recent.get((self._key, sig))
         if known is None:
             known = super().load_overload(sig, target_context)
@@ -163,5 +178,10 @@ class _OpOverloads(StoredOverloads):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep `data`, numba's CompileResult for `sig`."""
+        if self._has_changed():
+            return
         self._recent[self._key, sig] = data
         super().save_overload(sig, data)
+
+    def _has_changed(self) -> bool:
+        return self._basis is not None and self._basis.changed() is not None

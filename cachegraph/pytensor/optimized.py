@@ -13,6 +13,7 @@ graph, each with what it needs.
 
 Version history
     1  first
+    2  constants refer to arrays of the graph in hand
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from pytensor.tensor.rewriting.shape import ShapeFeature
 
 from cachegraph import pickling
 from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
-from cachegraph.pytensor.externals import Context
+from cachegraph.pytensor.externals import Context, arrays_in
 from cachegraph.pytensor.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
 from cachegraph.pytensor.graph_section import GraphTable, Section
 from cachegraph.pytensor.hosts import HOSTS
 
-FORMAT = 1
+FORMAT = 2
 COMPUTED = 0
 CONSTANT = 1
 FIRST_INPUT = 2
@@ -54,7 +55,7 @@ def pack(fgraph: Any, context: Context) -> bytes:
     for graph in inner_graphs([node.op for node in order], external):
         frozen.append(pack_frozen(graph, external))
         external += named_by(graph)
-    table = GraphTable(fgraph.inputs, order, fgraph.outputs)
+    table = GraphTable(fgraph.inputs, order, fgraph.outputs, arrays_in(external))
     kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), context.names)
     main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
     places = output_places(fgraph)

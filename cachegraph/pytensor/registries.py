@@ -70,8 +70,19 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
         loaded = sys.modules.get(module)
         for name in names if loaded is not None else ():
             for cls, function in getattr(loaded, name).registry.items():
-                if not (is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TO_PYTENSOR, cls)):
+                if not is_of_pytensor(cls, function):
                     yield f"{module}.{name}", cls, function
+
+
+def registered_by_others() -> Iterator[tuple[object, object]]:
+    """What others than PyTensor have registered: for what, and a function."""
+    for _, subject, function in (*_dispatched(), *_assumed()):
+        yield subject, function
+
+
+def is_of_pytensor(cls: object, function: object) -> bool:
+    """Whether a row of a table is PyTensor's own: what it has for `cls` is `function`."""
+    return is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TO_PYTENSOR, cls)
 
 
 def _assumed() -> Iterator[tuple[str, object, object]]:

@@ -145,6 +145,8 @@ def _rewriter(item: Any, met: Met) -> bytes:
     encoding = encode_value(item, met)
     if met.code == code:
         _REWRITERS[item] = encoding, met.foreign - foreign
+    else:
+        met.rewriters.append(item)
     return encoding
 
 
@@ -182,6 +184,16 @@ def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
     return _packages(rewriter).isdisjoint(packages)
+
+
+def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
+    """`rewriter` and those that it is made of; of one that is made of a function alone, that function."""
+    if type(rewriter) is FromFunctionNodeRewriter:
+        yield rewriter.fn
+        return
+    yield rewriter
+    for part in _rewriters_within(rewriter):
+        yield from parts_of_rewriter(part)
 
 
 def _rewriters_within(rewriter: Any) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.basic import Constant
 
 from cachegraph.pytensor.externals import Context
+from cachegraph.pytensor.held_arrays import HeldArrays
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ class Specification:
             return [variable.clone() for variable in variables]
         return variables
 
-    def context(self, classes: tuple[type, ...], ops: tuple[Any, ...]) -> Context:
-        """What a stored form of the graph takes from it, with the classes and Ops that are not PyTensor's.
+    def context(self, classes: tuple[type, ...], ops: tuple[Any, ...], arrays: HeldArrays) -> Context:
+        """What a stored form of the graph takes from it, with the classes and Ops that are not PyTensor's, and its arrays.
 
         The structure of the graph alone decides the order of the names.
         """
         names = {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
-        return Context(names, classes, ops)
+        return Context(names, classes, ops, arrays)
 
     def _variables(self) -> Iterator[Any]:
         """All variables but the constants, of which equal ones may be one object or several."""

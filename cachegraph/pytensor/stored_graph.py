@@ -12,6 +12,7 @@ from pytensor.configdefaults import config
 from cachegraph.digests import strong_digest
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.basis import Basis
 from cachegraph.pytensor.externals import Context
 from cachegraph.pytensor.optimized import COMPUTED, FIRST_INPUT, read_places, unpack
 
@@ -19,7 +20,8 @@ from cachegraph.pytensor.optimized import COMPUTED, FIRST_INPUT, read_places, un
 class StoredGraph:
     """`content` as optimized.py writes it, found under `key`, on the variables `inputs`.
 
-    `places` says where its results are stored. `context` gives what it names when it is read.
+    `places` says where its results are stored. `context` gives what it names when it is read. `basis` tells whether what
+    it was looked up by is as it was then.
     """
 
     def __init__(
@@ -28,12 +30,14 @@ class StoredGraph:
         content: bytes,
         inputs: Sequence[Any],
         context: Callable[[], Context],
+        basis: Basis,
     ) -> None:
         self.key = key
         self.content = content
         self.inputs = list(inputs)
         self.places = read_places(content)
         self.context = context
+        self.basis = basis
 
     @cached_property
     def description(self) -> bytes:

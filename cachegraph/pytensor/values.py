@@ -42,12 +42,14 @@ from pytensor.misc.frozendict import frozendict
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.type import DenseTensorType, TensorType
 
+from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 from cachegraph.pytensor.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
 from cachegraph.pytensor.externals import is_users
+from cachegraph.pytensor.held_arrays import layout
 from cachegraph.pytensor.hosts import HOSTS
 
 _KNOWN = (*HOSTS, "numpy", "scipy", "numba")
@@ -76,8 +78,12 @@ class Met:
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
         self.users_ops: dict[bytes, Any] = {}
-        self.arrays: list[np.ndarray[Any, Any]] = []
-        """The data of the constants that were met, which whoever made an array may overwrite."""
+        self.arrays: list[tuple[bytes, np.ndarray[Any, Any]]] = []
+        """The data of the constants that were met, which whoever made an array may overwrite, with its names."""
+        self.coded: list[tuple[bytes, Any, Writer]] = []
+        """What was met that may mean another thing the next time, with its encoding and what wrote that."""
+        self.rewriters: list[Any] = []
+        """The rewriters that were met in which there is code."""
         self._ops: dict[int, tuple[Any, bytes]] = {}
         self.code = 0
         """How often code was met: what holds it may mean another thing the next time."""
@@ -88,7 +94,10 @@ class Met:
         """The encoding of `op`, made once."""
         known = self._ops.get(id(op))
         if known is None:
+            code = self.code
             known = self._ops[id(op)] = op, encode_op(op, self)
+            if self.code != code:
+                self.coded.append((known[1], op, encode_op))
         return known[1]
 
     @property
@@ -109,8 +118,15 @@ class Met:
         self.code += 1
         found = self.classes.get(cls)
         if found is None:
-            found = self.classes[cls] = _code_row(self, cls)
+            found = self.classes[cls] = _code_row(cls, self)
+            self.coded.append((found, cls, _code_row))
         return found
+
+    def array(self, data: np.ndarray[Any, Any]) -> bytes:
+        """The encoding of a constant's array, and of its layout."""
+        written = layout(data) + encode(data)
+        self.arrays.append((strong_digest(written), data))
+        return written
 
 
 class ObjectEncoder(Encoder):
@@ -225,29 +241,25 @@ def encode_constant(constant: Any, met: Met) -> bytes:
     data = constant.data
     type_ = prefixed(encode_type(constant.type, met))
     if type(data) is np.ndarray:
-        met.arrays.append(data)
-        return b"".join((type_, b"a", _layout(data), encode(data)))
-    return b"".join((type_, b"v", encode_value(_plain(data, met), met)))
+        return b"".join((type_, b"a", met.array(data)))
+    code = met.code
+    written = b"".join((type_, b"v", encode_value(_plain(data, met), met)))
+    if met.code != code:
+        met.coded.append((written, constant, encode_constant))
+    return written
 
 
 def _plain(data: Any, met: Met) -> Any:
     """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
     if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
-        met.arrays += (data.data, data.indices, data.indptr)
+        for array in (data.data, data.indices, data.indptr):
+            met.array(array)
         parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
         return "sparse", type(data).__name__, data.format, *parts
     met.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
     if type(data) is np.random.Generator:
         return "generator", data.bit_generator.state
     return data
-
-
-def _layout(data: np.ndarray[Any, Any]) -> bytes:
-    if data.flags.c_contiguous:
-        return b"C"
-    if data.flags.f_contiguous:
-        return b"F"
-    return b"A" + encode(data.strides)
 
 
 def _encode_object(value: Any, met: Met) -> bytes:
@@ -286,7 +298,7 @@ def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
     return encoder.encoding
 
 
-def _code_row(met: Met, cls: type) -> bytes:
+def _code_row(cls: type, met: Met) -> bytes:
     return b"c" + prefixed(encode_value(cls, met))
 
 

@@ -85,9 +85,17 @@ def function_of(name: str) -> tuple[Any, list[Any]]:
     from cachegraph.pytensor.linker import StoredLinker
 
     inputs, outputs, updates, calls = globals()[name]()
-    linker = StoredLinker.like(NumbaLinker(), encode(name))
+    linker = StoredLinker.like(NumbaLinker(), encode(name), basis_of_nothing())
     mode = Mode(linker, get_default_mode().provided_optimizer)
     return pytensor.function(inputs, outputs, updates=updates, mode=mode), calls
+
+
+def basis_of_nothing() -> Any:
+    from cachegraph.pytensor.basis import Basis
+    from cachegraph.pytensor.graphs import encode_frozen
+    from cachegraph.pytensor.values import Met
+
+    return Basis(Met((), encode_frozen))
 
 
 def called(function: Any, arguments: list[Any]) -> Any:

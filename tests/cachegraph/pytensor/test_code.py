@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cachegraph.pytensor.code_process import ROOT, finish, in_fresh_process, start
+from tests.cachegraph.pytensor.code_process import ROOT, basis_of_nothing, finish, in_fresh_process, start
 
 NAMES = ("doubled", "solved", "drawn", "asserted", "listed")
 
@@ -132,7 +132,7 @@ def test_where_numba_compiles_nothing_the_python_function_is_called_and_nothing_
     from cachegraph.cache import default_cache
     from cachegraph.pytensor.code import stored_function
 
-    f = stored_function(b"of no graph", lambda: lambda x: (x + 1.0,))
+    f = stored_function(b"of no graph", lambda: lambda x: (x + 1.0,), basis_of_nothing())
     for _ in range(2):
         (found,) = f(np.arange(3.0))
         assert found.tolist() == [1.0, 2.0, 3.0]
@@ -254,7 +254,7 @@ def test_what_numba_is_not_to_compile_is_called_as_it_is(monkeypatch: pytest.Mon
         return args
 
     monkeypatch.setattr(NumbaLinker, "jit_compile", lambda self, fn: plain)
-    linker = StoredLinker.like(NumbaLinker(), b"plain")
+    linker = StoredLinker.like(NumbaLinker(), b"plain", basis_of_nothing())
     assert linker.jit_compile((plain, "key")) is plain
     assert not expects_code(b"plain")
 

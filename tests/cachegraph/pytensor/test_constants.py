@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorConstant
 
 from cachegraph.pytensor.constants import pack_constant, same_constant, unpack_constant
 from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.held_arrays import HeldArrays
 
 ARRAYS = {
     "C": np.arange(6.0).reshape(2, 3),
@@ -30,7 +31,7 @@ ARRAYS = {
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
 def test_an_array_comes_back_with_its_bits_and_strides(array: np.ndarray) -> None:
     type_ = pt.TensorType(array.dtype, array.shape)
-    found = unpack_constant(TensorConstant, type_, pack_constant(array)).data
+    found = unpack_constant(TensorConstant, type_, pack_constant(array, HeldArrays())).data
     assert (found.dtype, found.shape) == (array.dtype, array.shape)
     assert found.tobytes() == array.tobytes()
     assert found.strides == array.strides or array.size == 0
@@ -48,7 +49,7 @@ def test_a_sparse_matrix_comes_back_with_its_bits_and_order(name: str, sort: boo
         matrix.has_sorted_indices = False
     type_ = SparseTensorType(name, "float64")
     constant = SparseConstant(type_, matrix)
-    found = unpack_constant(SparseConstant, type_, pack_constant(constant.data))
+    found = unpack_constant(SparseConstant, type_, pack_constant(constant.data, HeldArrays()))
     assert same_constant(constant, found)
     assert found.data.has_sorted_indices == constant.data.has_sorted_indices
     changed = matrix.copy()
@@ -58,7 +59,7 @@ def test_a_sparse_matrix_comes_back_with_its_bits_and_order(name: str, sort: boo
 
 def test_what_is_stored_is_a_copy() -> None:
     array = np.arange(4.0)
-    kept = pack_constant(array[::2])
+    kept = pack_constant(array[::2], HeldArrays())
     array[:] = 7.0
     found = unpack_constant(TensorConstant, pt.TensorType("float64", (2,)), kept).data
     assert found.tolist() == [0.0, 2.0]
@@ -67,12 +68,12 @@ def test_what_is_stored_is_a_copy() -> None:
 @pytest.mark.parametrize("data", [np.array([object()]), np.random.default_rng(1), [1.0]])
 def test_what_is_no_plain_value_is_refused(data: object) -> None:
     with pytest.raises(Unstorable, match="a constant of"):
-        pack_constant(data)
+        pack_constant(data, HeldArrays())
 
 
 def test_what_is_left_of_a_large_array_is_kept_without_the_rest() -> None:
     column = np.arange(90_000.0).reshape(30, 3000)[:, 7]
-    elements, strides = pack_constant(column)
+    elements, strides = pack_constant(column, HeldArrays())
     found = unpack_constant(TensorConstant, pt.TensorType("float64", (30,)), (elements, strides)).data
     assert found.tolist() == column.tolist()
     assert not found.flags.c_contiguous

@@ -48,7 +48,7 @@ def graph_of(inputs: list[Any], outputs: list[Any], **options: Any) -> bytes:
 
 
 def inner_graph_of(node: Any) -> bytes:
-    return dict(describe_inner(node.op, node, get_mode("NUMBA"))[0].parts)["graph"]
+    return dict(describe_inner(node.op, node, get_mode("NUMBA")).key.parts)["graph"]
 
 
 def scaled(x: Any, by: Any) -> Any:

@@ -1,0 +1,116 @@
+"""The arrays of a graph in hand, which stored graphs refer to instead of holding their numbers.
+
+    reference := (held arrays, name) | (held arrays, name, offset in bytes, dtype, shape, strides)
+
+An array's name is the strong digest of what it held when the graph was described. The second form is a part of its memory, as
+numpy's views are. PyTensor's constants are the memory of whoever made them: what changes there before numba freezes it, and in
+constants too large to freeze whenever it changes, is what PyTensor computes with. A graph that is read must have that memory, not
+a copy of what was there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from cachegraph.digests import strong_digest
+from cachegraph.fingerprint.hasher import encode
+
+_KINDS = "biufc"
+"""The kinds of numbers whose views can be made of an address."""
+
+
+class HeldArrays:
+    """Arrays with their names; of those that held the same, references mean the first."""
+
+    def __init__(self, named: Iterable[tuple[bytes, Any]] = ()) -> None:
+        self._named = {id(array): (name, array) for name, array in named}
+        self._first: dict[bytes, Any] = {}
+        self._by_owner: dict[int, list[tuple[bytes, Any]]] = {}
+        for name, array in self._named.values():
+            self._first.setdefault(name, array)
+            self._by_owner.setdefault(id(_owner(array)), []).append((name, array))
+
+    def __reduce__(self) -> Any:
+        return HeldArrays, (list(self._named.values()),)
+
+    def have_changed(self) -> bool:
+        """Whether one of them holds other numbers than those that its name is made of."""
+        return any(name_of_array(array) != name for name, array in self._named.values())
+
+    def reference(self, data: Any) -> tuple[Any, ...] | None:
+        """How a stored graph refers to `data`; None if its memory is that of none of these arrays."""
+        found = self._named.get(id(data))
+        if found is not None:
+            return self, found[0]
+        if data.size == 0 or data.dtype.kind not in _KINDS:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(data)
+        for name, array in self._by_owner.get(id(_owner(data)), ()):
+            start, end = np.lib.array_utils.byte_bounds(array)
+            if start <= low and high <= end:
+                return self, name, _address(data) - _address(array), data.dtype.str, data.shape, data.strides
+        return None
+
+    def array(self, name: bytes, *view: Any) -> Any:
+        """The array, or the part of it, that a reference means; raises LookupError and ValueError for one that none wrote."""
+        whole = self._first[name]
+        return _view(whole, *view) if view else whole
+
+
+def name_of_array(array: Any) -> bytes:
+    """The strong digest of what `array` holds, and of how numba sees it lie in memory; raises Unfingerprintable."""
+    return strong_digest(layout(array) + encode(array))
+
+
+def layout(data: Any) -> bytes:
+    """How numba sees an array lie in memory: 'C' | 'F' | 'A' value(strides)."""
+    if data.flags.c_contiguous:
+        return b"C"
+    if data.flags.f_contiguous:
+        return b"F"
+    return b"A" + encode(data.strides)
+
+
+class _Memory:
+    """What numpy makes an array of: an address, and what keeps it alive."""
+
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def _view(whole: Any, offset: int, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    kind = np.dtype(dtype)
+    if kind.kind not in _KINDS or len(shape) != len(strides) or min(shape, default=1) < 1:
+        raise ValueError(
+            f"reading a constant: found a view {shape} of {dtype}, where views of numbers are read"
+        )
+    spans = [stride * (length - 1) for stride, length in zip(strides, shape, strict=True)]
+    first = _address(whole) + offset
+    low, high = first + sum(s for s in spans if s < 0), first + sum(s for s in spans if s > 0) + kind.itemsize
+    start, end = np.lib.array_utils.byte_bounds(whole)
+    if low < start or high > end:
+        raise ValueError("reading a constant: found a view that reaches beyond its array")
+    interface = {
+        "data": (first, not whole.flags.writeable),
+        "shape": shape,
+        "strides": strides,
+        "typestr": kind.str,
+        "version": 3,
+    }
+    return np.asarray(_Memory(interface, whole))
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _owner(array: Any) -> Any:
+    """The array whose memory `array` is a view of, or itself."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
