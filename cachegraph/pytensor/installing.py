@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -126,25 +127,45 @@ def _refuse_unknown() -> None:
             "install such a PyTensor or a newer cachegraph, or try install(force=True)",
         )
     for place, expected in _PARAMETERS.items():
-        found = _parameters(place)
-        if found != expected:
-            raise UnsupportedPyTensor(
-                f"{place}({found}) in PyTensor {version}",
-                f"{place}({expected})",
-                "install a PyTensor that has it or a newer cachegraph, or try install(force=True)",
-            )
+        item = _item(place)
+        found = _parameters(item)
+        if found == expected:
+            continue
+        wrapper = _wrapper(item, place)
+        raise UnsupportedPyTensor(
+            f"{place}({found}) in PyTensor {version}{wrapper and f', which {wrapper} has put there'}",
+            f"{place}({expected})",
+            "install cachegraph before whatever wraps it, have the wrapper say so (functools.wraps), or try install(force=True)"
+            if wrapper
+            else "install a PyTensor that has it or a newer cachegraph, or try install(force=True)",
+        )
 
 
-def _parameters(place: str) -> str:
-    """The names of the parameters of the function at `place`, or what is there instead."""
+def _item(place: str) -> Any:
+    """What is at `place`: of a property what gets it, of a static method its function."""
     module, _, qualname = place.partition(":")
     found: Any = import_module(module)
     for name in qualname.split("."):
         found = inspect.getattr_static(found, name, None)
     if isinstance(found, property):
         found = found.fget
-    if isinstance(found, staticmethod):
-        found = found.__func__
-    return (
-        " ".join(inspect.signature(found).parameters) if callable(found) else f"a {type(found).__qualname__}"
-    )
+    return found.__func__ if isinstance(found, staticmethod) else found
+
+
+def _parameters(item: Any) -> str:
+    """The names of the parameters of a function, of what it wraps if it says so; or what is there instead."""
+    try:
+        return " ".join(inspect.signature(item).parameters)
+    except (TypeError, ValueError):
+        return f"a {type(item).__qualname__}"
+
+
+def _wrapper(item: Any, place: str) -> str:
+    """Who has put `item` at `place`, if it was not PyTensor: the module, the name and the file; otherwise nothing."""
+    code = getattr(item, "__code__", None)
+    module = item.__globals__.get("__name__") if code else type(item).__module__
+    if item is None or module == place.partition(":")[0]:
+        return ""
+    name = code.co_qualname if code else type(item).__qualname__
+    file = code.co_filename if code else getattr(sys.modules.get(module), "__file__", None)
+    return f"{module}.{name} ({file or 'no file'})"

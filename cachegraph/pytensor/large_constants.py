@@ -2,6 +2,9 @@
 
 A function of other data is then the same function: its key has the types of the data only. What the graph claims of its data
 (static shapes, tags) it claims where it was made, of the data it has; both are in the key (docs/decisions/0053).
+
+A function has copies of its data, taken when it is made: it is called with them each time, where numba would have frozen
+them, and whoever made the arrays may overwrite them.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from pytensor.compile.io import In
 from pytensor.graph.basic import Apply
 from pytensor.link.basic import Container
@@ -34,7 +38,7 @@ class DataCell(list[Any]):
 
 
 def data_inputs(constants: Sequence[Any]) -> list[Any]:
-    """An input for each constant, given its value as shared variables are; it is neither overwritten nor copied."""
+    """An input for each constant, given a copy of its value as shared variables are given theirs; it is not overwritten."""
     return [_input(_shared(constant)) for constant in constants]
 
 
@@ -54,11 +58,18 @@ def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[An
 
 
 def _shared(constant: Any) -> Any:
-    cell = Container(constant.type, DataCell([constant.data]), strict=True, name=constant.name)
+    cell = Container(constant.type, DataCell([_copy(constant.data)]), strict=True, name=constant.name)
     shared = TensorSharedVariable(constant.type, None, None, container=cell, name=constant.name)
     for name, value in (variable_tags(constant) or {}).items():
         setattr(shared.tag, name, value)
     return shared
+
+
+def _copy(data: Any) -> Any:
+    """`data` in memory of its own, of the same layout as numba sees it."""
+    if data.flags.c_contiguous or data.flags.f_contiguous:
+        return data.copy(order="K")
+    return np.repeat(data, 2, axis=-1)[..., ::2]
 
 
 def _input(shared: Any) -> Any:

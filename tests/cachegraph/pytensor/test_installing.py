@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,6 +99,41 @@ def test_a_maker_with_another_signature_is_refused(monkeypatch: pytest.MonkeyPat
         UnsupportedPyTensor, match=r"FunctionMaker.create\(self input_storage storage_map more\)"
     ):
         cachegraph.pytensor.install()
+
+
+def test_a_hook_that_somebody_wraps_and_says_so_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = FunctionMaker.create
+
+    @functools.wraps(create)
+    def profiled(*args: Any, **options: Any) -> Any:
+        return create(*args, **options)
+
+    monkeypatch.setattr(FunctionMaker, "create", profiled)
+    cachegraph.pytensor.install()
+    assert _made()(np.ones(1)) == [2.0]
+
+
+class Tracer:
+    def __init__(self, traced: Any) -> None:
+        self.traced = traced
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.traced(*args, **options)
+
+
+def test_what_wraps_a_hook_and_does_not_say_so_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = FunctionMaker.create
+
+    def profiled(*args: Any, **options: Any) -> Any:
+        return create(*args, **options)
+
+    for wrapper, name in ((profiled, "profiled"), (Tracer(create), "Tracer")):
+        monkeypatch.setattr(FunctionMaker, "create", wrapper)
+        with pytest.raises(UnsupportedPyTensor) as refused:
+            cachegraph.pytensor.install()
+        for part in ("FunctionMaker.create(args options)", f"{__name__}.", name, __file__):
+            assert part in refused.value.found
+        assert "functools.wraps" in refused.value.advice
 
 
 def test_a_hook_that_is_gone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,3 +133,15 @@ def test_what_cannot_be_linked_on_data_is_linked_as_it_was_written(
     assert explain(function).outcome == "bypass"
     check(function, FIRST)
     assert [r.message for r in caplog.records if "not on data" in r.message]
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A"])
+def test_a_function_keeps_the_data_that_it_was_made_with(order: str) -> None:
+    table = np.linspace(0.0, 1.0, 80).reshape(10, 8)
+    table = table[:, ::2] if order == "A" else np.array(table[:, :4], order=order)
+    b = pt.vector("b")
+    function = pytensor.function([b], pt.exp(pt.constant(table) * b).sum(axis=0))
+    before = function(np.ones(4))
+    np.testing.assert_allclose(before, np.exp(table).sum(axis=0))
+    table[:] = 100.0
+    assert function(np.ones(4)).tolist() == before.tolist()

@@ -32,6 +32,11 @@ def opened() -> float:
         return float(file.read())
 
 
+def unpacked() -> float:
+    with gzip.open(TABLE) as file:
+        return float(file.read())
+
+
 READING: dict[str, Callable[[], Any]] = {
     "numpy": lambda: np.loadtxt(TABLE),
     "open": opened,
@@ -39,7 +44,7 @@ READING: dict[str, Callable[[], Any]] = {
     "clock": lambda: time.time(),
     "random": lambda: random.random(),
     "generator": lambda: np.random.default_rng().normal(),
-    "archive": lambda: gzip.open(TABLE).read(),
+    "archive": unpacked,
     "environment": lambda: float(os.getenv("HOME", "1")),
 }
 
