@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
+from engine.scalar.arithmetic import Mul
 from engine.scalar.selection import Where
 
 
@@ -23,19 +24,43 @@ class Branch(NamedTuple):
 
 
 def split(gradient: Any) -> tuple[list[Branch], Any]:
-    """The branches that `gradient` flows through, outermost first, and the gradient without them."""
+    """The branches that `gradient` flows through, outermost first, and the gradient without them. Through what a factor of
+    it flows it flows, too."""
     branches: list[Branch] = []
-    while _is_choice(gradient):
-        condition, first, second = gradient.owner.inputs
-        if _is_zero(second):
-            branches.append(Branch(condition, True))
-            gradient = first
-        elif _is_zero(first):
-            branches.append(Branch(condition, False))
-            gradient = second
+    while gradient is not None and gradient.owner is not None:
+        operation = type(getattr(gradient.owner.op, "scalar_op", None))
+        if operation is Where:
+            found = _choice(gradient)
+        elif operation is Mul:
+            found = _product(*gradient.owner.inputs)
         else:
+            found = None
+        if found is None:
             break
+        branch, gradient = found
+        branches.append(branch)
     return branches, gradient
+
+
+def _choice(variable: Any) -> tuple[Branch, Any] | None:
+    """The branch and what is chosen there, of the same dtype, if `variable` is 0 elsewhere."""
+    node = variable.owner
+    if node is None or type(getattr(node.op, "scalar_op", None)) is not Where:
+        return None
+    condition, first, second = node.inputs
+    taken = _is_zero(second)
+    chosen = first if taken else second
+    if not (taken or _is_zero(first)) or chosen.type.dtype != variable.type.dtype:
+        return None
+    return Branch(condition, taken), chosen
+
+
+def _product(first: Any, second: Any) -> tuple[Branch, Any] | None:
+    for factor, other in ((first, second), (second, first)):
+        found = _choice(factor)
+        if found is not None:
+            return found[0], pt.mul(found[1], other)
+    return None
 
 
 def within(branches: Sequence[Branch], gradient: Any) -> Any:
@@ -67,11 +92,6 @@ def added(first: Any, second: Any) -> Any:
 def _without(number: int, gradient: Any) -> Any:
     branches, found = split(gradient)
     return within(branches[number:], found)
-
-
-def _is_choice(gradient: Any) -> bool:
-    node = None if gradient is None else gradient.owner
-    return node is not None and type(getattr(node.op, "scalar_op", None)) is Where
 
 
 def _is_zero(variable: Variable) -> bool:

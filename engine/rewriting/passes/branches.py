@@ -21,12 +21,8 @@ from engine.tensor.matching import dtype_of
 @node_rewriter([elemwise(scalar.mul)])
 def local_mul_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """where(c, a, 0) * b -> where(c, a * b, 0), of floats."""
-    left, right = node.inputs
-    for factor, other in ((left, right), (right, left)):
-        branches, found = split(factor)
-        if branches and _are_floats(node):
-            return _typed(node, within(branches, apply_scalar(scalar.mul, found, other)))
-    return None
+    branches, found = split(node.outputs[0])
+    return _typed(node, within(branches, found)) if branches and _are_floats(node) else None
 
 
 @node_rewriter([elemwise(scalar.true_div)])

@@ -101,6 +101,27 @@ def test_branches_within_the_steps_of_a_loop_are_told_apart():
     np.testing.assert_allclose(slope, [0, 0, *(0.5 / np.sqrt(P))])
 
 
+def test_what_is_multiplied_by_a_branch_gets_nothing_where_that_is_not_taken():
+    x, y = pt.dvector("x"), pt.dvector("y")
+    cost = pt.sum(pt.switch(x > 0, x, 0.0) * pt.sqrt(y))
+    (found,) = evaluate([x, y], [grad(cost, y)], [POINTS, np.zeros(4)])
+    assert found.tolist() == [0, 0, INF, INF]
+
+
+def test_a_branch_of_another_dtype_is_left_as_it_is():
+    x, k = pt.dvector("x"), pt.ivector("k")
+    cost = pt.sum(pt.switch(x > 0, k, 0.0) * (x * 2**40) * pt.exp(pt.switch(x > 0, k, 0.0)))
+    values = [np.array([-1.0, 2.0]), np.array([3, 3], "int32")]
+    outputs = [cost, grad(cost, x)]
+    for found, due in zip(
+        engine.function([x, k], outputs, mode=REWRITTEN)(*values),
+        evaluate([x, k], outputs, values),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, due)
+        assert found.dtype == np.float64
+
+
 def test_what_both_branches_use_gets_what_flows_through_each():
     x = pt.dvector("x")
     y = pt.exp(x)
