@@ -1,7 +1,8 @@
 """Reads the symbols of relocatable object code: which are defined, and which it wants from elsewhere.
 
-Reads what LLVM writes for the supported processors: ELF64, Mach-O 64 and COFF, all little-endian. Every offset is
-checked before it is followed; anything odd raises ObjectFormatError and nothing else.
+Reads what LLVM writes for the supported processors: ELF64 (elf.py, which checks all that its linker looks at), Mach-O 64
+and COFF, all little-endian. Every offset is checked before it is followed; anything odd raises ObjectFormatError and
+nothing else.
 """
 
 from __future__ import annotations
@@ -10,14 +11,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cachegraph.elf import MAGIC, VisibleSymbol, elf_symbols
 from cachegraph.errors import ObjectFormatError
 
-_ELF = b"\x7fELF\x02\x01"
 _MACH_O = b"\xcf\xfa\xed\xfe"
 _COFF_MACHINES = (b"\x64\x86", b"\x64\xaa")
 
-_ELF_SYMBOL_TABLE = 2
-_ELF_LOCAL = 0
 _MACH_O_SYMBOL_TABLE = 2
 _MACH_O_DEBUG, _MACH_O_TYPE = 0xE0, 0x0E
 _COFF_EXTERNAL = 2
@@ -25,46 +24,36 @@ _COFF_EXTERNAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """Names other objects can see: those `defined` here and those `undefined`, without the platform's prefix."""
+    """Names other objects can see, without the platform's prefix: those `defined` here, those `undefined`, and, of those
+    that are defined, the `pointers`: what can be written to, and has room for one (on ELF; elsewhere all)."""
 
     defined: frozenset[str]
     undefined: frozenset[str]
+    pointers: frozenset[str]
 
 
 def read_symbols(content: bytes) -> Symbols:
     """Return the symbols of the object `content`; raises ObjectFormatError unless it is one, whole."""
-    if content.startswith(_ELF):
-        found = _elf_symbols(content)
+    if content.startswith(MAGIC):
+        found = tuple(elf_symbols(content))
     elif content.startswith(_MACH_O):
-        found = _mach_o_symbols(content)
+        found = _without_room(_mach_o_symbols(content))
     elif content[:2] in _COFF_MACHINES:
-        found = _coff_symbols(content)
+        found = _without_room(_coff_symbols(content))
     else:
         raise _error(
             f"it starts with {content[:6].hex() or 'nothing'}, which is no ELF, Mach-O or COFF object"
         )
-    symbols = tuple(found)
     return Symbols(
-        frozenset(name for name, defined in symbols if defined),
-        frozenset(name for name, defined in symbols if not defined),
+        frozenset(symbol.name for symbol in found if symbol.is_defined),
+        frozenset(symbol.name for symbol in found if not symbol.is_defined),
+        frozenset(symbol.name for symbol in found if symbol.is_defined and symbol.holds_pointer),
     )
 
 
-def _elf_symbols(content: bytes) -> Iterator[tuple[str, bool]]:
-    (section_offset,) = _unpack("<Q", content, 0x28)
-    section_size, count, _ = _unpack("<HHH", content, 0x3A)
-    sections = [_unpack("<IIQQQQIIQQ", content, section_offset + i * section_size) for i in range(count)]
-    tables = [section for section in sections if section[1] == _ELF_SYMBOL_TABLE]
-    if len(tables) > 1:
-        raise _error(f"it has {len(tables)} symbol tables")
-    for _, _, _, _, offset, size, link, *_ in tables:
-        if link >= count:
-            raise _error(f"its symbol table names section {link} of {count}")
-        strings, strings_size = sections[link][4], sections[link][5]
-        for position in range(offset, offset + size, 24):
-            name, info, _, section, _, _ = _unpack("<IBBHQQ", content, position)
-            if info >> 4 != _ELF_LOCAL:
-                yield _string(content, strings, strings_size, name), section != 0
+def _without_room(symbols: Iterator[tuple[str, bool]]) -> tuple[VisibleSymbol, ...]:
+    """Symbols of a format that is not looked at as closely."""
+    return tuple(VisibleSymbol(name, is_defined, True) for name, is_defined in symbols)
 
 
 def _mach_o_symbols(content: bytes) -> Iterator[tuple[str, bool]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -29,7 +29,7 @@ from numba.core.typing.templates import signature
 from cachegraph.cython_functions import cython_function
 from cachegraph.errors import CachegraphError
 from cachegraph.numba_cache.compiled import Stored, environment
-from cachegraph.objects import read_symbols
+from cachegraph.objects import Symbols, read_symbols
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
@@ -89,6 +89,7 @@ def _link(stored: Stored, identity: str) -> LinkedOverload:
     named = described.descriptor(identity)
     symbols = read_symbols(stored.code)
     wanted = (named.llvm_cpython_wrapper_name, *described.environments, *described.addresses)
+    _refuse_unwritable(symbols, (*described.environments, *described.addresses))
     tracker = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
     main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
@@ -108,6 +109,13 @@ def _link(stored: Stored, identity: str) -> LinkedOverload:
         (tracker,),
     )
     return LinkedOverload(signature(described.result, *described.arguments), entry_point)
+
+
+def _refuse_unwritable(symbols: Symbols, names: Iterable[str]) -> None:
+    """Refuse code that has something else where an address is to be written."""
+    found = [name for name in names if name in symbols.defined - symbols.pointers]
+    if found:
+        raise LinkError(f"{', '.join(found)}, where there is no room for an address")
 
 
 def _add(code: bytes, undefined: Sequence[str] | frozenset[str], exported: Sequence[str]) -> ResourceTracker:

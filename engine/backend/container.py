@@ -7,7 +7,7 @@
     digest  := XXH3-128 (16 bytes); all integers little-endian
 
 ABI is the version of how kernels are called and what they return (loops.py, machine.py). The digests find damage, not
-forgery: who may write an entry is the store's business.
+forgery: who may write an entry is the store's business, which covers containers too by what it signs or names.
 
 Version history
     1  first

@@ -1,7 +1,8 @@
 """Links stored kernels into this process and gives out their addresses, without numba.
 
-Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the symbols, read from the object
-itself. LLVM would abort the process on damaged code, and resolve any symbol of the process unasked.
+Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself, whose symbols must be
+those that are asked for, and whose form must be one that LLVM writes (cachegraph/elf.py). LLVM would end the process on
+another, and resolve any symbol of the process unasked. What linked code then does is its writer's: see docs/hpc.md.
 """
 
 from __future__ import annotations

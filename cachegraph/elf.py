@@ -1,0 +1,409 @@
+"""Reads relocatable ELF, and refuses what LLVM does not write of our code: its linker ends the process on an odd file.
+
+What is accepted, for x86-64 and 64-bit Arm (numbers little-endian):
+
+    file       := header, contents of the sections, 64 bytes for each section
+    sections   := NULL, one STRTAB, one SYMTAB, and any of PROGBITS, NOBITS, UNWIND and RELA, with the names and flags below
+    symbol     := local ones first; each in a section that is loaded, and wholly in it, or undefined, or common; of plain kinds
+    relocation := of a known kind, wholly in the section that it changes, to about where its symbol lies
+    .eh_frame  := CIE of the one form that LLVM writes, FDE*, each with a relocation to the code that it describes, and no other
+
+What the code itself does when it is called, nobody can tell from its file.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cachegraph.errors import ObjectFormatError
+
+MAGIC = b"\x7fELF\x02\x01"
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QIIq")
+
+_RELOCATABLE = 1
+_NULL, _PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS, _UNWIND = 0, 1, 2, 3, 4, 8, 0x70000001
+_WRITE, _ALLOC, _CODE, _MERGE, _STRINGS, _INFO, _LARGE = 1, 2, 4, 0x10, 0x20, 0x40, 0x10000000
+_DATA_FLAGS = _WRITE | _ALLOC | _CODE | _MERGE | _STRINGS | _LARGE
+_FLAGS = {
+    _PROGBITS: _DATA_FLAGS,
+    _NOBITS: _DATA_FLAGS,
+    _SYMTAB: 0,
+    _STRTAB: 0,
+    _RELA: _INFO,
+    _UNWIND: _ALLOC,
+}
+_NAMES = tuple(f".{large}{name}" for name in ("text", "rodata", "data", "bss") for large in ("", "l"))
+_OTHER_NAMES = (".note.GNU-stack", ".comment", ".strtab", ".symtab")
+_FRAMES = ".eh_frame"
+_LARGEST_ALIGNMENT = 4096
+_LARGEST_ZEROS = 2**24
+_MOST_SECTIONS = 1024
+_SLACK = 64
+"""How far beside what is meant an instruction may say that it is: what it counts from is its end."""
+
+_UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2
+_LOCAL, _GLOBAL, _WEAK = 0, 1, 2
+_NO_TYPE, _OBJECT, _FUNCTION, _OF_SECTION, _OF_FILE = range(5)
+_HIDDEN = 2
+
+
+class _Change(NamedTuple):
+    """What a kind of relocation does: how many bytes it changes; whether these are 0 before, for LLVM adds to them; whether
+    the symbol must be in the same file, for others are farther away than it reaches; and how many bytes before it LLVM
+    looks at."""
+
+    size: int
+    is_empty: bool
+    is_near: bool
+    before: int = 0
+
+
+class _Machine(NamedTuple):
+    """A processor: its kinds of relocation, those of unwind tables with their sizes, and how a CIE goes on after "zR"."""
+
+    name: str
+    changes: Mapping[int, _Change]
+    in_frames: Mapping[int, int]
+    common: bytes
+
+
+_FAR, _PLACE, _NEAR = _Change(8, True, False), _Change(8, True, True), _Change(4, True, True)
+_CALL, _TABLE = _Change(4, True, False, 1), _Change(4, True, False, 3)
+_ARM_NEAR, _ARM_FAR = _Change(4, False, True), _Change(4, False, False)
+_MACHINES = {
+    62: _Machine(
+        "x86_64",
+        {1: _FAR, 2: _NEAR, 4: _CALL, 9: _TABLE, 24: _PLACE, 41: _TABLE, 42: _TABLE},
+        {2: 4, 24: 8},
+        b"\x01\x78\x10",
+    ),
+    183: _Machine(
+        "aarch64",
+        {257: _FAR, 260: _PLACE, 261: _NEAR}
+        | dict.fromkeys((275, 276, 277, 278, 279, 280, 284, 285, 286, 299), _ARM_NEAR)
+        | dict.fromkeys((*range(263, 270), 282, 283, 311, 312), _ARM_FAR),
+        {261: 4, 260: 8},
+        b"\x01\x7c\x1e",
+    ),
+}
+_OTHER_NAMES_OF_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+_POINTER_SIZES = {0x1B: 4, 0x1C: 8}
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+
+class _Relocation(NamedTuple):
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
+
+
+class VisibleSymbol(NamedTuple):
+    """A symbol that others can see: its name, whether it is defined here, and whether 8 bytes can be written there."""
+
+    name: str
+    is_defined: bool
+    holds_pointer: bool
+
+
+def elf_symbols(content: bytes) -> Iterator[VisibleSymbol]:
+    """Yield each symbol of `content` that others can see; raises ObjectFormatError unless all of it is as above."""
+    return _Object(content).visible()
+
+
+class _Object:
+    """An ELF file, checked while it is made."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.machine, table, count, names = _header(content)
+        self.sections = [_Section._make(row) for row in _rows(_SECTION, content, table, count)]
+        _require(tuple(self.sections[0]) == (0,) * 10, "a first section that is not empty")
+        _require(names < count and self.sections[names].kind == _STRTAB, "no section with names")
+        self.strings = self._strings(self.sections[names])
+        for number, section in enumerate(self.sections[1:], 1):
+            self._check_section(number, section)
+        self.table = self._only(_SYMTAB)
+        self._only(_STRTAB)
+        self.symbols = self._read_symbols()
+        self.names = self._read_names()
+        relocated = [self._relocations(section) for section in self.sections if section.kind == _RELA]
+        targets = [target for target, _ in relocated]
+        _require(len(set(targets)) == len(targets), "two tables of relocations for one section")
+        by_target = dict(relocated)
+        for number, section in enumerate(self.sections):
+            if section.kind == _UNWIND:
+                _check_frames(self, section, by_target.get(number, []))
+
+    def visible(self) -> Iterator[VisibleSymbol]:
+        for name, symbol in zip(self.names, self.symbols, strict=True):
+            if symbol.info >> 4 != _LOCAL:
+                yield VisibleSymbol(name, symbol.section != _UNDEFINED, self._holds_pointer(symbol))
+
+    def _holds_pointer(self, symbol: _Symbol) -> bool:
+        if symbol.section in (_UNDEFINED, _COMMON):
+            return symbol.size >= 8
+        section = self.sections[symbol.section]
+        return bool(section.flags & _WRITE) and symbol.value + 8 <= section.size
+
+    def text(self, offset: int) -> str:
+        """The name at `offset` of the one table of strings."""
+        if offset >= len(self.strings):
+            raise ObjectFormatError(f"it has a name at {offset} of {len(self.strings)} bytes of names")
+        return self.strings[offset : self.strings.index(b"\0", offset)].decode("ascii")
+
+    def _strings(self, section: _Section) -> bytes:
+        found = self._bytes(section)
+        _require(found[:1] == b"\0" == found[-1:] and found.isascii(), "names that are none")
+        return found
+
+    def _bytes(self, section: _Section) -> bytes:
+        end = section.offset + section.size
+        _require(end <= len(self.content), f"a section that ends at {end} of {len(self.content)} bytes")
+        return self.content[section.offset : end]
+
+    def _only(self, kind: int) -> int:
+        found = [number for number, section in enumerate(self.sections) if section.kind == kind]
+        _require(len(found) == 1, f"{len(found)} sections of kind {kind}")
+        return found[0]
+
+    def _check_section(self, number: int, section: _Section) -> None:
+        name = self.text(section.name)
+        _require(section.kind in _FLAGS, f"section {name} of kind {section.kind:#x}")
+        _require(not section.flags & ~_FLAGS[section.kind], f"section {name} with flags {section.flags:#x}")
+        _require(section.address == 0 and _fits(name, section), f"section {name} of kind {section.kind:#x}")
+        _require(_is_alignment(section.alignment), f"section {name} aligned to {section.alignment}")
+        if section.kind == _NOBITS:
+            _require(section.size <= _LARGEST_ZEROS, f"{section.size} bytes of zeros")
+        else:
+            self._bytes(section)
+        self._check_entries(name, section)
+
+    def _check_entries(self, name: str, section: _Section) -> None:
+        """What an entry's size, and the two numbers whose meaning depends on the kind, may be."""
+        if section.kind in (_SYMTAB, _RELA):
+            _require(
+                section.entry == 24 and section.size % 24 == 0, f"entries of {section.entry} bytes in {name}"
+            )
+            return
+        _require((section.link, section.info) == (0, 0), f"section {name} that refers to others")
+        merged = section.flags & _MERGE
+        _require(bool(merged) == bool(section.entry), f"entries of {section.entry} bytes in {name}")
+        _require(not merged or section.size % section.entry == 0, f"a part of an entry in {name}")
+
+    def _read_symbols(self) -> list[_Symbol]:
+        table = self.sections[self.table]
+        strings = self.sections[table.link] if table.link < len(self.sections) else None
+        _require(strings is not None and strings.kind == _STRTAB, "symbols without names")
+        found = [_Symbol._make(row) for row in _SYMBOL.iter_unpack(self._bytes(table))]
+        _require(bool(found) and tuple(found[0]) == (0,) * 6, "a first symbol that is not empty")
+        _require(1 <= table.info <= len(found), f"{table.info} local symbols of {len(found)}")
+        for number, symbol in enumerate(found[1:], 1):
+            self._check_symbol(symbol, number < table.info)
+        return found
+
+    def _read_names(self) -> list[str]:
+        """The names of the symbols. LLVM finds by its name even what is local, but for sections."""
+        found = [self.text(symbol.name) for symbol in self.symbols]
+        kinds = [symbol.info & 15 for symbol in self.symbols]
+        named = [
+            name for name, kind in zip(found, kinds, strict=True) if kind not in (_OF_SECTION, _OF_FILE)
+        ][1:]
+        unnamed = [name for name, kind in zip(found, kinds, strict=True) if kind == _OF_SECTION]
+        _require(all(named) and not any(unnamed), "a symbol without a name")
+        _require(len(set(named)) == len(named), "two symbols of one name")
+        return found
+
+    def _check_symbol(self, symbol: _Symbol, is_local: bool) -> None:
+        binding, kind = symbol.info >> 4, symbol.info & 15
+        is_bound = binding == _LOCAL if is_local else binding in (_GLOBAL, _WEAK)
+        is_known = kind <= _OF_FILE and symbol.other in (0, _HIDDEN)
+        _require(is_bound and is_known and symbol.name < len(self.strings), "a symbol of another kind")
+        if symbol.section == _UNDEFINED:
+            is_plain = not is_local and kind == _NO_TYPE
+            _require(is_plain and (symbol.value, symbol.size) == (0, 0), "an undefined symbol with a place")
+        elif kind == _OF_FILE or symbol.section == _ABSOLUTE:
+            is_file = kind == _OF_FILE and symbol.section == _ABSOLUTE and is_local
+            _require(is_file and (symbol.value, symbol.size) == (0, 0), "an absolute symbol")
+        elif symbol.section == _COMMON:
+            is_plain = not is_local and kind == _OBJECT and 0 < symbol.size <= _LARGEST_ZEROS
+            _require(is_plain and _is_alignment(symbol.value), "a common symbol of another form")
+        else:
+            self._check_place(symbol, kind)
+
+    def _check_place(self, symbol: _Symbol, kind: int) -> None:
+        _require(symbol.section < len(self.sections), "a symbol in no section")
+        section = self.sections[symbol.section]
+        _require(bool(section.flags & _ALLOC) and section.kind != _UNWIND, "a symbol in what is not loaded")
+        _require(symbol.value + symbol.size <= section.size, "a symbol beyond its section")
+        if kind == _OF_SECTION:
+            _require(
+                symbol.info >> 4 == _LOCAL and (symbol.value, symbol.size) == (0, 0), "a section's symbol"
+            )
+        if kind == _FUNCTION:
+            _require(bool(section.flags & _CODE), "a function among data")
+
+    def _relocations(self, table: _Section) -> tuple[int, list[_Relocation]]:
+        """The number of the section that `table` is about, and what it says."""
+        _require(table.link == self.table and table.info < len(self.sections), "relocations of nothing")
+        target = self.sections[table.info]
+        named = self.text(table.name) == f".rela{self.text(target.name)}"
+        loaded = target.kind in (_PROGBITS, _UNWIND) and bool(target.flags & _ALLOC)
+        _require(named and loaded and not target.flags & _MERGE, "relocations of what is not loaded")
+        found = [_Relocation._make(row) for row in _RELOCATION.iter_unpack(self._bytes(table))]
+        self._check_relocations(found, self._bytes(target))
+        return table.info, found
+
+    def _check_relocations(self, found: Sequence[_Relocation], content: bytes) -> None:
+        """Refuse those that LLVM does not know, or cannot make in `content`."""
+        changes, reaches = (
+            self.machine.changes,
+            [self._reach(symbol, len(content)) for symbol in self.symbols],
+        )
+        empty = {4: bytes(4), 8: bytes(8)}
+        for offset, kind, symbol, addend in found:
+            change = changes.get(kind)
+            if change is None or symbol >= len(reaches) or offset < change.before:
+                raise ObjectFormatError(f"it has a relocation of kind {kind} at {offset}, to symbol {symbol}")
+            low, high, is_here = reaches[symbol]
+            if not low <= addend <= high or (change.is_near and not is_here):
+                raise ObjectFormatError(f"it has a relocation at {offset} to {addend} beyond symbol {symbol}")
+            place = content[offset : offset + change.size]
+            if place != empty[change.size] and (change.is_empty or len(place) != change.size):
+                raise ObjectFormatError(f"it has a relocation at {offset} of what holds {place.hex()}")
+
+    def _reach(self, symbol: _Symbol, size: int) -> tuple[int, int, bool]:
+        """From where to where a relocation of a section of `size` bytes may point beside `symbol`, and whether that is here."""
+        if symbol.section == _UNDEFINED:
+            return (-_SLACK, _SLACK, False) if symbol.name else (1, 0, False)
+        if symbol.section == _ABSOLUTE:
+            return 1, 0, False
+        if symbol.section == _COMMON:
+            return -_SLACK, symbol.size + _SLACK, True
+        slack = _SLACK + size
+        return -symbol.value - slack, self.sections[symbol.section].size - symbol.value + slack, True
+
+
+def _header(content: bytes) -> tuple[_Machine, int, int, int]:
+    """The processor, where the table of sections lies, how many there are, and which has the names."""
+    _require(len(content) >= _HEADER.size, f"{len(content)} bytes")
+    found = _HEADER.unpack_from(content)
+    identification, kind, machine, version, entry, segments, table, flags, size, *rest = found
+    segment_size, segment_count, section_size, count, names = rest
+    known = _MACHINES.get(machine)
+    plain = (kind, version, entry, segments, flags, size, segment_size, segment_count, section_size)
+    _require(identification == MAGIC + b"\x01" + bytes(9), f"it begins with {identification.hex()}")
+    _require(plain == (_RELOCATABLE, 1, 0, 0, 0, 64, 0, 0, 64), "a header of something else")
+    _require(known is not None and known.name == _own_machine(known.name), f"processor {machine}")
+    _require(3 <= count <= _MOST_SECTIONS and table % 8 == 0, f"{count} sections at {table}")
+    assert known is not None
+    return known, table, count, names
+
+
+def _is_alignment(number: int) -> bool:
+    return 0 < number <= _LARGEST_ALIGNMENT and not number & (number - 1)
+
+
+def _own_machine(otherwise: str) -> str:
+    """The processor that code is linked for here, `otherwise` if that is not known."""
+    name = platform.machine().lower()
+    return _OTHER_NAMES_OF_MACHINES.get(name, name) or otherwise
+
+
+def _fits(name: str, section: _Section) -> bool:
+    """Whether a section of that name is of that kind: LLVM treats some names in their own ways."""
+    if section.kind == _RELA:
+        return name.startswith(".rela.")
+    if section.kind == _UNWIND or name == _FRAMES:
+        return name == _FRAMES and (section.kind, section.flags) == (_UNWIND, _ALLOC)
+    if section.kind == _NOBITS or section.flags & _ALLOC:
+        stem = name[1:].partition(".")[0]
+        return f".{stem}" in _NAMES and bool(section.flags & _ALLOC)
+    return name in _OTHER_NAMES
+
+
+def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relocation]) -> None:
+    """Refuse unwind tables that are not a chain of records, each of which describes some of the code."""
+    content = found.content[section.offset : section.offset + section.size]
+    places = {relocation.offset: relocation for relocation in relocations}
+    _require(len(places) == len(relocations), "two relocations at one place")
+    commons: dict[int, int] = {}
+    position = described = 0
+    while position < len(content):
+        _require(position + 8 <= len(content), "a record of unwinding cut short")
+        size, back = struct.unpack_from("<II", content, position)
+        end = position + 4 + size
+        is_whole = size >= 8 and size % 4 == 0 and end <= len(content)
+        _require(is_whole, "a record of unwinding of another size")
+        if back == 0:
+            commons[position] = _pointer_size(found.machine, content[position + 8 : end])
+        else:
+            width = commons.get(position + 4 - back, 0)
+            _check_description(found, content[position + 8 : end], width, places.get(position + 8))
+            described += 1
+        position = end
+    _require(described == len(places), "relocations of something else in a record of unwinding")
+
+
+def _pointer_size(machine: _Machine, common: bytes) -> int:
+    """How many bytes a pointer has in the records that refer to this one."""
+    start = b"\x01zR\0" + machine.common + b"\x01"
+    _require(common.startswith(start) and len(common) > len(start), "a record of unwinding of another form")
+    encoding = common[len(start)]
+    _require(encoding in _POINTER_SIZES, f"pointers encoded as {encoding:#x}")
+    return _POINTER_SIZES[encoding]
+
+
+def _check_description(found: _Object, record: bytes, width: int, relocation: _Relocation | None) -> None:
+    """Refuse a record unless it describes code that is there, and has no more than that."""
+    _require(width > 0 and len(record) > 2 * width, "a record of unwinding that belongs to none")
+    _require(relocation is not None, "a record of unwinding for no code")
+    assert relocation is not None
+    _require(found.machine.in_frames.get(relocation.kind) == width, "a relocation of another size")
+    _require(not any(record[:width]) and record[2 * width] == 0, "a record of unwinding of another form")
+    symbol = found.symbols[relocation.symbol]
+    _require(_UNDEFINED < symbol.section < len(found.sections), "a record of unwinding for other code")
+    section = found.sections[symbol.section]
+    start = symbol.value + relocation.addend
+    end = start + int.from_bytes(record[width : 2 * width], "little")
+    inside = 0 <= start < end <= section.size and bool(section.flags & _CODE)
+    _require(inside, "a record of unwinding beyond the code")
+
+
+def _rows(layout: struct.Struct, content: bytes, offset: int, count: int) -> Iterator[tuple[int, ...]]:
+    end = offset + layout.size * count
+    _require(end <= len(content), f"a table that ends at {end} of {len(content)} bytes")
+    return layout.iter_unpack(content[offset:end])
+
+
+def _require(holds: bool, found: str) -> None:
+    if not holds:
+        raise ObjectFormatError(f"it has {found}")
