@@ -16,6 +16,7 @@ from cachegraph.counters import PROCESS
 from cachegraph.digests import content_name
 from cachegraph.environment import say_what_is_wrong, settings_in_force
 from cachegraph.errors import CacheMissError
+from cachegraph.forking import guard_builds
 from cachegraph.found import MISMATCH, UNVERIFIED, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
@@ -250,6 +251,7 @@ class Cache:
         load: Callable[[CacheKey, bytes], T],
     ) -> dict[CacheKey, Found[T]]:
         """Build what is missing when it is its turn, unless somebody else has built it by then."""
+        guard_builds()
         if self.settings.mode not in WRITING:  # what is built is for this process alone
             return dict(self._build_and_keep(missing, build, load, set()))
         built: dict[CacheKey, Found[T]] = {}

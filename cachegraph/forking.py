@@ -90,12 +90,28 @@ _inherited: WeakSet[Inherited] = WeakSet()
 _momentary: WeakSet[threading.RLock] = WeakSet()
 _paused: list[Pausable] = []
 _is_hooked = False
+_is_first = False
 
 
 def pause_at_forks(work: Pausable, rank: Rank) -> None:
     """Pause `work` around every fork of this process from now on, for as long as somebody else holds it."""
     _hook()
     _pausable[rank].add(work)
+
+
+def guard_builds() -> None:
+    """Have forks wait for what another thread imports to build something, compilers too; to be called before a build.
+
+    Handlers run in the reverse order of their registration. A fork that has taken logging's lock already, by logging's own
+    handler, would wait in vain for an import that logs. So modules with such handlers are imported first.
+    """
+    global _is_first
+    if _is_first:
+        return
+    import logging  # noqa: F401
+
+    _register()
+    _is_first = True
 
 
 def leave_to_parent(what: Inherited) -> None:
@@ -117,13 +133,20 @@ def momentary_lock() -> threading.RLock:
 
 def _hook() -> None:
     global _is_hooked
-    if not _is_hooked and hasattr(os, "register_at_fork"):
+    if not _is_hooked:
         _is_hooked = True
+        _register()
+
+
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def _before() -> None:
     """Pause everything, at a moment when no other thread is importing what is guarded."""
+    if _paused:  # registered twice
+        return
     deadline = time.monotonic() + PATIENCE
     _pause_all(deadline)
     while _imports_elsewhere() and time.monotonic() < deadline:

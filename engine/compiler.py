@@ -98,8 +98,9 @@ def _describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ..
 
 def _refuse_foreign_rewrites() -> None:
     """Raise Unfingerprintable if rewrites were registered that are not the engine's: its source does not tell them."""
-    pipeline = sys.modules.get("engine.rewriting.pipeline")
-    foreign = pipeline.optdb().foreign() if pipeline is not None else []
+    # Nobody has registered anything where it is not imported yet, or another thread has begun to.
+    optdb = getattr(sys.modules.get("engine.rewriting.pipeline"), "optdb", None)
+    foreign = optdb().foreign() if optdb is not None else []
     if foreign:
         advice = "rewrites registered by others are in no key; register none to have functions cached"
         raise Unfingerprintable(f"rewrite {foreign[0]}", advice, ("rewrites", "optdb"))

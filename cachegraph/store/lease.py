@@ -161,9 +161,8 @@ class Lease:
         """Make that generation, and return whether this process did; raises OSError."""
         path = self._file(generation)
         self._guard.make_directory(path.parent)
-        held = self._held = _Generation(
-            path, generation, self._host
-        )  # first: an interrupt may come when it is made
+        # Noted first: an interrupt may come as soon as it is made.
+        held = self._held = _Generation(path, generation, self._host)
         try:
             held.make(self._guard.trust.file_mode)
         except FileExistsError:
