@@ -34,6 +34,9 @@ _GUARDED_PACKAGES = sys.stdlib_module_names | frozenset(
 )
 """Packages that cachegraph and engine import when they first need them, whatever the other threads do."""
 
+_WITH_HANDLERS = ("concurrent.futures.thread", "logging")
+"""The modules of Python, imported by numba, whose own handlers of forks take locks."""
+
 
 class Rank(IntEnum):
     """The order in which pauses are taken: that in which a thread at work takes several of the locks."""
@@ -108,8 +111,8 @@ def guard_builds() -> None:
     global _is_first
     if _is_first:
         return
-    import logging  # noqa: F401
-
+    for name in _WITH_HANDLERS:
+        importlib.import_module(name)
     _register()
     _is_first = True
 
