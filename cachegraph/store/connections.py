@@ -230,8 +230,12 @@ def _guard_of(path: Path) -> Guard:
 
 
 def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
-    for pragma in pragmas:
-        connection.execute(pragma)
+    """Run the statements that SQLite reads the schema for; raises IndexDamaged where it cannot put into words what is there."""
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+    except UnicodeDecodeError as error:
+        raise IndexDamaged(f"reading the schema of the index: {error}") from error
 
 
 def _make_file(path: Path) -> None:

@@ -319,11 +319,13 @@ def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Raise sqlite3's errors as they are: SQLAlchemy wraps them."""
+    """Raise sqlite3's errors as they are: SQLAlchemy wraps them. What quotes no text is IndexDamaged."""
     from sqlalchemy.exc import DBAPIError
 
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise IndexDamaged(f"reading the index: {error}") from error
     except DBAPIError as error:
         if isinstance(error.orig, Exception):
             raise error.orig from None

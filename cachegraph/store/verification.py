@@ -67,27 +67,35 @@ def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem
     Raises sqlite3.Error and OSError when it cannot be read or repaired, for other reasons than damage.
     """
     try:
-        _check_index(store)
-        store.upgrade()
-        digests = [entry.digest for entry in store.catalogue.listed("key", None, _refuse_row)]
-        return list(_check_contents(store, digests, advance))
+        return list(_check(store, advance))
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        damaged = identity(store.layout.index)
-        if not is_damage(error) or damaged is None:
+        replaced = _replaced(store, error)
+        if replaced is None:
             raise
-        store.close()
-        proof = (
-            str(error) if isinstance(error, sqlite3.DataError) else ""
-        )  # a row that is sound to SQLite alone
-        done = store.database.replace_if_damaged(damaged, proof)
-        if done is None:
-            raise
-        entries = "entry" if done.kept == 1 else "entries"
-        return [
-            Problem(
-                "index", store.layout.index.name, done.fault, f"set aside; {done.kept} {entries} of it kept"
-            )
-        ]
+    return [replaced, *_check(store, advance)]
+
+
+def _check(store: LocalStore, advance: Advance) -> Iterator[Problem]:
+    _check_index(store)
+    store.upgrade()
+    digests = [entry.digest for entry in store.catalogue.listed("key", None, _refuse_row)]
+    yield from _check_contents(store, digests, advance)
+
+
+def _replaced(store: LocalStore, error: Exception) -> Problem | None:
+    """Set the index aside if it is damaged, and say so; None if it is not."""
+    damaged = identity(store.layout.index)
+    if not is_damage(error) or damaged is None:
+        return None
+    store.close()
+    proof = str(error) if isinstance(error, sqlite3.DataError) else ""  # a row that is sound to SQLite alone
+    done = store.database.replace_if_damaged(damaged, proof)
+    if done is None:
+        return None
+    entries = "entry" if done.kept == 1 else "entries"
+    return Problem(
+        "index", store.layout.index.name, done.fault, f"set aside; {done.kept} {entries} of it kept"
+    )
 
 
 def _refuse_row(found: str) -> None:

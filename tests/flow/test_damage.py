@@ -33,7 +33,6 @@ from tests.flow.model_process import expected, report, softened
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a damaged store is tried in forked children")
 
 EXPECTED = expected("softened")
-FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 
 
 def assert_right(found: dict[str, Any]) -> None:
@@ -163,14 +162,6 @@ def test_damage_anywhere_is_a_miss_or_nothing_and_heals(
         "unreadable",
         "foreign-format",
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", [flip, scribble, truncate, clear])
-def test_damage_at_many_places_is_a_miss_or_nothing(
-    stores: dict[str, Path], tmp_path: Path, how: Any
-) -> None:
-    damage_and_use(stores, tmp_path, how, 200 if FULL else 50)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all", b"SQLite format 3\0" + bytes(4080)])

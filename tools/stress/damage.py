@@ -4,7 +4,7 @@
 
 A round copies a sound cache (an index, its log, blobs; in half of the rounds a shared directory with entries, blobs and
 leases, too), damages a few of its files, before a process opens them or under its hands, and uses it in a process of its
-own. That may give no wrong byte and no exception, take no memory to speak of and wait for nobody. Where only bytes were
+own; in some a function is compiled with it, too. That may give no wrong byte and no exception, take no memory to speak of and wait for nobody. Where only bytes were
 damaged it heals, too: what is built again is found by the next process, and then `verify` finds nothing.
 """
 
@@ -26,8 +26,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from rounds import run
 
+import engine
+import engine.tensor as pt
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
@@ -45,6 +48,7 @@ LARGEST = 2**24
 SIZES = (0, 100, 3000, 20_000, 64 * 1024, 150_000)
 KEYS = [CacheKey.build("kernel", {"scheme": b"stress", "graph": b"%d" % n}) for n in range(12)]
 TIME_TO_LIVE = 0.3
+POINT = np.linspace(-1.0, 2.0, 50)
 
 Damage = Callable[[random.Random, Path], None]
 
@@ -66,7 +70,10 @@ def origin() -> Path:
         if number == len(KEYS) // 2:
             cache._store.close()
         cache._store.put(key, artifact(number))
-    write_lease(place / "closed" / "shared", KEYS[0])
+    in_child(
+        lambda: SharedStore(place / "closed" / "shared").claims(KEYS[0])[0].acquire()
+    )  # and dies with it
+    assert in_child(lambda: compute(cache.settings)) is None
     shutil.copytree(place / "closed", place / "logged")
     cache._store.close()
     assert verification.verify(local_of(cache)) == []  # and what that imports, no round has to import
@@ -74,13 +81,15 @@ def origin() -> Path:
     return place
 
 
-def write_lease(shared: Path, key: CacheKey) -> None:
-    """Leave a lease as a process of this machine does that was killed."""
-    child = os.fork()
-    if not child:
-        SharedStore(shared).claims(key)[0].acquire()
-        os._exit(0)
-    os.waitpid(child, 0)
+def compute(settings: Settings) -> None:
+    """Make a function and call it, as a program does; raises AssertionError for a wrong number."""
+    os.environ["CACHEGRAPH_DIR"] = str(settings.directory)
+    os.environ["CACHEGRAPH_SHARED_DIR"] = str(settings.shared_directory or "")
+    x = pt.vector("x")
+    total = pt.sum(pt.tanh(x) * pt.exp(-x))
+    found, slope = engine.function([x], [total, engine.grad(total, x)])(POINT)
+    np.testing.assert_allclose(found, np.sum(np.tanh(POINT) * np.exp(-POINT)))
+    np.testing.assert_allclose(slope, np.exp(-POINT) * (1 - np.tanh(POINT) ** 2 - np.tanh(POINT)))
 
 
 # Bytes that are damaged
@@ -277,7 +286,7 @@ def check_healed(settings: Settings) -> None:
     assert verification.verify(local_of(cache)) == []
 
 
-def in_child(work: Callable[[], None]) -> str | None:
+def in_child(work: Callable[[], object]) -> str | None:
     """Return what is wrong with `work`, done by a process of its own."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -309,6 +318,7 @@ def attack(choose: random.Random, directory: Path) -> str | None:
     shared = place / "shared" if choose.random() < 0.5 else None
     settings = Settings(place / "local", "readwrite", "compile", shared)
     opened = choose.random() < 0.3
+    computes = choose.random() < 0.3
     cache = Cache(settings)
 
     def work() -> None:
@@ -318,10 +328,17 @@ def attack(choose: random.Random, directory: Path) -> str | None:
         try:
             if choose.random() < 0.3:
                 maintain(choose, cache)
+            if computes:
+                compute(settings)
             use(cache)
-            use(Cache(settings))
             if only_bytes:
+                use(Cache(settings))
+                use(
+                    Cache(settings)
+                )  # an index that is found damaged loses what was on the damaged pages, stored by then
                 check_healed(settings)
+            if computes:
+                compute(settings)
         except BaseException as error:
             error.add_note(
                 f"damage: {what}; only bytes: {only_bytes}; opened: {opened}; shared: {bool(shared)}"

@@ -207,16 +207,8 @@ EVICTING = 300_000
 def test_killed_writers_lose_nothing_they_acknowledged(
     max_size: int, start_python: Start, cache_directory: Path, key: Key
 ) -> None:
+    """tools/stress/kill.py kills more of them, who do more."""
     kill_writers(6, start_python, cache_directory, key, max_size)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("max_size", [0, EVICTING], ids=["no limit", "evicting"])
-def test_many_killed_writers_lose_nothing_they_acknowledged(
-    max_size: int, start_python: Start, cache_directory: Path, key: Key
-) -> None:
-    kills = 500 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 20
-    kill_writers(kills, start_python, cache_directory, key, max_size)
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

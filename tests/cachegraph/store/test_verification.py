@@ -161,6 +161,18 @@ def test_a_damaged_index_is_set_aside(damage: str, filled: LocalStore, key: Key)
     assert_heals(filled, key, set(NAMES) - kept)
 
 
+def test_beside_a_damaged_index_the_rest_is_checked_too(filled: LocalStore, key: Key) -> None:
+    filled.close()
+    content = bytearray(filled.layout.index.read_bytes())
+    content[4096 * 3 : 4096 * 4] = b"\xff" * 4096
+    filled.layout.index.write_bytes(content)
+    blob = next(file for file in filled.blobs.files())
+    blob.path.write_bytes(b"damaged")
+    found = verification.verify(filled)
+    assert [problem.what for problem in found[:2]] == ["index", "blob"]
+    assert verification.verify(filled) == []
+
+
 def test_the_books_of_eviction_are_counted_anew(filled: LocalStore) -> None:
     execute(filled, "UPDATE eviction SET blob_bytes = 7")
     execute(filled, "UPDATE entry SET referrers = 5 WHERE id = 1")
