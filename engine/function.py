@@ -18,12 +18,12 @@ from engine.updates import Expressions, Pairs
 def function(
     inputs: Sequence[Variable],
     outputs: Variable | Sequence[Variable] | Mapping[str, Variable] | None = None,
+    mode: Mode | str | None = None,
     updates: Pairs | None = None,
     givens: Pairs | None = None,
-    mode: Mode | str | None = None,
+    no_default_updates: bool | list[Any] = False,
     name: str | None = None,
     on_unused_input: str = "raise",
-    no_default_updates: bool | list[Any] = False,
 ) -> Function:
     """A callable that computes `outputs` from values of `inputs`: one gives an array, a list of them a list of arrays, a
     dictionary of them a dictionary of arrays.

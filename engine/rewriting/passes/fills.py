@@ -1,6 +1,7 @@
 """`second(a, b)`, which is b in the shape of a: taken out where the shape comes from elsewhere, else moved outward.
 
-As PyTensor's rewrites of `fill` do, these trust that a shape which only `a` would have checked is right.
+As PyTensor's rewrites of `fill` do, these trust that a shape which only `a` would have checked is right. An element that
+`a` is, or is computed from, and that may not be there, is still asked for: `zeros_like(v[7])` is refused where v is shorter.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
-from engine.tensor.elemwise import Elemwise, elemwise
-from engine.tensor.matching import operands_of, tensor_type_of
+from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise
+from engine.tensor.matching import operands_of, scalar_value, tensor_type_of
+from engine.tensor.slicing import Subtensor, parts_of
+
+_MOST_OPERANDS = 32
+_SECOND = elemwise(scalar.second)
 
 
 def broadcasts_alike(first: Variable, second: Variable) -> bool:
@@ -20,33 +25,95 @@ def broadcasts_alike(first: Variable, second: Variable) -> bool:
     return tensor_type_of(first).broadcastable == tensor_type_of(second).broadcastable
 
 
-@node_rewriter([elemwise(scalar.second)])
+def elements_asked_for(fgraph: FunctionGraph, template: Variable) -> list[Variable]:
+    """Of what a scalar `template` is computed from, element by element: elements that may not be there, and that nothing
+    else needs, which would refuse them as well."""
+    found, waiting, chain = [], [template], set[Apply]()
+    while waiting and len(chain) < _MOST_OPERANDS:
+        variable = waiting.pop()
+        node = variable.owner
+        if node is None or not all(tensor_type_of(variable).broadcastable):
+            continue
+        if _is_needed_elsewhere(fgraph, variable, chain):
+            continue
+        chain.add(node)
+        if isinstance(node.op, Elemwise):
+            waiting += node.inputs
+        elif _is_such_element(variable):
+            found.append(variable)
+    return found
+
+
+def asks_for_element(node: Apply) -> bool:
+    """Whether `node` is a second(a, b) whose a is an element that may not be there."""
+    return node.op == _SECOND and _is_such_element(node.inputs[0])
+
+
+def _is_such_element(variable: Variable) -> bool:
+    node = variable.owner
+    if node is not None and isinstance(node.op, DimShuffle):
+        return _may_be_missing(node.inputs[0])
+    return _may_be_missing(variable)
+
+
+def _is_needed_elsewhere(fgraph: FunctionGraph, variable: Variable, chain: set[Apply]) -> bool:
+    """Whether something needs the value of `variable`: what is not in `chain`, and takes no mere shape from it."""
+    clients = [client for client in fgraph.clients.get(variable, ()) if client[0] not in chain]
+    return any(node.op != _SECOND or position != 0 for node, position in clients)
+
+
+def _may_be_missing(variable: Variable) -> bool:
+    node = variable.owner
+    if node is None or not isinstance(node.op, Subtensor):
+        return False
+    lengths = tensor_type_of(node.inputs[0]).shape
+    for axis, (index, *_) in enumerate(parts_of(node.op.entries, node.inputs[1:])):
+        if index is not None and not _is_there(scalar_value(index), lengths[axis]):
+            return True
+    return False
+
+
+def _is_there(index: float | None, length: int | None) -> bool:
+    return index is not None and length is not None and -length <= index < length
+
+
+@node_rewriter([_SECOND])
 def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """second(a, b) -> b, where b has that shape already."""
-    value = node.inputs[1]
+    template, value = node.inputs
     output = node.outputs[0]
-    return [value] if broadcasts_alike(value, output) and output.type.is_super(value.type) else None
+    if not broadcasts_alike(value, output) or elements_asked_for(fgraph, template):
+        return None
+    return [value] if output.type.is_super(value.type) else None
 
 
-@node_rewriter([elemwise(scalar.second)])
+@node_rewriter([_SECOND])
 def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     """second(f(a, ...), b) -> second(a, b), where a has the shape of f(a, ...): f need not be computed."""
     template, value = node.inputs
     if template.owner is None or not isinstance(template.owner.op, Elemwise):
         return None
-    for candidate in template.owner.inputs:
-        if broadcasts_alike(candidate, template):
-            result = apply_scalar(scalar.second, candidate, value)
-            return [result] if node.outputs[0].type.is_super(result.type) else None
-    return None
+    alike = [v for v in template.owner.inputs if broadcasts_alike(v, template)]
+    elements = elements_asked_for(fgraph, template)
+    if not alike and not elements:
+        return None
+    # Those that do not check anything have the same shape: one of them tells it.
+    result = value
+    for candidate in elements or alike[:1]:
+        result = apply_scalar(scalar.second, candidate, result)
+    is_whole = broadcasts_alike(result, node.outputs[0])
+    return [result] if is_whole and node.outputs[0].type.is_super(result.type) else None
 
 
 @node_rewriter([Elemwise])
 def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """f(second(a, b), c) -> f(b, c), where c has the shape of the result, else second(a, f(b, c))."""
+    """f(second(a, b), c) -> f(b, c), where c has the shape of the result, else second(a, f(b, c)).
+
+    The second, too, where a asks for an element; of a second itself nothing is moved out then.
+    """
     templates = []
     values: list[Variable] = []
-    is_fill = node.op == elemwise(scalar.second)
+    is_fill = node.op == _SECOND
     for position, variable in enumerate(node.inputs):
         operands = operands_of(variable, scalar.second)
         is_template = is_fill and position == 0
@@ -61,7 +128,10 @@ def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None
     result = node.op.make_node(*values).outputs[0]
     if is_fill and not broadcasts_alike(result, output):
         return None
-    for template in templates:
-        if not broadcasts_alike(result, output):
+    asked = [bool(elements_asked_for(fgraph, template)) for template in templates]
+    if is_fill and any(asked):
+        return None
+    for template, is_asked in zip(templates, asked, strict=True):
+        if is_asked or not broadcasts_alike(result, output):
             result = apply_scalar(scalar.second, template, result)
     return [result] if output.type.is_super(result.type) else None

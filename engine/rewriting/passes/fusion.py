@@ -24,6 +24,7 @@ from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
+from engine.rewriting.passes.fills import asks_for_element
 from engine.rewriting.pattern import scalar_op_of
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import GraphRewriter
@@ -117,6 +118,9 @@ def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
     if not (has_loops(producer) and has_loops(consumer)):
+        return False
+    # A Composite drops what it does not read, and an element that is asked for is not read.
+    if asks_for_element(producer) or asks_for_element(consumer):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
 

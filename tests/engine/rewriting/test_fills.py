@@ -1,5 +1,7 @@
 import numpy as np
+import pytest
 
+import engine
 import engine.tensor as pt
 
 X = np.arange(6.0).reshape(2, 3)
@@ -38,3 +40,33 @@ def test_what_only_gives_a_shape_is_not_computed(rewritten):
 def test_a_fill_is_kept_where_its_shape_is_known_better_than_the_value(rewritten):
     x, y = pt.tensor("x", dtype="float64", shape=(3,)), pt.dvector("y")
     assert rewritten([x, y], pt.second(x, y)).check_values(X[0], X[1]).ops == ["second"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda v, i: pt.zeros_like(v[i]),
+        lambda v, i: pt.ones_like(pt.exp(v[i]) * v[0]),
+        lambda v, i: pt.fill(v[i], 3.0) * v[0] + v[1],
+        lambda v, i: pt.zeros_like(v[i]) + pt.zeros_like(v[-1] * v[i]),
+        lambda v, i: engine.grad(v[i] * 3, v),
+        lambda v, i: pt.zeros_like(v.dimshuffle("x", 0)[0, i])[None] + v,
+    ],
+)
+def test_an_element_of_which_only_the_shape_is_asked_for_is_refused_where_it_is_not_there(
+    build, kernels_once
+):
+    v, i = pt.dvector("v"), pt.lscalar("i")
+    for index in (7, -4):
+        for index_or_number, more in ((i, (index,)), (index, ())):
+            for mode in ("FAST_RUN", "NUMPY"):
+                f = engine.function([v, i][: 1 + len(more)], build(v, index_or_number), mode=mode)
+                f(np.ones(8), *more)
+                with pytest.raises(IndexError, match="out of bounds"):
+                    f(np.ones(3), *more)
+
+
+def test_an_element_that_is_there_or_is_read_anyway_costs_no_fill(rewritten):
+    v, w = pt.tensor("v", shape=(8,)), pt.dvector("w")
+    assert rewritten(v, pt.zeros_like(v[7])).check_values(np.ones(8)).ops == []
+    assert "second" not in rewritten(w, pt.ones_like(w[1]) * w[1] * 2).check_values(X[0]).ops
