@@ -11,7 +11,7 @@ no less than every 64th.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from engine.backend.instructions import (
@@ -44,6 +44,8 @@ _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
 DTYPE_WORD = _HEAD + 8
 """Where in a dtype its kind, character, byte order and type number lie, eight bytes together."""
 _CONTIGUOUS_AND_ALIGNED = 0x101
+_WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP")
+"""What short loops are made of: the processor foresees a switch of its own better than one that all share."""
 _COUNTER = (
     "%now = call i64 @llvm.readcyclecounter()",
     "%long = add i64 0, 268435456",
@@ -59,11 +61,11 @@ _ARM_COUNTER = (
 @cache
 def machine_source() -> str:
     """Return the machine as LLVM IR text: one block an instruction, and a switch that goes from one to the next."""
-    cases = " ".join(f"i64 {i.opcode}, label %{i.name}" for i in INSTRUCTIONS.values())
     blocks = [_Block(name) for name in INSTRUCTIONS]
     for block in blocks:
         _EMITTERS.get(block.name, _emit_binary)(block)
-    arrivals = ", ".join(f"[ %{ip}, %{label} ]" for b in blocks for ip, label in b.arrivals)
+    fetched = [("first", "entry"), *(arrival for block in blocks for arrival in block.arrivals)]
+    sources = [("next", "fetch"), *(arrival for block in blocks for arrival in block.own_arrivals)]
     return "\n".join(
         (
             f"define i64 @{ENTRY}(i64 %items, ptr %registers, ptr %code, i64 %pc) {{",
@@ -74,12 +76,11 @@ def machine_source() -> str:
             "  %first = getelementptr i64, ptr %code, i64 %pc",
             "  br label %fetch",
             "fetch:",
-            f"  %ip = phi ptr [ %first, %entry ], {arrivals}",
-            "  %opcode = load i64, ptr %ip",
-            f"  switch i64 %opcode, label %unknown [ {cases} ]",
+            f"  %next = {_chosen(fetched)}",
+            *_switch("next"),
             "unknown:",
             "  unreachable",
-            *(line for block in blocks for line in block.lines),
+            *(line for block in blocks for line in block.text(sources)),
             "}",
             _look(),
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
@@ -125,17 +126,41 @@ def _look() -> str:
     return _LOOK.format(counter="\n".join(f"  {line}" for line in (_ARM_COUNTER if is_arm else _COUNTER)))
 
 
+def _chosen(sources: Sequence[tuple[str, str]]) -> str:
+    """The address that comes with the label that was left."""
+    return "phi ptr " + ", ".join(f"[ %{ip}, %{label} ]" for ip, label in sources)
+
+
+def _switch(ip: str) -> tuple[str, str]:
+    """Go on with the instruction at `ip`."""
+    cases = " ".join(f"i64 {i.opcode}, label %{i.name}" for i in INSTRUCTIONS.values())
+    return (
+        f"  %{ip}.opcode = load i64, ptr %{ip}",
+        f"  switch i64 %{ip}.opcode, label %unknown [ {cases} ]",
+    )
+
+
 class _Block:
     """The text of one instruction's block, `name` being its label and the prefix of its temporaries."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.operands = INSTRUCTIONS[name].operands
-        self.lines = [f"{name}:"]
+        self.ip = f"%{name}.ip"
+        """The address of this instruction."""
+        self.lines: list[str] = []
         self.arrivals: list[tuple[str, str]] = []
         """Where to go on, and the label that this is decided under."""
+        self.own_arrivals: list[tuple[str, str]] = []
+        """The same, where that is done at once."""
         self.next_from = name
         self._numbers: Iterator[int] = iter(range(1000))
+
+    def text(self, sources: Sequence[tuple[str, str]]) -> Iterator[str]:
+        """The lines, for a machine whose instructions are reached from `sources`."""
+        yield f"{self.name}:"
+        yield f"  {self.ip} = {_chosen(sources)}"
+        yield from self.lines
 
     def value(self, text: str) -> str:
         """Name the result of `text`."""
@@ -152,7 +177,7 @@ class _Block:
 
     def operand(self, position: int) -> str:
         """The word of operand `position`."""
-        address = self.value(f"getelementptr inbounds i64, ptr %ip, i64 {position + 1}")
+        address = self.value(f"getelementptr inbounds i64, ptr {self.ip}, i64 {position + 1}")
         return self.value(f"load i64, ptr {address}")
 
     def register(self, number: str) -> str:
@@ -174,14 +199,19 @@ class _Block:
     def go_on(self, words: str = "") -> None:
         """Fetch the next instruction, `words` behind this one."""
         words = words or str(1 + len(self.operands))
-        self._go_on_at(f"getelementptr inbounds i64, ptr %ip, i64 {words}")
+        self._go_on_at(f"getelementptr inbounds i64, ptr {self.ip}, i64 {words}")
 
     def jump(self, position: int) -> None:
         """Fetch the instruction at the word that operand `position` is."""
         self._go_on_at(f"getelementptr inbounds i64, ptr %code, i64 {self.operand(position)}")
 
     def _go_on_at(self, address: str) -> None:
-        self.arrivals.append((self.value(address).removeprefix("%"), self.next_from))
+        ip = self.value(address).removeprefix("%")
+        if self.name in _WITH_OWN_SWITCH:
+            self.own_arrivals.append((ip, self.next_from))
+            self.lines.extend(_switch(ip))
+            return
+        self.arrivals.append((ip, self.next_from))
         self.line("br label %fetch")
 
     def look_if(self, condition: str) -> None:
@@ -191,7 +221,7 @@ class _Block:
         is_long = self.value("call i1 @look(ptr %looks)")
         self.line(f"br i1 {is_long}, label %{self.name}.pause, label %{self.name}.on")
         self.label("pause")
-        self.stop(PAUSED, "%ip")
+        self.stop(PAUSED, self.ip)
         self.label("on")
 
     def choose(self, condition: str) -> None:
@@ -204,7 +234,7 @@ class _Block:
         label = f"passed{next(self._numbers)}"
         self.line(f"br i1 {condition}, label %{self.name}.{label}, label %{self.name}.not.{label}")
         self.lines.append(f"{self.name}.not.{label}:")
-        self.stop(status, "%ip", *details)
+        self.stop(status, self.ip, *details)
         self.label(label)
 
     def stop(self, status: int, ip: str, *details: str) -> None:
@@ -223,13 +253,13 @@ def _emit_halt(block: _Block) -> None:
 
 
 def _emit_yield(block: _Block) -> None:
-    behind = block.value("getelementptr inbounds i64, ptr %ip, i64 2")
+    behind = block.value(f"getelementptr inbounds i64, ptr {block.ip}, i64 2")
     block.stop(_STOPS[block.name], behind, block.operand(0))
 
 
 def _emit_grow(block: _Block) -> None:
     need, present, site = block.read(0), block.read(1), block.operand(2)
-    behind = block.value(f"getelementptr inbounds i64, ptr %ip, i64 {1 + len(block.operands)}")
+    behind = block.value(f"getelementptr inbounds i64, ptr {block.ip}, i64 {1 + len(block.operands)}")
     block.choose(block.value(f"icmp ugt i64 {need}, {present}"))
     block.stop(YIELDED, behind, site)
     block.label("otherwise")
@@ -381,7 +411,7 @@ def _emit_call(block: _Block) -> None:
     function, area, count = block.operand(0), block.operand(1), block.operand(2)
     words = block.value(f"add i64 {count}, 4")
     target = block.value(f"getelementptr inbounds i64, ptr %registers, i64 {area}")
-    first = block.value("getelementptr inbounds i64, ptr %ip, i64 4")
+    first = block.value(f"getelementptr inbounds i64, ptr {block.ip}, i64 4")
     _emit_copies(block, count, first, target)
     address = block.value(f"load i64, ptr {block.register(function)}")
     status = block.value(f"call i32 {block.value(f'inttoptr i64 {address} to ptr')}(ptr {target})")
