@@ -21,7 +21,7 @@ BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all hav
 
 A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may stand for a value:
 
-    definition of an Op    := "O" value(class) uint(n) (text(name) value)*
+    definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*     order: names, in that of its dict
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
@@ -306,8 +306,11 @@ def _is_hidden(op: Op, name: str) -> bool:
 
     What follows from an Op and is stored, lengths and compiled code, may read all.
     """
-    is_run_only = not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
-    return is_run_only and name.startswith("_")
+    return _is_run_only(op) and name.startswith("_")
+
+
+def _is_run_only(op: Op) -> bool:
+    return not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
 
 
 def _refuse_if_undecided(op: Op, other: Op) -> None:
@@ -341,6 +344,8 @@ def _write_op(encoder: Encoder, op: Op) -> None:
     held = {**held, **{name: others[name] for name in sorted(others)}}
     encoder.tag(b"O")
     encoder.value(type(op))
+    # Code whose results are stored may look at `__dict__`, which has an order.
+    encoder.value(() if _is_run_only(op) else tuple(name for name in vars(op) if name in held))
     encoder.uint(len(held))
     for name, value in held.items():
         encoder.text(name)

@@ -5,6 +5,10 @@ depended on: such code is refused. Code is looked through as far as it is follow
 methods that it might call, those are looked at that have the name of an attribute that some of it takes, and those that
 operators call. What is not followed has to be known to depend on its arguments alone (pure.py), and so has the code of a
 package that the caller says is described. An extension module of the user's own is taken to: nobody can look into it.
+
+Values, too, have what no key describes: the order of a set, and which of them are one object. Code may test what is in a set,
+and whether something is None, a constant or a global; what does more with identities is refused, and so are sets that are
+not in the order that equal ones have in every process. What an lru_cache remembers is forgotten: it may be of before.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import builtins
 import operator
 import sys
 from collections.abc import Collection, Iterable, Mapping, Set
-from functools import partial
+from functools import lru_cache, partial
 from importlib.util import resolve_name
 from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
@@ -24,9 +28,11 @@ from cachegraph.fingerprint.names import is_known_by_name
 from cachegraph.fingerprint.native import is_native_type
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.pure import ATTRIBUTES_OUTSIDE, is_pure
+from cachegraph.fingerprint.uses import uses_of_values
 
 _WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
 _GETTERS = (operator.attrgetter, operator.methodcaller)
+_LRU_CACHE = type(lru_cache(len))
 # Of the methods that no code calls by name those that make, print, hash and pickle an object.
 _NOT_OPERATORS = frozenset(
     (
@@ -58,6 +64,7 @@ class _Walk:
         self._described = described
         self._seen: dict[int, object] = {}
         self._taken: set[str] = set()
+        self._used: set[str] = set()
         self._spaces: dict[int, Mapping[str, object]] = {}
         self._modules: dict[int, ModuleType] = {}
         self._packages: set[str] = set()
@@ -72,6 +79,7 @@ class _Walk:
         elif isinstance(value, type):
             self._visit_class(value)
         elif isinstance(value, dict | list | tuple | set | frozenset):
+            _refuse_unordered(value)
             for item in value.values() if isinstance(value, dict) else value:
                 self.visit(item)
         elif isinstance(value, ModuleType):
@@ -88,7 +96,8 @@ class _Walk:
             known = len(self._seen)
             for space in (held, *list(self._spaces.values())):
                 for name in space.keys() & self._names_in(space):
-                    self.visit(space[name])
+                    if name in self._used or not isinstance(space[name], set | frozenset):
+                        self.visit(space[name])
             for module in list(self._modules.values()):
                 for name in self._taken & vars(module).keys():
                     self.visit(vars(module)[name])
@@ -127,9 +136,17 @@ class _Walk:
     def _visit_code(self, function: FunctionType) -> None:
         code = function.__code__
         self._taken |= attributes(code) | _texts(code)
+        uses = uses_of_values(code)
+        if uses.compares_identities and function.__name__ != "__eq__":  # there it is a shortcut
+            _refuse_use(f"code of {function.__qualname__} that compares which objects values are")
+        self._used |= uses.names
+        for constant in uses.constants:
+            _refuse_unordered(constant)
         for read in reads(code):
             if read.name in function.__globals__:
-                self.visit(look_up(function.__globals__, read)[0])
+                value = look_up(function.__globals__, read)[0]
+                if read.name in uses.names or not isinstance(value, set | frozenset):
+                    self.visit(value)
             elif hasattr(builtins, read.name):
                 self.visit(getattr(builtins, read.name))
         for item in imports(code):
@@ -204,6 +221,8 @@ class _Walk:
             self._spaces[id(value)] = {**getattr(value, "__dict__", {}), **_slots(value)}
             return
         self._require_pure(cls.__module__, cls.__qualname__, cls)
+        if cls is _LRU_CACHE:
+            value.cache_clear()
         for name in _WRAPPED:
             self.visit(getattr(value, name, None))
 
@@ -250,6 +269,24 @@ def _content(cell: Any) -> object:
         return cell.cell_contents
     except ValueError:  # a cell that nothing was put into yet
         return None
+
+
+def _refuse_unordered(value: object) -> None:
+    """Refuse a set that is in another order than an equal one may be in another process."""
+    if not isinstance(value, set | frozenset) or len(value) < 2:
+        return
+    try:
+        is_sorted = list(value) == sorted(value)
+    except TypeError:
+        is_sorted = False
+    if not is_sorted:
+        _refuse_use("a set of which code may tell the order")
+
+
+def _refuse_use(what: str) -> None:
+    raise Unfingerprintable(
+        what, "what it gives is stored, and no key says this; use a tuple, or compare with =="
+    )
 
 
 def _refuse(module: str, name: str) -> None:

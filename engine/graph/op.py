@@ -17,7 +17,7 @@ class Op(ByProps):
     """An operation: its type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
 
     Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity. Of a user's Ops what is in
-    attributes that `__props__` does not name has to be equal, too: equal Ops are computed once, and one may stand for the other.
+    attributes that `__props__` does not name has to be equal, too, and in the same order: equal Ops are computed once, and one may stand for the other.
 
     A user's Op may also say what the lengths of its outputs are, with a method
     `infer_shape(fgraph, node, input_shapes)`: for each output a tuple of a length (a variable or an int; None: only the
@@ -37,7 +37,7 @@ class Op(ByProps):
         if self is other:
             return True
         return super().__eq__(other) and (
-            is_of_engine(self) or unnamed_attributes(self) == unnamed_attributes(other)
+            is_of_engine(self) or [*unnamed_attributes(self).items()] == [*unnamed_attributes(other).items()]
         )
 
     __hash__ = ByProps.__hash__

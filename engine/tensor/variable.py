@@ -290,17 +290,16 @@ class TensorConstant(TensorVariable, Constant):
 
 
 def immutable(data: np.ndarray) -> np.ndarray:
-    """`data` as a C-contiguous array that nobody can write to: itself, or a copy."""
+    """`data` as a C-contiguous array that nobody can ever write to: itself, or a copy."""
     if data.flags.c_contiguous and _is_immutable(data):
         return data
-    copy = np.array(data, order="C")
-    copy.flags.writeable = False
-    return copy
+    return np.ndarray(data.shape, data.dtype, data.tobytes())
 
 
 def _is_immutable(data: Any) -> bool:
+    """Whether `data` lies in bytes: whoever owns another array that is read-only can make it writable again."""
     while isinstance(data, np.ndarray):
         if data.flags.writeable:
             return False
         data = data.base
-    return data is None or isinstance(data, bytes)
+    return isinstance(data, bytes)

@@ -210,6 +210,29 @@ def fails(x: Any) -> Any:
     raise ValueError(f"bad {x!r}") from KeyError("x")
 
 
+NAMES, NUMBERS = {"a", "b", "c", "d", "e", "f", "g", "h"}, {1, 2, 3}
+BACKWARDS = {8, 0}  # in that order: they collide in a table of 8
+
+
+class Sets:
+    names: Any = NAMES
+    first: Any = []
+    second: Any = first
+
+    def tests(self, x: Any) -> Any:
+        return x in self.names and self.first is None and type(x) is float and len(NAMES)
+
+    def iterates(self, x: Any) -> Any:
+        return [x + name for name in self.names]
+
+    def compares(self, x: Any) -> Any:
+        return x if self.first is self.second else -x
+
+
+def tests_sets(x: Any) -> Any:
+    return x in NAMES or x in {"a", "b", "c"} or sorted(NAMES) or [k for k in NUMBERS] or x is NAMES  # noqa: C416
+
+
 vectorized = np.vectorize(lambda x: x + 1)
 ARRAY, FROZEN = np.zeros(3), scipy.stats.gamma(2.0)
 SPLINE = scipy.interpolate.CubicSpline([0, 1, 2], [0, 1, 2])
@@ -229,6 +252,8 @@ COMPUTING: dict[str, Callable[..., Any]] = {
     "collections": lambda x: (collections.Counter(x), re.compile("a").match("b"), json.dumps(3)),
     "instances": lambda x: (Pair(4).total() + Pair().a, Named(3).a, Kind.A, Kind(1)),
     "statistics": lambda x: (statistics.mean(x), sys.float_info.eps, sys.maxsize, os.path.join("a", "b"), PurePath("x")),
+    "tests of sets": tests_sets,
+    "tests of attributes": Sets().tests,
     "tests of types": lambda x: isinstance(x, np.ndarray) and issubclass(type(x), float),
     "vectorized": lambda x: vectorized(x),
     "graphs": lambda x: [(pt.exp(x)[0] + pt.prod(x),)],
@@ -240,3 +265,12 @@ COMPUTING: dict[str, Callable[..., Any]] = {
     "SciPy's": scipy.special.expit,
     "native": math.gamma,
 }  # fmt: skip
+
+TELLING: dict[str, Callable[..., Any]] = {
+    "a set": lambda: list(NAMES),
+    "a set of numbers": lambda: list(BACKWARDS),
+    "a constant": lambda: [name for name in {"a", "b", "c", "d", "e", "f", "g", "h"}],  # noqa: C416
+    "an attribute": Sets().iterates,
+    "identity": Sets().compares,
+}
+"""Code that can tell what no key says of values."""

@@ -14,7 +14,7 @@ import pytest
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.outside import refuse_outside
-from tests.cachegraph.outside_cases import COMPUTING, READING
+from tests.cachegraph.outside_cases import COMPUTING, READING, TELLING
 
 
 def from_environment() -> Any:
@@ -131,3 +131,20 @@ def test_what_is_not_known_to_compute_only_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", COMPUTING)
 def test_what_ops_are_usually_made_of_is_not_refused(name: str) -> None:
     refuse_outside([COMPUTING[name]], {}, ("engine",))
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_what_can_tell_the_order_of_sets_or_which_objects_are_one_is_refused(name: str) -> None:
+    with pytest.raises(
+        Unfingerprintable, match=r"a set of which code may tell the order|which objects values are"
+    ):
+        refuse_outside([TELLING[name]], {})
+
+
+def test_what_was_remembered_of_before_is_forgotten() -> None:
+    numbers = [1.0]
+    remembered = functools.lru_cache(lambda: numbers[0])
+    assert remembered() == 1.0
+    numbers[0] = 2.0
+    refuse_outside([lambda: remembered()], {})
+    assert remembered() == 2.0

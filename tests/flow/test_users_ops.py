@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -685,3 +686,67 @@ def test_lengths_that_follow_from_the_environment_are_not_kept(monkeypatch: pyte
         assert int(f([1.0])) == int(length)
         assert f.cache_info.outcome == "bypass"
         assert "os.getenv" in f.cache_info.reason
+
+
+class Inferring(Op):
+    __props__ = ()
+    itypes = (pt.dvector,)
+    otypes = (pt.dvector,)
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        output_storage[0][0] = np.ones(self.length())
+
+    def infer_shape(self, fgraph: Any, node: Any, input_shapes: Any) -> Any:
+        return [(self.length(),)]
+
+    def length(self) -> int:
+        raise NotImplementedError
+
+
+LENGTH = 5
+
+
+@functools.lru_cache
+def remembered_length() -> int:
+    return LENGTH
+
+
+class ByRemembered(Inferring):
+    def length(self) -> int:
+        return remembered_length()
+
+
+class ByOrder(Inferring):
+    def length(self) -> int:
+        return int(next(iter(self.__dict__.values())))
+
+
+def test_what_a_function_remembers_of_before_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = pt.dvector("x")
+    for length in (5, 6):
+        monkeypatch.setitem(globals(), "LENGTH", length)
+        f = engine.function([x], ByRemembered()(x).shape[0])
+        assert (f.cache_info.outcome, int(f(np.ones(1)))) == ("miss", length)
+
+
+def test_the_order_of_what_an_instance_holds_is_identity_where_code_can_tell_it() -> None:
+    x = pt.dvector("x")
+    for names in (("a", "b"), ("b", "a")):
+        op = ByOrder()
+        for name in names:
+            setattr(op, name, {"a": 5, "b": 6}[name])
+        f = engine.function([x], op(x).shape[0])
+        assert (f.cache_info.outcome, int(f(np.ones(1)))) == ("miss", op.length())
+
+
+def test_an_array_that_is_made_writable_again_is_not_the_constants() -> None:
+    held = np.arange(40.0)
+    held.flags.writeable = False
+    x, constant = pt.dvector("x"), pt.constant(held)
+    f = engine.function([x], x + constant)
+    held.flags.writeable = True
+    held[:] = -1.0
+    np.testing.assert_array_equal(f(np.zeros(40)), np.arange(40.0))
+    np.testing.assert_array_equal(constant.data, np.arange(40.0))
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        constant.data.flags.writeable = True
