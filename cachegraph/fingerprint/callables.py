@@ -7,7 +7,7 @@
     named      := 'n' text(module) text(qualname) origin (origin | '-')         a function of a module that is not followed;
                                                                                 where its code comes from, if it differs
     function   := 'f' text(name) text(qualname) code value(defaults) value(keyword defaults) value(attributes)
-                  cell* read* import*
+                  cell* read* import* uint(n) value*n                         last, what others registered for it with numba
     cell       := '+' value | '-'                                               the free variables; '-' if never set
     read       := text(name) uint(n) text*n found                               a global, and attributes taken from it
     found      := '+' value | '-' | 'M' module                                  '-' if there is none of that name
@@ -45,6 +45,7 @@ from cachegraph.fingerprint.native import (
     write_native_object,
 )
 from cachegraph.fingerprint.origin import origin_of, write_code_origin, write_origin
+from cachegraph.fingerprint.registrations import registered_for
 from cachegraph.fingerprint.wrappers import (
     dispatched,
     own_attributes,
@@ -104,6 +105,7 @@ def _write_function(encoder: Encoder, value: FunctionType) -> None:
         encode_code(encoder, value.__code__)
         _write_bound(encoder, value)
         _write_reads(encoder, value)
+        _write_registered(encoder, value)
     except Unfingerprintable as error:
         error.inside(f"function {value.__qualname__}")
         raise
@@ -169,6 +171,13 @@ def _write_reads(encoder: Encoder, value: FunctionType) -> None:
     encoder.uint(len(needed))
     for item in needed:
         _write_import(encoder, value, item)
+
+
+def _write_registered(encoder: Encoder, value: FunctionType) -> None:
+    registered = registered_for(value)
+    encoder.uint(len(registered))
+    for item in registered:
+        write_inside(encoder, item, "what is registered for it with numba")
 
 
 def _write_read(encoder: Encoder, function: FunctionType, read: Read) -> None:

@@ -1,7 +1,8 @@
 """The description of what numba compiles by, besides the code: what others have registered with it, and whether bounds are
-checked everywhere, or nowhere, whatever decorators say; for who lays out a key.
+checked everywhere, whatever decorators say; for who lays out a key. (That they are checked nowhere is said where a decorator
+says otherwise: numba_types.py.)
 
-    surroundings := HASH_VERSION(1 byte) extensions value(BOUNDSCHECK of numba's settings)       extensions: registrations.py
+    surroundings := HASH_VERSION(1 byte) extensions value(bounds are checked everywhere)       extensions: registrations.py
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
     """
     encoder = Encoder(described)
     write_extensions(encoder)
-    encoder.value(_checks_bounds())
+    encoder.value(bool(_checks_bounds()))
     return encoder.encoding
 
 

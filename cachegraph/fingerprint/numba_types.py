@@ -17,6 +17,7 @@ that is what it calls.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -128,7 +129,7 @@ def _write_dispatcher(encoder: Encoder, value: Any) -> None:
     function = value.py_func
     for label, item in (
         ("py_func", function),
-        ("targetoptions", value.targetoptions),
+        ("targetoptions", options_in_force(value.targetoptions)),
         ("locals", value.locals),
         ("signatures", declared),
         ("pipeline_class", value._compiler.pipeline_class),
@@ -144,6 +145,14 @@ def _write_dispatcher(encoder: Encoder, value: Any) -> None:
         write_extensions(encoder)
     else:
         encoder.tag(b"-")
+
+
+def options_in_force(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a dispatcher as the setting BOUNDSCHECK has them: 0 says that nothing checks bounds, whatever they say."""
+    settings: Any = sys.modules.get("numba.core.config")
+    if options.get("boundscheck") and settings is not None and settings.BOUNDSCHECK == 0:
+        return {**options, "boundscheck": None}
+    return options
 
 
 def _calls_python(encoder: Encoder, function: FunctionType) -> bool:

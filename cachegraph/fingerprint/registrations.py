@@ -1,7 +1,9 @@
 """What code outside of numba has registered with it: overloads, templates and implementations of its own.
 
 numba finds these by what a function calls, not by what the function reads, so following the code of the function does not
-reach them: they are described by themselves, all that there are.
+reach them. What is registered for a function in Python that is followed belongs to the definition of that function
+(callables.py), and what a release registers for functions and types of its own to the release: code that calls these reaches
+either. All else, what is registered for functions and types of Python, numpy, numba and others, is described by itself.
 
     extensions := uint(n) (text(package) text(version))*n  uint(m) bytes(definition)*m        each sorted
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -33,9 +35,11 @@ def write_extensions(encoder: Encoder) -> None:
     """Write what is registered now; raises Unfingerprintable if some of it has no encoding."""
     releases = set(_installed())
     followed: dict[int, Any] = {}
-    for _, function in _registered():
+    for _, key, function in _registered():
         module = _module_of(function)
         origin = origin_of(module, encoder.described)
+        if _is_reached_by_name(key, module, origin, encoder.described):
+            continue
         if origin == "followed":
             followed[id(function)] = function
         elif origin == "release":
@@ -48,6 +52,23 @@ def write_extensions(encoder: Encoder) -> None:
     encoder.uint(len(followed))
     for definition in sorted(_definition(encoder, function) for function in followed.values()):
         encoder.bytes(definition)
+
+
+def registered_for(function: FunctionType) -> list[Any]:
+    """What others registered with numba for a function in Python, in their order: the functions that numba asks."""
+    found = {id(made): made for _, key, made in _registered() if key is function}
+    return list(found.values())
+
+
+def _is_reached_by_name(key: Any, module: str, origin: str, described: Collection[str]) -> bool:
+    """Whether only code that reads `key`, a followed function, or what the release has that registered it, reaches it."""
+    key = getattr(key, "_defn", key)  # an intrinsic is called by the name that it has
+    home = getattr(key, "__module__", None)
+    if not isinstance(home, str) or (isinstance(key, type) and origin == "followed"):
+        return False
+    if isinstance(key, FunctionType) and origin_of(home, described) == "followed":
+        return True
+    return origin == "release" and home.partition(".")[0] == module.partition(".")[0]
 
 
 def _definition(encoder: Encoder, function: Any) -> bytes:
@@ -96,13 +117,14 @@ def _content(path: str) -> bytes:
 
 def registered_templates() -> Iterator[tuple[Any, FunctionType]]:
     """Yield the templates that numba has from others, each with the function in Python that it was made of."""
-    for item, function in _registered():
+    for item, _, function in _registered():
         if isinstance(item, type) and isinstance(function, FunctionType):
             yield item, function
 
 
-def _registered() -> tuple[tuple[Any, Any], ...]:
-    """What numba has from others, functions and template classes, each with the function that it was made of, or itself."""
+def _registered() -> tuple[tuple[Any, Any, Any], ...]:
+    """What numba has from others: functions and template classes, each with what it is for (None: not known), and with the
+    function that it was made of, or itself."""
     templates, implementations = map(sys.modules.get, ("numba.core.typing.templates", "numba.core.imputils"))
     if templates is None or implementations is None:
         return ()
@@ -116,17 +138,20 @@ def _registered() -> tuple[tuple[Any, Any], ...]:
     return _scanned[1]
 
 
-_scanned: tuple[tuple[int, ...], tuple[tuple[Any, Any], ...]] | None = None
+_scanned: tuple[tuple[int, ...], tuple[tuple[Any, Any, Any], ...]] | None = None
 
 
-def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
     functions, attributes, named = typed
     known = [*functions, *attributes]
     known += [template for _, of in named for template in getattr(of, "templates", ())]
-    for item in (*known, *(row[0] for kind in lowered for row in kind)):
+    rows = [(item, getattr(item, "key", None)) for item in known]
+    rows += [(item, key) for item, key, _ in lowered[0]]
+    rows += [(row[0], None) for kind in lowered[1:] for row in kind]
+    for item, key in rows:
         function = next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
         if _module_of(function).partition(".")[0] != "numba":
-            yield item, function
+            yield item, key, function
 
 
 def _module_of(function: Any) -> str:

@@ -141,6 +141,7 @@ def configuration() -> dict[str, object]:
     """The settings of numba's, as they are now, that what it compiles depends on."""
     found = {name: getattr(config, name, None) for name in _CONFIGURATION}
     level = config.OPT  # a number that may also say that it is the level "max"
+    found["BOUNDSCHECK"] = bool(config.BOUNDSCHECK)  # 0 is said of the options that it changes
     return {**found, "OPT": int(level), "is_opt_max": bool(getattr(level, "is_opt_max", False))}
 
 

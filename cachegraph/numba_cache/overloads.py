@@ -15,6 +15,7 @@ from numba.core import caching, sigutils
 from cachegraph.cache import WRITING, Artifact, Cache, Found
 from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
@@ -169,5 +170,5 @@ def keep_overloads(
     `dispatcher`, whatever that calls in turn has become (numba #8851): decorate none so. Raises Unfingerprintable for options
     that have no encoding.
     """
-    entries = OverloadEntries(description, encode(dispatcher.targetoptions), cache, trusted)
+    entries = OverloadEntries(description, encode(options_in_force(dispatcher.targetoptions)), cache, trusted)
     dispatcher._cache = StoredOverloads(dispatcher.py_func, entries)

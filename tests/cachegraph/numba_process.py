@@ -136,8 +136,11 @@ def _called(dispatcher: Any, arguments: tuple[Any, ...]) -> Any:
 
 def report(name: str, number: int) -> dict[str, Any]:
     dispatcher, arguments = globals()[name](number)
-    described = name if name in ("extended", "needing", "factorial", "raising") else f"{name} {number}"
-    kept(dispatcher, described)
+    described = name if name in ("needing", "factorial", "raising") else f"{name} {number}"
+    if name == "extended":
+        keep_overloads(dispatcher, encode(dispatcher))
+    else:
+        kept(dispatcher, described)
     with event.install_recorder("numba:compile") as recorder:
         result = _called(dispatcher, arguments)
     compiled = {happened.data["dispatcher"].py_func for _, happened in recorder.buffer}

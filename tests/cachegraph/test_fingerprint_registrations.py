@@ -1,5 +1,6 @@
 """What others have registered with numba is described: by their releases, or by their code."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,48 +12,76 @@ from cachegraph.fingerprint.extensions import encode_extensions
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
+import json
 import numba
-from numba.extending import intrinsic, overload, overload_method, register_jitable
+from numba.extending import intrinsic, overload, overload_method
+from cachegraph.fingerprint import encode
 from cachegraph.fingerprint.extensions import encode_extensions
-print(encode_extensions().hex())
 
 def helper(x):
     pass
+
+def caller(x):
+    return helper(x)
+
+def other(x):
+    return x
+
+rows = []
+def describe():
+    found = encode_extensions(), encode(caller), encode(numba.njit(caller)), encode(other), encode(numba.njit(other))
+    rows.append([content.hex() for content in found])
+
+describe()
 
 @overload(helper)
 def _helper(x):
     return lambda x: x + {number}
 
-print(encode_extensions().hex())
-
-@overload_method(numba.types.Array, "halved")
-def _halved(x):
-    return lambda x: x / 2
-
-print(encode_extensions().hex())
+describe()
 
 @intrinsic
 def same(context, x):
     return x(x), lambda context, builder, signature, arguments: arguments[0]
 
-print(encode_extensions().hex())
+describe()
+
+@overload_method(numba.types.Array, "halved")
+def _halved(x):
+    return lambda x: x / {number}
+
+describe()
+
+@overload(len)
+def _len(x):
+    if isinstance(x, numba.types.Float):
+        return lambda x: {number}
+
+describe()
+print(json.dumps(rows))
 """
 
 
-def encodings(number: int) -> list[str]:
+def encodings(number: int) -> list[list[str]]:
     program = PROGRAM.format(number=number)
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    found: list[list[str]] = json.loads(done.stdout)
+    return found
 
 
-def test_every_registration_is_told_by_its_code() -> None:
+def test_what_is_registered_is_told_where_code_can_reach_it() -> None:
     first, other, again = (encodings(number) for number in (1, 2, 1))
     assert first == again
-    assert len(set(first)) == 4
-    assert first[0] == other[0]
-    assert not set(first[1:]) & set(other[1:])
+    begin, with_helper, with_intrinsic, with_method, with_len = first
+    changed = [a != b for a, b in zip(begin, with_helper, strict=True)]
+    assert changed == [False, True, True, False, False]
+    assert with_intrinsic == with_helper
+    assert len({row[0] for row in (with_helper, with_method, with_len)}) == 3
+    assert [a != b for a, b in zip(first[1], other[1], strict=True)] == changed
+    assert first[3][0] != other[3][0]
+    assert {tuple(row[3:]) for row in (*first, *other)} == {tuple(begin[3:])}
 
 
 def test_an_installed_extension_is_known_before_numba_loads_it(
@@ -100,5 +129,28 @@ def test_whether_numba_checks_bounds_is_known_before_it_is_loaded(tmp_path: Path
         ).stdout.split()
         for setting in ({}, {"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_BOUNDSCHECK": "0"})
     ]
-    assert len({first for first, _ in printed}) == 3
+    assert [row == printed[0] for row in printed] == [True, False, True]
     assert {second for _, second in printed} == {printed[1][0]}
+
+
+DECORATED = """
+import numba
+from cachegraph.fingerprint import encode
+def f(x): return x
+print(*[encode(numba.njit(f, boundscheck=checks)).hex() for checks in (None, True)])
+"""
+
+
+def test_that_bounds_are_checked_nowhere_is_told_of_what_asks_for_it_alone(tmp_path: Path) -> None:
+    (unset, unset_asked), (nowhere, nowhere_asked) = [
+        subprocess.run(
+            [sys.executable, "-c", DECORATED],
+            env={"PYTHONPATH": str(ROOT)} | setting,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for setting in ({}, {"NUMBA_BOUNDSCHECK": "0"})
+    ]
+    assert unset == nowhere == nowhere_asked != unset_asked

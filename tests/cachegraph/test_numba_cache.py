@@ -186,7 +186,7 @@ def test_code_that_needs_a_symbol_nobody_has_is_a_miss() -> None:
 
 @pytest.mark.slow
 def test_another_overload_of_a_called_function_is_a_miss() -> None:
-    """numba finds overloads by what is called: no code that is read leads there."""
+    """numba finds overloads by what is called: they are a part of what that is described by."""
     results = [in_fresh_process("extended", which)[0] for which in (1, 2, 1)]
     assert [row["result"] for row in results] == [11.0, 12.0, 11.0]
     assert [row["hits"] for row in results] == [0, 0, 1]
