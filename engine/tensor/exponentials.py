@@ -18,6 +18,9 @@ from engine.tensor.reduction import Max, Sum
 _FURTHEST = 4
 """How many operations may lie between the largest element and what is subtracted."""
 
+_MOST_TERMS = 64
+"""A sum of more terms is left as it is written."""
+
 Order = tuple[int | str, ...]
 
 
@@ -43,10 +46,17 @@ def is_shifted(exponents: Sequence[Any]) -> bool:
 
 
 def _terms(v: Variable) -> list[Variable]:
-    operands = operands_of(v, arithmetic.add)
-    if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
-        return [v]
-    return [term for operand in operands for term in _terms(operand)]
+    """What is added up in `v`, up to so many terms."""
+    found: list[Variable] = []
+    waiting = [v]
+    while waiting and len(found) + len(waiting) <= _MOST_TERMS:
+        term = waiting.pop()
+        operands = operands_of(term, arithmetic.add)
+        if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
+            found.append(term)
+        else:
+            waiting += operands[::-1]
+    return [] if waiting else found
 
 
 def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | None:

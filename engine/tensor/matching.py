@@ -26,10 +26,11 @@ def scalar_value(variable: Variable) -> Any:
     return variable.data.item()
 
 
-_FURTHEST = 8
+DEEPEST = 8
+"""In how many steps an expression is recognised at most: what is written in more is left as it is."""
 
 
-def is_alike(first: Any, second: Any, steps: int = _FURTHEST) -> bool:
+def is_alike(first: Any, second: Any, steps: int = DEEPEST) -> bool:
     """Whether two variables are computed alike, of the same variables, in so many steps at most: what is written twice
     is two variables until a graph is merged."""
     if first is second:

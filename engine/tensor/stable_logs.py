@@ -10,12 +10,14 @@ from functools import reduce
 from typing import Any
 
 import engine.tensor as pt
+from engine.graph.apply import Apply
+from engine.graph.users import is_users
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential, selection
 from engine.scalar.gamma import erf, erfc
 from engine.tensor.elemwise import DimShuffle
 from engine.tensor.exponentials import exponent_of, exponents_of_sum, is_shifted, summed_exponent
-from engine.tensor.matching import dtype_of, is_alike, operands_of, tensor_type_of
+from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
 from engine.tensor.shape import Reshape
 from engine.tensor.slicing import Subtensor
 from engine.tensor.stable import TAIL_OF_ERFC, log1mexp, log_erfc
@@ -44,13 +46,15 @@ def first_of(*found: Any) -> Any:
     return next((form for form in found if form is not None), None)
 
 
-def log_of(v: Variable) -> Any:
-    """log(v), if that has a stable form; None otherwise."""
-    for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square, _log_of_multiple):
+def log_of(v: Variable, steps: int = DEEPEST) -> Any:
+    """log(v), if that has a stable form; None otherwise, and where finding it takes more than so many steps."""
+    if not steps:
+        return None
+    for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square):
         form = recognise(v)
         if form is not None:
             return form
-    return None
+    return _log_of_multiple(v, steps - 1)
 
 
 def _log_of_function(v: Variable) -> Any:
@@ -120,7 +124,7 @@ def _log_of_reduced(v: Variable) -> Any:
     return result if order is None else pt.dimshuffle(result, order)
 
 
-def _log_of_one_minus(w: Variable) -> Any:
+def _log_of_one_minus(w: Variable, steps: int = DEEPEST) -> Any:
     x = exponent_of(w)
     if x is not None:
         return (
@@ -128,15 +132,15 @@ def _log_of_one_minus(w: Variable) -> Any:
         )
     minus = negated(w)
     if minus is not None:
-        return log1p_of(minus)
+        return log1p_of(minus, steps - 1)
     return first_of(made_of(only(w, erf), log_erfc), made_of(log_odds(w), lambda x: pt.neg(pt.softplus(x))))
 
 
-def log1p_of(w: Variable) -> Any:
-    """log(1 + w), if that has a stable form."""
+def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
+    """log(1 + w), if that has a stable form; None otherwise, and where finding it takes more than so many steps."""
     minus = negated(w)
     if minus is not None:
-        return _log_of_one_minus(minus)
+        return _log_of_one_minus(minus, steps) if steps else None
     return first_of(
         made_of(exponent_of(w), pt.softplus),
         only(w, exponential.expm1),
@@ -149,12 +153,20 @@ _PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
 
 def _log_of_part(v: Variable) -> Any:
     """The logarithm of a softmax, and of parts of one: the same parts of its logarithm"""
+    parts: list[Apply] = []
+    while v.owner is not None and isinstance(v.owner.op, _PARTS) and len(parts) < DEEPEST:
+        parts.append(v.owner)
+        v = v.owner.inputs[0]
+    log = _log_of_softmax(v)
+    for node in reversed(parts) if log is not None else ():
+        log = node.op.make_node(log, *node.inputs[1:]).outputs[0]
+    return log
+
+
+def _log_of_softmax(v: Variable) -> Any:
     node = v.owner
-    if node is None:
+    if node is None or is_users(node.op):
         return None
-    if isinstance(node.op, _PARTS):
-        whole = _log_of_part(node.inputs[0])
-        return None if whole is None else node.op.make_node(whole, *node.inputs[1:]).outputs[0]
     logarithm = getattr(node.op, "logarithm", None)
     if logarithm is not None:
         return logarithm(*node.inputs)
@@ -179,32 +191,32 @@ def _log_of_square(v: Variable) -> Any:
     return made_of(root_of_square(v), lambda x: pt.mul(2, pt.log(pt.abs(x))))
 
 
-def _log_of_multiple(v: Variable) -> Any:
+def _log_of_multiple(v: Variable, steps: int) -> Any:
     """log(c * w), log(w / c) and log(c / w) of a positive c, if log(w) has a form; log(sigmoid(x) / sigmoid(-x))"""
     operands = floats(v, arithmetic.mul)
     if operands is not None:
-        return _log_of_product(*operands)
+        return _log_of_product(operands[0], operands[1], steps)
     above, below = quotient(v)
     if below is None:
         return None
     if above is None:
-        return pt.neg(_plain_log(below))
+        return pt.neg(_plain_log(below, steps))
     if is_number(below, _is_positive):
-        return made_of(log_of(above), lambda log: pt.sub(log, pt.log(below)))
+        return made_of(log_of(above, steps), lambda log: pt.sub(log, pt.log(below)))
     if is_number(above, _is_positive):
-        return pt.sub(pt.log(above), _plain_log(below))
+        return pt.sub(pt.log(above), _plain_log(below, steps))
     return odds_of(above, below)
 
 
-def _plain_log(v: Variable) -> Any:
-    return first_of(log_of(v), pt.log(v))
+def _plain_log(v: Variable, steps: int) -> Any:
+    return first_of(log_of(v, steps), pt.log(v))
 
 
-def _log_of_product(first: Variable, second: Variable) -> Any:
+def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
     if is_number(first, _is_positive):
-        return made_of(log_of(second), lambda log: pt.add(log, pt.log(first)))
+        return made_of(log_of(second, steps), lambda log: pt.add(log, pt.log(first)))
     if is_number(second, _is_positive):
-        return made_of(log_of(first), lambda log: pt.add(log, pt.log(second)))
+        return made_of(log_of(first, steps), lambda log: pt.add(log, pt.log(second)))
     return None
 
 

@@ -10,7 +10,7 @@ from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential, power
 from engine.scalar.op import ScalarOp
 from engine.tensor.exponentials import exponent_of
-from engine.tensor.matching import dtype_of, is_alike, operands_of, scalar_value
+from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value
 
 
 def floats(v: Variable, op: ScalarOp) -> Any:
@@ -80,14 +80,14 @@ def one_plus_exp(v: Variable | None) -> Any:
     return None if added is None else exponent_of(added)
 
 
-def log_odds(v: Variable) -> Any:
-    """x, if `v` is 1 / (1 + exp(-x)), however it is written."""
+def log_odds(v: Variable, steps: int = DEEPEST) -> Any:
+    """x, if `v` is 1 / (1 + exp(-x)), however it is written, in so many steps."""
     found = only(v, exponential.sigmoid)
     if found is not None:
         return found
     other = one_minus(v)
     if other is not None:
-        found = log_odds(other)
+        found = log_odds(other, steps - 1) if steps else None
         return None if found is None else opposite(found)
     above, below = quotient(v)
     x = one_plus_exp(below)

@@ -81,6 +81,7 @@ def generated_expression(random: Random, inputs: int, size: int) -> Expression:
         pool = list(variables)
         for step in steps:
             pool.append(step(library, pool))
+            library.watch(pool[-1])
         return pool[-1]
 
     return compute

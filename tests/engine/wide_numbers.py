@@ -76,9 +76,16 @@ def inputs(values: Sequence[np.ndarray]) -> list[Dual]:
 
 
 class Wide:
-    """The functions of `engine.tensor` on duals."""
+    """The functions of `engine.tensor` on duals. `overflows` tells whether a number that was watched is too large for a
+    float64: what follows from it there is nothing to compare with."""
 
     is_wide = True
+
+    def __init__(self) -> None:
+        self.overflows = False
+
+    def watch(self, x: Dual) -> None:
+        self.overflows |= bool(np.any(np.abs(x.value) > np.finfo("float64").max))
 
     @staticmethod
     def exp(x: Dual) -> Dual:

@@ -55,6 +55,9 @@ class Tensors:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.module, name)
 
+    def watch(self, x: Any) -> None:
+        """Nothing is known of a variable's numbers yet."""
+
     def softmax(self, x: Any) -> Any:
         return self._softmax(x, axis=-1)
 
@@ -91,6 +94,8 @@ def _fault(expression: Expression, points: list[list[np.ndarray]], modes: list[A
         others["by PyTensor"] = _function(pytensor, library, expression, count, mode)
     for values in points:
         due = _exactly(expression, values)
+        if due is None:
+            continue
         compared = {name: f(*values) for name, f in others.items()}
         for f in ours:
             fault = _difference(f(*values), due, compared)
@@ -106,8 +111,12 @@ def _function(library: Any, tensors: Tensors, expression: Expression, count: int
     return library.function(variables, [result, *gradients], mode=mode, on_unused_input="ignore")
 
 
-def _exactly(expression: Expression, values: list[np.ndarray]) -> Results:
-    found = expression(Wide(), inputs(values))
+def _exactly(expression: Expression, values: list[np.ndarray]) -> Results | None:
+    """The value and derivatives; None if they are made of numbers that no float64 holds."""
+    wide = Wide()
+    found = expression(wide, inputs(values))
+    if wide.overflows:
+        return None
     slopes = found.slopes.sum(-1) if np.ndim(found.slopes) else np.zeros(LENGTH * len(values))
     return [found.value, *np.split(slopes, len(values))]
 

@@ -218,8 +218,49 @@ def test_the_tutorials_logistic_regression_trains_to_finite_weights():
     cost = xent.mean() + 0.01 * (w**2).sum()
     gw, gb = grad(cost, [w, b])
     train = engine.function([x, y], [p_1 > 0.5, xent], updates=((w, w - 0.1 * gw), (b, b - 0.1 * gb)))
-    for _ in range(500):
+    for _ in range(200):
         predictions, errors = train(100 * features, targets)
     assert np.all(np.isfinite(w.get_value()))
     assert np.all(np.isfinite(errors))
     assert np.array_equal(predictions, targets.astype(bool))
+
+
+def chain(x, length, link):
+    for _ in range(length):
+        x = link(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: pt.log(chain(x, 3000, lambda v: 2 * v)),
+        lambda x: pt.log(chain(x, 3000, lambda v: 1 - v)),
+        lambda x: pt.log1p(chain(x, 3000, pt.neg)),
+        lambda x: pt.log(chain(pt.exp(x), 3000, lambda v: v + pt.exp(x))),
+        lambda x: pt.log(chain(x, 3000, lambda v: v[::-1])),
+        lambda x: pt.log(chain(x, 3000, lambda v: 1 / v)),
+        lambda x: pt.sqrt(chain(x, 3000, lambda v: v * v)),
+    ],
+)
+def test_what_is_written_in_thousands_of_steps_has_a_gradient(build):
+    x = pt.dvector("x")
+    assert grad(pt.sum(build(x)), x).type == x.type
+
+
+class Shifted(engine.graph.Op):
+    """An Op of a user's that has an attribute of the name that softmax has."""
+
+    def make_node(self, x):
+        return engine.graph.Apply(self, [x], [x.type.make_variable()])
+
+    def logarithm(self, x):
+        raise AssertionError("it is the user's")
+
+    def pullback(self, inputs, outputs, cotangents):
+        return [cotangents[0]]
+
+
+def test_an_op_of_a_users_is_not_asked_for_its_logarithm():
+    x = pt.dvector("x")
+    assert grad(pt.sum(pt.log(Shifted()(x))), x).type == x.type
