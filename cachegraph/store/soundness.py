@@ -29,8 +29,9 @@ def fault_of(path: Path) -> str:
     """
     try:
         with closing(open_unchanged(path)) as connection:
+            # The header first: where nothing may be written at all that raises, before every page is read.
             return (
-                schema_fault(connection) or _fault_in_pages(connection) or _fault_in_header(connection, path)
+                schema_fault(connection) or _fault_in_header(connection, path) or _fault_in_pages(connection)
             )
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not is_damage(error):
