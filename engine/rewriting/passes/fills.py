@@ -32,7 +32,7 @@ def elements_asked_for(fgraph: FunctionGraph, template: Variable) -> list[Variab
     while waiting and len(chain) < _MOST_OPERANDS:
         variable = waiting.pop()
         node = variable.owner
-        if node is None or not all(tensor_type_of(variable).broadcastable):
+        if node is None or node in chain or not all(tensor_type_of(variable).broadcastable):
             continue
         if _is_needed_elsewhere(fgraph, variable, chain):
             continue
