@@ -62,7 +62,7 @@ class Request(NamedTuple):
 
 
 SELECT_OLDEST = """
-    SELECT digest, max(stored_size, payload_size) + blob_size, clock FROM entry
+    SELECT digest, clock FROM entry
     WHERE digest != ? ORDER BY last_used, id LIMIT 16
 """
 
@@ -166,8 +166,7 @@ def replay(requests: list[Request], room: int, policy: str) -> float:
     """The seconds saved by hits when the store has `room` bytes for entries (0: any number)."""
     with tempfile.TemporaryDirectory(prefix="cachegraph-bench-") as directory, evicting(policy):
         store = LocalStore(Path(directory))
-        store.upgrade()
-        store.max_size = room and room + empty_size(store)
+        store.max_size = room
         saved = sum(run(store, request) for request in requests)
         store.close()
     return saved
@@ -182,14 +181,6 @@ def evicting(policy: str) -> Iterator[None]:
         yield
     finally:
         eviction.Eviction = original  # type: ignore[misc]
-
-
-def empty_size(store: LocalStore) -> int:
-    """What an index takes that holds nothing."""
-    store.put(CacheKey.build("kernel", {"graph": b"first"}), Artifact(b""))
-    store.delete([CacheKey.build("kernel", {"graph": b"first"}).digest])
-    with store.database.writing() as connection:
-        return eviction.bytes_held(connection)
 
 
 def run(store: LocalStore, request: Request) -> float:
