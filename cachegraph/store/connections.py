@@ -17,7 +17,7 @@ from pathlib import Path
 from cachegraph.store.entry import LARGEST_ENTRY
 from cachegraph.store.failures import IndexDamaged, sqlite_code
 from cachegraph.store.files import set_mode
-from cachegraph.store.paths import FILE_MODE
+from cachegraph.store.paths import FILE_MODE, file_size
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 COMPANIONS = ("", "-wal", "-shm")
@@ -32,6 +32,7 @@ _PRAGMAS = (
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
 _PAUSES = (0.001, 0.005, 0.02)
+_FILES_OF_AN_INDEX = 4
 _IMMUTABLE = "mode=ro&immutable=1"
 _CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 _CANNOT_SHARE_EXTENDED = frozenset(
@@ -55,11 +56,12 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
                 return None
             if not _cannot_share(error):
                 raise
-            if not _is_plain_failure(error) or not _can_make_companions(path):
+            if not _is_plain_failure(error) or not _may_write_in(path.parent):
                 break
-            if pause is None:
+            if pause is not None:  # whoever closes the index last removes its companions while others open it
+                time.sleep(pause)
+            elif _lacks_descriptors() or _has_log(path):
                 raise
-            time.sleep(pause)  # whoever closes the index last removes its companions while others open it
     return _opened(path, _IMMUTABLE)
 
 
@@ -152,8 +154,26 @@ def _is_plain_failure(error: sqlite3.Error) -> bool:
     return sqlite_code(error) & 0xFF in _CANNOT_SHARE
 
 
-def _can_make_companions(path: Path) -> bool:
-    return os.access(path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+def _may_write_in(directory: Path) -> bool:
+    return os.access(directory, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _lacks_descriptors() -> bool:
+    """Whether this process cannot open as many files now as SQLite needs."""
+    taken: list[int] = []
+    try:
+        taken.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FILES_OF_AN_INDEX))
+    except OSError:
+        return True
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+    return False
+
+
+def _has_log(path: Path) -> bool:
+    """Whether something of the index lies in its log, which who reads it as immutable does not see."""
+    return file_size(Path(f"{path}-wal")) > 0
 
 
 def _opened(path: Path, query: str) -> sqlite3.Connection | None:

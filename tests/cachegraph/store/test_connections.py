@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -70,3 +73,27 @@ def test_a_writer_is_durable_against_a_crash_of_the_process_and_keeps_references
     values = [connection.execute(f"PRAGMA {name}").fetchone() for name in pragmas]
     assert values == [("wal",), (1,), (1,), (2,), (0,)]
     connection.close()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can mount")
+def test_without_inodes_for_its_companions_an_index_is_read_as_it_is(tmp_path: Path) -> None:
+    origin = tmp_path / "origin" / "index.sqlite"
+    open_for_writing(origin).close()
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "nr_inodes=3,mode=0700", "cachegraph-test", volume],
+        capture_output=True,
+    )
+    if mounted.returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        shutil.copy(origin, volume)
+        (volume / "last").touch()
+        reader = open_for_reading(volume / "index.sqlite")
+        assert reader is not None
+        assert connections.is_immutable(reader)
+        assert reader.execute("SELECT count(*) FROM entry").fetchone() == (0,)
+        reader.close()
+    finally:
+        subprocess.run(["umount", volume], check=True)

@@ -194,3 +194,27 @@ def test_a_key_that_is_stored_while_it_is_looked_for_is_not_taken_for_damage(
     store.put(key("b"), Artifact(b"b"))
     monkeypatch.setattr(local, "select_record", overtaken)
     assert reason(store.get(key("a"))) == "never-seen"
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, OverflowError, UnicodeError, SystemError])
+def test_whatever_reading_raises_is_a_miss_and_keeps_nobody_from_building(
+    error: type[Exception], cache_directory: Path, key: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cachegraph.cache import Cache
+    from cachegraph.settings import Settings
+    from cachegraph.store import local
+
+    def fail(*_: object) -> None:
+        raise error("while reading")
+
+    cache = Cache(Settings(cache_directory, "readwrite", "compile"))
+    for name in ("select_record", "recorded_cost"):
+        monkeypatch.setattr(local, name, fail)
+    monkeypatch.setattr(LocalStore, "claims", fail)
+    monkeypatch.setattr(local.Blobs, "read", fail)
+    assert cache.get_or_build(key("a"), lambda: Artifact(b"built"), bytes).value == b"built"
+    found = cache.lookup(key("a"))
+    assert isinstance(found, Miss)
+    assert found.detail.endswith("while reading")
+    assert cache.read_blob("00" * 40) is None
+    cache._store.close()
