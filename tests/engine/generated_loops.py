@@ -11,7 +11,16 @@ import numpy as np
 import engine
 import engine.tensor as pt
 
-UNARY = (pt.tanh, pt.sin, pt.cos, pt.neg, lambda x: x * 0.5, lambda x: pt.exp(-pt.sqr(x)))
+UNARY = (
+    pt.tanh,
+    pt.sin,
+    pt.cos,
+    pt.neg,
+    lambda x: x * 0.5,
+    lambda x: pt.exp(-pt.sqr(x)),
+    lambda x: pt.log(1 + pt.exp(x)),
+    lambda x: pt.log(1 - pt.sigmoid(x)) + 1 / (1 + pt.exp(-x)),
+)
 BINARY = (pt.add, pt.sub, pt.mul, lambda x, y: x / (2.0 + pt.sqr(y)), pt.maximum)
 
 

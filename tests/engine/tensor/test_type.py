@@ -182,3 +182,13 @@ def test_data_is_a_constant_of_more_than_32_elements():
     assert not is_data(constant(np.zeros((4, 8))))
     assert is_data(constant(np.zeros(33)))
     assert constant(np.zeros(33)).is_data
+
+
+def test_the_values_that_are_of_two_types_have_what_both_know():
+    def of(*shape, dtype="float64"):
+        return tensor_type(dtype, shape)
+
+    assert of(None, 3).intersection(of(2, None)) == of(2, 3)
+    assert of(2, 3).intersection(of(2, None)) == of(2, 3)
+    for other in (of(4, 3), of(2), of(2, 3, dtype="float32")):
+        assert of(2, None).intersection(other) is None
