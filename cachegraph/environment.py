@@ -12,8 +12,8 @@ from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.settings import SETTINGS, OnMiss, Settings, current_settings
 from cachegraph.store.entry import Miss
 
-OTHER_VARIABLES = ("CACHEGRAPH_STRESS",)
-"""Those that are no settings of the cache: that of the tests."""
+OTHER_VARIABLES = ("CACHEGRAPH_STRESS", "CACHEGRAPH_SUITE_ADAPTER", "CACHEGRAPH_SUITE_RECORD")
+"""Those that are no settings of the cache: those of the tests."""
 
 _PREFIX = "CACHEGRAPH_"
 _noticed: set[str] = set()

@@ -29,6 +29,7 @@ class KeptMiss:
 
 
 _ROWS_AT_ONCE = 500
+_DIGITS = 32  # of a key
 
 
 class Catalogue:
@@ -63,7 +64,12 @@ class Catalogue:
 
     def find(self, prefix: str, most: int | None = None) -> list[Entry]:
         """Return entries whose key starts with `prefix` (lower-case hexadecimal digits), in order of key."""
-        bounds = {"first": bytes.fromhex(prefix.ljust(32, "0")), "last": bytes.fromhex(prefix.ljust(32, "f"))}
+        if len(prefix) > _DIGITS:
+            return []
+        bounds = {
+            "first": bytes.fromhex(prefix.ljust(_DIGITS, "0")),
+            "last": bytes.fromhex(prefix.ljust(_DIGITS, "f")),
+        }
         most = -1 if most is None else most
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
 

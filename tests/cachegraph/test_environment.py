@@ -69,7 +69,7 @@ def test_a_user_without_a_home_compiles_without_a_cache_and_is_told_why_once(tmp
         {},
         {"CACHEGRAPH_MODE": "off"},
         {"CACHEGRAPH_DIR": str(tmp_path / "cache")},
-        {"CACHEGRAPH_DIR": str(tmp_path / "shared"), "CACHEGRAPH_TRUST": f"group:0,{NOBODY}"},
+        {"CACHEGRAPH_DIR": str(tmp_path / "shared"), "CACHEGRAPH_TRUST": "published"},
         {"CACHEGRAPH_DIR": "/proc/no/such/place"},
         {"CACHEGRAPH_DIR": "~/cache"},
         {"CACHEGRAPH_DIR": "/proc/a", "CACHEGRAPH_SHARED_DIR": "~nobody-of-this-name/cache"},

@@ -344,6 +344,13 @@ def test_show_opens_the_one_file_of_a_shared_directory(
     assert looked_at == [key_of("sound").hex] * 2
 
 
+@pytest.mark.parametrize("digits", [33, 34, 1000])
+def test_more_digits_than_a_key_has_are_those_of_none(digits: int, cache_directory: Path) -> None:
+    LocalStore(cache_directory).put(key_of("a"), Artifact(b"a"))
+    result = run("show", key_of("a").hex.ljust(digits, "0"))
+    assert (result.exit_code, "no key in" in result.output) == (1, True)
+
+
 def test_the_cost_of_a_level_without_entries_is_not_looked_for_among_all(cache_directory: Path) -> None:
     store = LocalStore(cache_directory)
     store.put(key_of("a"), Artifact(b"a"))
