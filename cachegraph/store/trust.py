@@ -8,11 +8,14 @@ group:KEY,KEY..     who has one of these keys      2770, 0640
 In a directory that a group can write in, anybody of the group can move a file of one user, or a directory, to where another
 looks for an entry: owner and mode say nothing of who published it. There each entry is signed (signing.py), with the place it
 lies in, and those that are not, or by others, are refused; what an entry refers to is named by its content. For the other
-policies nobody else can write in the directories, and what counts is the owner. Root's files are believed too: root needs no cache to run code. Owner and mode of a file are those of the descriptor that is
-read, which was opened without following a link; nobody but its owner may be able to write it. The directories above it,
-from the cache directory down, must belong to one of those users and be no links; others may not write in them, but for
-the group where the policy is `group`, and in the cache directory itself, below which everything is looked at again. A
-user is a number: it needs no entry in any list of users. Where the system has no owners and modes, nothing is checked.
+policies nobody else can write in the directories, and what counts is the owner. Root's files are believed too: root needs
+no cache to run code. Owner and mode of a file are those of the descriptor that is read, which was opened without following a
+link; nobody but its owner may be able to write it. The directories above it, from the cache directory down, must belong to
+one of those users and be no links; others may not write in them, but for the group where the policy is `group`, and in the
+cache directory itself if it is sticky, or of a group that has its owner's number, which is his alone by convention. What
+lies above the cache directory is not looked at: somebody who can rename it can put another of the owner's directories
+there (docs/hpc.md). A user is a number: it needs no entry in any list of users. Where the system has no owners and modes,
+nothing is checked.
 """
 
 from __future__ import annotations
@@ -139,18 +142,21 @@ class Guard:
         _refuse_link(directory, status)
         self._check_owner(directory, status)
         mode = stat.S_IMODE(status.st_mode)
-        if _has_modes() and mode & self._forbidden(directory, mode):
+        if _has_modes() and mode & self._forbidden(directory, status):
             raise Untrusted(
                 directory,
                 f"mode {mode:04o}: others can write in it",
                 f"chmod {self.trust.directory_mode:o} it",
             )
 
-    def _forbidden(self, directory: Path, mode: int) -> int:
-        top = directory == self.top
-        by_group = 0 if top or self.trust.policy == "group" else stat.S_IWGRP
-        by_others = 0 if top and mode & stat.S_ISVTX else stat.S_IWOTH
-        return by_group | by_others
+    def _forbidden(self, directory: Path, status: os.stat_result) -> int:
+        """The bits that would let others put there, by mv, what belongs to a user who is believed."""
+        keeps_own = directory == self.top and bool(status.st_mode & stat.S_ISVTX)
+        is_of_one = (
+            directory == self.top and status.st_gid == status.st_uid
+        )  # a group that each user has for himself
+        by_group = 0 if keeps_own or is_of_one or self.trust.policy == "group" else stat.S_IWGRP
+        return by_group | (0 if keeps_own else stat.S_IWOTH)
 
     def _check_owner(self, path: Path, status: os.stat_result) -> None:
         if self.trust.owners is not None and _has_modes() and status.st_uid not in self.trust.owners:

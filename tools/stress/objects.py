@@ -222,5 +222,6 @@ def _layout(fields: str, place: int) -> list[tuple[int, int]]:
 
 if __name__ == "__main__":
     if process_triple().split("-")[0] != "x86_64" or not hasattr(os, "fork"):
-        sys.exit("objects.py: its mutants are of x86-64's ELF")
+        print("objects.py: its mutants are of x86-64's ELF, which this machine does not link")
+        sys.exit()
     sys.exit(run(__doc__, attack))

@@ -186,6 +186,26 @@ def test_the_cache_directory_may_be_one_in_which_everybody_makes_files_of_his_ow
     assert reason(SharedStore(directory), key("a")) == "untrusted"
 
 
+@needs_root
+def test_a_directory_of_the_owners_that_others_could_move_to_the_store_is_refused(
+    tmp_path: Path, key: Key
+) -> None:
+    """Who may write in the cache directory can rename in it what he does not own, a clone of his own work, say."""
+    shared = SharedStore(tmp_path / "shared")
+    cloned = SharedStore(tmp_path / "clone")
+    cloned.put(key("a"), Artifact(b"evil"))
+    shared.layout.directory.mkdir()
+    cloned.layout.root.rename(shared.layout.root)
+    os.chown(shared.layout.directory, 0, 4321)
+    shared.layout.directory.chmod(0o770)
+    assert "others can write in it" in refused(SharedStore(shared.layout.directory), key("a"))
+    shared.layout.directory.chmod(0o1770)
+    assert reason(SharedStore(shared.layout.directory), key("a")) == "", "only its owner can have moved it"
+    shared.layout.directory.chmod(0o770)
+    os.chown(shared.layout.directory, 0, 0)
+    assert reason(SharedStore(shared.layout.directory), key("a")) == "", "the group is its owner's alone"
+
+
 def test_the_cache_directory_itself_may_be_a_link_and_nothing_below_it(
     shared: SharedStore, key: Key, tmp_path: Path
 ) -> None:
