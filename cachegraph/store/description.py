@@ -8,6 +8,7 @@ from typing import Any
 from cachegraph.store.entry import Entry
 
 _TEXTS, _LONGEST_TEXT = ("level", "version"), 100
+_LONGEST_SUMMARY = 100_000
 _COUNTS, _LARGEST_COUNT = ("format", "payload_size", "blob_size", "stored_size", "uses"), 1 << 62
 _TIMES, _LATEST_TIME = ("build_seconds", "load_seconds", "created", "last_used"), 1e12
 
@@ -20,7 +21,7 @@ def refuse_nonsense(entry: Entry) -> None:
         _check(name, entry, lambda value: type(value) is int and 0 <= value <= _LARGEST_COUNT)
     for name in _TIMES:
         _check(name, entry, _is_time)
-    _check("summary", entry, _is_text)
+    _check("summary", entry, lambda value: _is_text(value) and len(value) <= _LONGEST_SUMMARY)
     _check("seconds", entry, lambda value: isinstance(value, Mapping) and all(map(_is_time, value.values())))
 
 

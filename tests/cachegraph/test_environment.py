@@ -92,10 +92,11 @@ def test_a_user_without_a_home_compiles_without_a_cache_and_is_told_why_once(tmp
 @needs_root
 def test_pytensor_compiles_for_a_user_without_a_home(tmp_path: Path) -> None:
     program = f"""
-import os, pytensor, pytensor.tensor as pt, numpy as np, cachegraph.pytensor
-cachegraph.pytensor.install()
+import os, pytensor, pytensor.tensor as pt, numpy as np  # without a home PyTensor itself cannot be imported
 del os.environ["HOME"]
 os.setresuid({NOBODY}, 0, 0)
+import cachegraph.pytensor
+cachegraph.pytensor.install()
 for case in ({{}}, {{"CACHEGRAPH_MODE": "of", "CACHEGRAPH_DIR": "/proc/a"}}):
     os.environ.update(case)
     x = pt.vector()

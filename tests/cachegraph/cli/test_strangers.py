@@ -176,6 +176,7 @@ NONSENSE: dict[str, dict[str, Any]] = {
     "no names": {"seconds": [1]},
     "no seconds": {"seconds": {"a": "b"}},
     "a book": {"level": "x" * 10_000},
+    "a library": {"summary": "x" * 1_000_000},
 }
 
 
