@@ -69,7 +69,7 @@ def _storm(
         while time.monotonic() < end and not mixed:
             try:
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 2e-3))
-                while True:
+                while time.monotonic() < end:  # an alarm within a callback of the interpreter is lost
                     _check(f(), mixed)
             except _Alarm:
                 pass
