@@ -71,6 +71,7 @@ def _storm(
                 signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 2e-3))
                 while time.monotonic() < end:  # an alarm within a callback of the interpreter is lost
                     _check(f(), mixed)
+                signal.setitimer(signal.ITIMER_REAL, 0)
             except _Alarm:
                 pass
             fault = None if has_threads else _unequal(variables)
