@@ -125,7 +125,8 @@ def _described_field(field: Field[Any]) -> dict[str, object]:
     parts["metadata"] = dict(field.metadata)
     parts["type"] = _written_type(field.type)
     parts["kind"] = str(field._field_type.name)  # type: ignore[attr-defined]
-    return {name: item for name, item in parts.items() if item is not MISSING}
+    # Of a class that was pickled by value the sentinel is a copy.
+    return {name: item for name, item in parts.items() if type(item) is not type(MISSING)}
 
 
 def _written_type(annotation: Any) -> object:

@@ -28,7 +28,7 @@ import sys
 from collections.abc import Callable, Collection
 from enum import Enum
 from functools import lru_cache, partial
-from types import FunctionType, UnionType
+from types import CodeType, FunctionType, UnionType
 from typing import Any
 
 import numpy as np
@@ -385,7 +385,29 @@ def _is_released(function: Any, described: tuple[str, ...]) -> bool:
     module = function.__globals__.get("__name__")
     if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
         return False
-    return vars(sys.modules[module]) is function.__globals__ and _is_release(module, described)
+    space = vars(sys.modules[module])
+    is_of_module = space is function.__globals__ or _is_copied_from(function, space)
+    return is_of_module and _is_release(module, described)
+
+
+def _is_copied_from(function: FunctionType, space: dict[str, Any]) -> bool:
+    """Whether `function`, which a function in `space` defined, came here in a pickle that has functions by value: with the
+    same code, and of the globals those that the code reads."""
+    copied = {name: item for name, item in function.__globals__.items() if not name.startswith("__")}
+    if not all(name in space and space[name] is item for name, item in copied.items()):
+        return False
+    path, _, _ = function.__qualname__.partition(".<locals>.")
+    first, *names = path.split(".")
+    definer = space.get(first)
+    for name in names:
+        definer = getattr(definer, "__dict__", {}).get(name)
+    definer = getattr(definer, "__func__", definer)
+    return isinstance(definer, FunctionType) and _is_within(function.__code__, definer.__code__)
+
+
+def _is_within(code: CodeType, outer: CodeType) -> bool:
+    inner = [constant for constant in outer.co_consts if isinstance(constant, CodeType)]
+    return code in inner or any(_is_within(code, each) for each in inner)
 
 
 def _is_foreign(value: Any) -> bool:
