@@ -196,6 +196,8 @@ def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
     count = table.canonical(loop.count)
     for register, initial, _ in (Carried(loop.counter, zero), *loop.carried):
         assembler.emit("MOV", register, table.canonical(initial))
+    # Loops within loops may be too short to look for themselves.
+    assembler.emit("LOOK", int(region_of(loop.stage) == 0))
     skips = [assembler.skip(loop.counter, count)]
     _lay_out_stage(layout, loop.floor, scratch)
     begin = len(assembler.code)
@@ -228,7 +230,7 @@ def _lay_out_step(layout: _Layout, step: Step) -> None:
         return
     if layout.is_after_call and region_of(step.stage) == 0:
         # Kernels may take long. In a loop its NEXT is enough.
-        layout.assembler.emit("LOOK")
+        layout.assembler.emit("LOOK", 1)
     layout.is_after_call = True
     layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
     layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)

@@ -120,7 +120,11 @@ _TABLE = (
         "d = a * b, or MOST if an int64 does not hold that: products of lengths, that is sizes",
     ),
     ("ADDSAT", "daa", "d = a + b, or MOST if an int64 does not hold that: sums of sizes"),
-    ("LOOK", "", "stop with PAUSED, to be resumed here, if the machine has run for long; as NEXT does"),
+    (
+        "LOOK",
+        "i",
+        "stop with PAUSED, to be resumed here, if the machine has run for long; 1: have each NEXT do so again",
+    ),
 )
 INSTRUCTIONS = {
     name: Instruction(name, opcode, operands, meaning)

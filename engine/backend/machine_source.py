@@ -4,8 +4,8 @@ BIND reads numpy's array struct. Where its fields lie follows from numpy's stabl
 object head, which is built into the text: what the text does not say does not change what it compiles to.
 
 The machine runs without Python's lock, so it cannot see signals. It pauses for those who can, about ten times a second:
-at a NEXT or a LOOK. There it looks at the processor's counter of time: at first at each, then less and less often, but at
-no less than every 64th.
+at a NEXT or a LOOK. There it looks at the processor's counter of time: at a LOOK always, at a NEXT first in each pass, then
+less and less often while passes are quick, but at no less than every 64th.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
 DTYPE_WORD = _HEAD + 8
 """Where in a dtype its kind, character, byte order and type number lie, eight bytes together."""
 _CONTIGUOUS_AND_ALIGNED = 0x101
-_WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP")
+_WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
 """What short loops are made of: the processor foresees a switch of its own better than one that all share."""
 _COUNTER = (
     "%now = call i64 @llvm.readcyclecounter()",
@@ -72,7 +72,6 @@ def machine_source() -> str:
             "entry:",
             "  %looks = alloca [3 x i64]",
             f"  store [3 x i64] [{', '.join(f'i64 {word}' for word in _FIRST_LOOKS)}], ptr %looks",
-            "  %left = getelementptr i64, ptr %looks, i64 1",
             "  %first = getelementptr i64, ptr %code, i64 %pc",
             "  br label %fetch",
             "fetch:",
@@ -96,19 +95,23 @@ def machine_source() -> str:
 _LOOK = """
 define internal i1 @look(ptr %looks) noinline cold {{
 {counter}
-  %left.at = getelementptr i64, ptr %looks, i64 1
-  %since.at = getelementptr i64, ptr %looks, i64 2
+  %last.at = getelementptr i64, ptr %looks, i64 1
+  %begin.at = getelementptr i64, ptr %looks, i64 2
   %mask = load i64, ptr %looks
-  %since = load i64, ptr %since.at
-  %is.first = icmp eq i64 %since, 0
-  %begin = select i1 %is.first, i64 %now, i64 %since
-  store i64 %begin, ptr %since.at
-  %period = add i64 %mask, 1
-  store i64 %period, ptr %left.at
+  %last = load i64, ptr %last.at
+  %before = load i64, ptr %begin.at
+  %is.first = icmp eq i64 %before, 0
+  %begin = select i1 %is.first, i64 %now, i64 %before
+  store i64 %begin, ptr %begin.at
+  store i64 %now, ptr %last.at
   %twice = shl i64 %mask, 1
   %wider = or i64 %twice, 1
-  %rarest = and i64 %wider, 63
-  store i64 %rarest, ptr %looks
+  %rarer = and i64 %wider, 63
+  %short = lshr i64 %long, 7
+  %apart = sub i64 %now, %last
+  %is.short = icmp ult i64 %apart, %short
+  %next = select i1 %is.short, i64 %rarer, i64 0
+  store i64 %next, ptr %looks
   %elapsed = sub i64 %now, %begin
   %is.long = icmp ugt i64 %elapsed, %long
   ret i1 %is.long
@@ -116,9 +119,9 @@ define internal i1 @look(ptr %looks) noinline cold {{
 declare i64 @llvm.readcyclecounter()
 """
 """Looks at the counter: returns 1 if the machine has run for long. `looks` are three words: a NEXT looks where its count
-has none of the bits of the first, a LOOK where the second, counted down, is 0; the third is what the counter was at the
-first look."""
-_FIRST_LOOKS = (0, 2, 0)
+has none of the bits of the first, which get more while looks are less than a 128th of that apart; the second is what the
+counter was at the last look, the third at the first one."""
+_FIRST_LOOKS = (0, 0, 0)
 
 
 def _look() -> str:
@@ -401,9 +404,10 @@ def _emit_store(block: _Block) -> None:
 
 
 def _emit_look(block: _Block) -> None:
-    left = block.value(f"sub i64 {block.value('load i64, ptr %left')}, 1")
-    block.line(f"store i64 {left}, ptr %left")
-    block.look_if(block.value(f"icmp eq i64 {left}, 0"))
+    often = block.value(f"sub i64 {block.operand(0)}, 1")
+    masked = block.value(f"and i64 {block.value('load i64, ptr %looks')}, {often}")
+    block.line(f"store i64 {masked}, ptr %looks")
+    block.look_if("true")
     block.go_on()
 
 

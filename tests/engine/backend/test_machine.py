@@ -387,6 +387,29 @@ def test_a_long_loop_pauses_and_goes_on_where_it_was(machine):
     assert 0 < pauses <= 1 + (time.perf_counter() - begin) / 0.04
 
 
+def test_short_slow_loops_within_loops_pause_as_well(machine):
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+    def slow(arguments):
+        time.sleep(0.001)
+        return 0
+
+    registers = registers_with(r7=ctypes.cast(slow, ctypes.c_void_p).value, r8=20, r9=20)
+    assembler = Assembler()
+    assembler.emit("MOV", 10, 4)
+    outer = len(assembler.code)
+    assembler.emit("MOV", 11, 4)
+    assembler.emit("LOOK", 0)
+    inner = len(assembler.code)
+    assembler.call(7, 30, [5])
+    assembler.emit("NEXT", 11, 9, inner)
+    assembler.emit("NEXT", 10, 8, outer)
+    assembler.emit("HALT")
+    code, pc, pauses = np.array(assembler.code, dtype=np.int64), 0, 0
+    while machine.run(0, registers.ctypes.data, code.ctypes.data, pc) == PAUSED:
+        pauses, pc = pauses + 1, int(registers[0])
+    assert pauses >= 1
+
+
 def encoded(*instructions):
     """Words of instructions, jumps included; HALT is added."""
     words = []
