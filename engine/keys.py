@@ -73,7 +73,7 @@ def _encode_tools() -> bytes:
         scipy = package_version("scipy")
     except ImportError:
         scipy = "absent"
-    return encode((toolchain(), scipy))
+    return encode({**toolchain(), "scipy": scipy})
 
 
 def op_key(

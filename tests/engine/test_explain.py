@@ -18,6 +18,7 @@ from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
+from cachegraph.releases import package_version
 from cachegraph.settings import Settings
 from engine import OpFromGraph as pt_from_graph
 from engine.backend.keys import kernel_key
@@ -105,8 +106,8 @@ def test_code_that_changed_is_named(why: Any, monkeypatch: pytest.MonkeyPatch) -
 def test_a_toolchain_that_changed_is_named_with_its_versions(
     why: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = {**engine.backend.keys.toolchain(), "numba": "99.1"}
-    monkeypatch.setattr(engine.keys, "encode_toolchain", lambda: encode(newer))
+    newer = {**engine.keys.toolchain(), "scipy": package_version("scipy"), "numba": "99.1"}
+    monkeypatch.setattr(engine.keys, "_encode_tools", lambda: encode(newer))
     reason, [(part, what)] = why(key_of())
     assert (reason, part) == ("key-part-changed: toolchain", "toolchain")
     assert what.startswith("['numba']: '99.1', stored '")
