@@ -1,6 +1,7 @@
 """What PyTensor and PyMC are in this process: a release, or a checkout whose whole source is read, as the adapter's own is.
 
-Source that was edited after the process began is refused: what was imported is no longer what is read.
+A release with a file that was written after its installation, by somebody who edits what is installed, is read like a
+checkout. Source that was edited after the process began is refused: what was imported is no longer what is read.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from functools import cache
 
 from cachegraph.fingerprint.hasher import encode
@@ -20,6 +22,8 @@ HOSTS = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""
 
 _IMPORTED = time.time()
+_INSTALLING = 60.0
+"""Seconds in which an installation, or a copy of one that keeps no times, writes its files."""
 
 
 def hosts_described() -> tuple[str, ...]:
@@ -45,7 +49,31 @@ def _version(name: str) -> str:
 
 @cache
 def _is_checkout(name: str) -> bool:
-    return origin_of(name, ()) == "followed"
+    return origin_of(name, ()) == "followed" or is_edited(os.path.dirname(sys.modules[name].__file__ or ""))
+
+
+def is_edited(package: str) -> bool:
+    """Whether a source file in the directory of an installed package is younger than what its installer recorded last."""
+    site, name = os.path.split(package)
+    records = [
+        os.path.join(site, entry, "RECORD")
+        for entry in os.listdir(site)
+        if entry.endswith(".dist-info") and entry.partition("-")[0].lower() == name
+    ]
+    try:
+        installed = max(os.stat(record).st_mtime for record in records)
+    except (OSError, ValueError):  # nothing says when
+        return False
+    return any(modified > installed + _INSTALLING for modified in _source_times(package))
+
+
+def _source_times(directory: str) -> Iterator[float]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.stat().st_mtime
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _source_times(entry.path)
 
 
 @cache

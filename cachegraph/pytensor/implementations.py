@@ -79,9 +79,16 @@ def _holding(table: Any, now: Registry, then: Registry) -> Iterator[None]:
 
 
 def _by_others(name: str, registry: Registry) -> list[Row]:
-    """The rows of the table `name` that are not PyTensor's own."""
-    rows = registry.items()
-    return [(name, cls, function) for cls, function in rows if not is_of_pytensor(cls, function)]
+    """The rows of the table `name` that are not PyTensor's own; remembered until something is registered."""
+    known = _known.get(name)
+    if known is None or known[0] != registry:
+        rows = registry.items()
+        found = [(name, cls, function) for cls, function in rows if not is_of_pytensor(cls, function)]
+        known = _known[name] = dict(registry), found
+    return known[1]
+
+
+_known: dict[str, tuple[Registry, list[Row]]] = {}
 
 
 def _encoded(rows: Sequence[Row]) -> bytes | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import update_wrapper
+from functools import cache, update_wrapper
 from typing import Any
 
 from numba.core import dispatcher as numba_dispatcher
@@ -51,7 +51,7 @@ def kept_op_code() -> Iterator[None]:
     with global_compiler_lock:
         before = basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache
         if not _depth:
-            basic.numba_funcify_and_cache_key = _completing(before[0], _surroundings())
+            basic.numba_funcify_and_cache_key = _completing(before[0])
             numba_dispatcher.FunctionCache = _caching(before[1])
         _depth += 1
         try:
@@ -62,14 +62,16 @@ def kept_op_code() -> Iterator[None]:
                 basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache = before
 
 
-def _completing(funcify: Any, surroundings: bytes | None) -> Any:
+def _completing(funcify: Any) -> Any:
     """What gives the function of an Op and its key, with the keys completed."""
+    described = cache(_surroundings)  # where something is linked: numba compiles what is linked without it
 
     def completed(op: Any, *args: Any, node: Any = None, **kwargs: Any) -> Any:
         function, key = funcify(op, *args, node=node, **kwargs)
-        if key is None or surroundings is None or not isinstance(op, Op) or node is None:
+        if key is None or not isinstance(op, Op) or node is None:
             return function, key
-        return function, _completed(function, key, op, node, surroundings)
+        surroundings = described()
+        return function, key if surroundings is None else _completed(function, key, op, node, surroundings)
 
     return update_wrapper(completed, funcify)
 
@@ -129,7 +131,7 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     recent: dict[Any, Any] = {}
 
-    def cache(function: Any) -> Any:
+    def kept(function: Any) -> Any:
         key = CACHED_SRC_FUNCTIONS.get(function)
         if key is None:
             return file_cache(function)
@@ -137,7 +139,7 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return NullCache()
         return _OpOverloads(function, key, _basis_of(function, key), recent)
 
-    return cache
+    return kept
 
 
 def _basis_of(function: Any, key: str) -> Basis | None:

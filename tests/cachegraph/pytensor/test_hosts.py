@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cachegraph.pytensor.hosts import is_edited
+
 ROOT = Path(__file__).parents[3]
 BEFORE_A_PROCESS = 0.3
 """Seconds: the kernel tells when a process began to a few hundredths of one."""
@@ -71,3 +73,22 @@ def test_a_checkout_that_is_edited_while_it_is_loaded_is_refused(checkout: Path)
     assert done.returncode != 0
     assert "SourceError" in done.stderr
     assert "gradient.py, which was changed after it was imported" in done.stderr
+
+
+def test_a_release_whose_files_were_edited_is_read_like_a_checkout(tmp_path: Path) -> None:
+    package, record = tmp_path / "pytensor" / "graph", tmp_path / "pytensor-3.3.7.dist-info" / "RECORD"
+    for path in (package / "op.py", record):
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    assert not is_edited(str(package.parent))
+    later = record.stat().st_mtime + 3600.0
+    os.utime(package / "op.py", (later, later))
+    assert is_edited(str(package.parent))
+
+
+def test_the_installed_releases_are_as_they_were_installed() -> None:
+    for name in ("pytensor", "pymc"):
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        assert not is_edited(str(Path(spec.origin).parent))
