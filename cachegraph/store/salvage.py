@@ -25,10 +25,10 @@ from cachegraph.store.publication import Publication, add_if_missing
 from cachegraph.store.record import RECORD_FORMAT, Record, decode
 from cachegraph.store.sizes import bytes_of_rows
 
-LONGEST_SALVAGE = 60.0
+LONGEST_SALVAGE = 20.0
 """Seconds; what is left by then is built again."""
 _PER_TRANSACTION = 200
-_MOST_BETWEEN = 1_000_000  # a damaged number may be any
+_MOST_BETWEEN = 20_000  # a damaged number may be any
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 
 _SELECT_UP = "SELECT entry_id FROM record ORDER BY entry_id"
