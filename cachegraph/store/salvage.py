@@ -72,14 +72,20 @@ def _publications(source: sqlite3.Connection, layout: Layout, end: float) -> Ite
 
 def _entry_ids(source: sqlite3.Connection) -> Iterator[int]:
     """Yield the numbers of all entries from both ends up to where a damaged page is, then all those between."""
-    low, high = 0, None
-    for low in _numbers(source, _SELECT_UP):
-        yield low
-    for high in _numbers(source, _SELECT_DOWN):
-        if high <= low:
+    low, high = 0, 2**63
+    for number in _numbers(source, _SELECT_UP):
+        if number <= low:  # damaged pages can lead in a circle
+            break
+        low = number
+        yield number
+    for number in _numbers(source, _SELECT_DOWN):
+        if number <= low:
             return
-        yield high
-    yield from range(low + 1, min(high or 0, low + _MOST_BETWEEN))
+        if number >= high:
+            break
+        high = number
+        yield number
+    yield from range(low + 1, min(high, low + _MOST_BETWEEN))
 
 
 def _numbers(source: sqlite3.Connection, statement: str) -> Iterator[int]:
