@@ -39,6 +39,7 @@ class _Known(NamedTuple):
     encoding: bytes
     modules: frozenset[str]
     arrays: tuple[tuple[bytes, Any], ...]
+    foreign: int
 
 
 _FROZEN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
@@ -50,6 +51,7 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
     if known is not None and all(name_of_array(array) == name for name, array in known.arrays):
         met.modules |= known.modules
         met.arrays += known.arrays
+        met.foreign += known.foreign
         return known.encoding
     within = Met(met.described, encode_frozen)
     within.classes = met.classes
@@ -57,11 +59,12 @@ def encode_frozen(graph: Any, met: Met) -> bytes:
     met.modules |= within.modules
     met.arrays += within.arrays
     met.code += within.code
+    met.foreign += within.foreign
     met.coded += within.coded
     for op_encoding, op in within.users_ops.items():
         met.users_ops.setdefault(op_encoding, op)
     if not within.code and not within.users_ops:
-        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), tuple(within.arrays))
+        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), tuple(within.arrays), within.foreign)
     return encoding
 
 

@@ -99,9 +99,9 @@ def describe(
         parts["objects"] = encode([numbers[id(node.op)] for node in by_users])
     ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
     basis = Basis(met)
-    met.foreign = 0
+    foreign = met.foreign
     parts |= _surroundings(mode, met)
-    if met.foreign:
+    if met.foreign != foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
     key = replace(CacheKey.build("function", parts), names=writer.names())
     return Description(
@@ -121,9 +121,9 @@ def describe_inner(op: Any, node: Any, mode: Any) -> Description:
         "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
     }
     basis = Basis(met)
-    met.foreign = 0
+    foreign = met.foreign
     parts |= _surroundings(mode, met)
-    if met.foreign:
+    if met.foreign != foreign:
         parts["notes"] = encode(list(op_names(op)))
     key = CacheKey.build("op", parts)
     return Description(key, (), tuple(met.users_ops.values()), (), 0, tuple(met.rewriters), basis)

@@ -70,23 +70,28 @@ def _completing(funcify: Any) -> Any:
         function, key = funcify(op, *args, node=node, **kwargs)
         if key is None or not isinstance(op, Op) or node is None:
             return function, key
-        surroundings = described()
-        return function, key if surroundings is None else _completed(function, key, op, node, surroundings)
+        return function, _completed(function, key, op, node, described)
 
     return update_wrapper(completed, funcify)
 
 
-def _surroundings() -> bytes | None:
-    """What all Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding."""
+def _surroundings(by_others: bool) -> bytes | None:
+    """What Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding.
+
+    `by_others` says whether code by others than PyTensor and PyMC is in the Op, which reaches all that is registered."""
+    met = Met(hosts_described(), encode_frozen)
+    met.foreign += by_others
     try:
-        registrations = encode_registrations(Met(hosts_described(), encode_frozen))
+        registrations = encode_registrations(met)
         return encode((VERSION, registrations, flags_in_key(config), encode_host_code()))
     except (Unfingerprintable, SourceError) as error:
         log().info("no code of single Ops is kept: %s", error)
         return None
 
 
-def _completed(function: Any, key: str, op: Any, node: Any, surroundings: bytes) -> str:
+def _completed(
+    function: Any, key: str, op: Any, node: Any, surroundings_of: Callable[[bool], bytes | None]
+) -> str:
     """PyTensor's `key` of `function`, with what it leaves out; as it is if that has no encoding: then the code is not kept.
 
     With a function of others goes what tells whether the key still holds.
@@ -99,6 +104,9 @@ def _completed(function: Any, key: str, op: Any, node: Any, surroundings: bytes)
         read = () if is_by_types else _constants(node)
         constants = [(position, encode_constant(variable, met)) for position, variable in read]
         notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], met)
+        surroundings = surroundings_of(met.by_others)
+        if surroundings is None:
+            return key
         described = encode((key, written, types, constants, notes, surroundings))
         completed = _COMPLETE + strong_digest(described).hex()
         if not is_by_types:

@@ -3,7 +3,9 @@
     registrations := value(sorted tuples of (table, for what, function))
 
 PyTensor's own registrations are part of its release, whether or not they are loaded yet; only those of other modules are
-written, with the code of what they registered. Tables are found where they are loaded: nothing is imported for it.
+written, with the code of what they registered. What is registered for a class that PyTensor and what it is made of know
+nothing of, PyMC's for pandas' data frames, is written where code by others than PyTensor and PyMC has been met: only that
+has an instance. Tables are found where they are loaded: nothing is imported for it.
 A test reads the installed PyTensor for tables (functools.singledispatch) that are neither here nor in NOT_READ.
 """
 
@@ -16,6 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.hosts import HOSTS
 from cachegraph.pytensor.values import Met, encode_value, is_module_of
 
 DISPATCHERS = {
@@ -51,18 +54,34 @@ ASSUMPTIONS = (
 PYTENSOR = ("pytensor",)
 _KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
 """Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
+_KNOWN = (*HOSTS, *_KNOWN_TO_PYTENSOR)
 
 
 def encode_registrations(met: Met) -> bytes:
-    """The encoding of what modules outside of PyTensor have registered; raises Unfingerprintable for code without one."""
-    rows = []
-    for table, subject, function in (*_dispatched(), *_assumed()):
-        try:
-            rows.append(encode_value((table, subject, function), met))
-        except Unfingerprintable as error:
-            error.inside(f"what {table} has for {getattr(subject, '__qualname__', subject)}")
-            raise
+    """The encoding of what modules outside of PyTensor have registered and the code in hand, which `met` met, can reach.
+
+    Raises Unfingerprintable for code without one."""
+    found = (*_dispatched(), *_assumed())
+    rows = [_row(row, met) for row in found if not _is_of_others_alone(row[1])]
+    if met.by_others:
+        rows += (_row(row, met) for row in found if _is_of_others_alone(row[1]))
     return encode_value((sorted(rows), _implications()), met)
+
+
+def _row(row: tuple[str, object, object], met: Met) -> bytes:
+    table, subject, _ = row
+    try:
+        return encode_value(row, met)
+    except Unfingerprintable as error:
+        error.inside(f"what {table} has for {getattr(subject, '__qualname__', subject)}")
+        raise
+
+
+def _is_of_others_alone(subject: object) -> bool:
+    """Whether neither PyTensor, nor PyMC, nor what these are made of, has an instance of `subject`: those of others do.
+
+    An abstract class may have any class for a subclass."""
+    return type(subject) is type and not is_of(_KNOWN, subject)
 
 
 def _dispatched() -> Iterator[tuple[str, object, object]]:

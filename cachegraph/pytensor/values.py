@@ -101,6 +101,11 @@ class Met:
         return known[1]
 
     @property
+    def by_others(self) -> bool:
+        """Whether code by others than PyTensor and PyMC may run, which reaches what these have nothing to do with."""
+        return bool(self.foreign or self.code)
+
+    @property
     def users_classes(self) -> tuple[type, ...]:
         """The classes described by code, in the order in which they were met; of those with equal code the first."""
         first: dict[bytes, type] = {}
@@ -143,7 +148,7 @@ class ObjectEncoder(Encoder):
         cls: type = type(value)
         kind = _kind_of(cls)
         if kind is None or (kind is _FUNCTION and not _is_released(value, self.met.described)):
-            self.met.foreign += callable(value) and not isinstance(value, type) and _is_foreign(value)
+            self.met.foreign += cls not in _PLAIN and cls not in _CONTAINERS and _is_foreign(value)
             super().value(value)
             return
         tag, write = kind
@@ -224,6 +229,8 @@ def _remembered(op: Any, met: Met) -> bytes | None:
         if len(_PLAIN_OPS) >= _MOST_PLAIN_OPS:
             _PLAIN_OPS.clear()
         found = _PLAIN_OPS[state] = _encode_object(op, met)
+    else:
+        met.foreign += not is_of_host(cls)
     return found
 
 
@@ -411,10 +418,14 @@ def _is_within(code: CodeType, outer: CodeType) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether a function, or what else can be called, was defined outside of PyTensor, PyMC and what these are made of."""
-    holder = value.__globals__.get("__name__") if type(value) is FunctionType else None
-    module = holder or getattr(value, "__module__", None) or type(value).__module__
-    return not isinstance(module, str) or not is_module_of(_KNOWN, module)
+    """Whether a function or a class, or that of an instance, was defined outside of PyTensor, PyMC and what these are made of."""
+    kind = type(value).__module__
+    if type(value) is FunctionType:
+        kind = value.__globals__.get("__name__") or value.__module__
+    told = (
+        (getattr(value, "__module__", None) or kind) if callable(value) else kind
+    )  # functools.wraps copies it
+    return not all(isinstance(name, str) and is_module_of(_KNOWN, name) for name in (kind, told))
 
 
 @lru_cache(maxsize=1024)
