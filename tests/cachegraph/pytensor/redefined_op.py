@@ -11,6 +11,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.fingerprint import encode
 from cachegraph.pytensor.linker import StoredLinker
+from tests.cachegraph.pytensor.code_process import basis_of_nothing
 
 FACTOR = 2
 
@@ -37,6 +38,6 @@ def multiplied(op, node, **kwargs):
 
 
 x = pt.vector("x")
-linker = StoredLinker.like(NumbaLinker(), encode(("redefined", FACTOR)))
+linker = StoredLinker.like(NumbaLinker(), encode(("redefined", FACTOR)), basis_of_nothing())
 function = pytensor.function([x], Multiplied()(x), mode=Mode(linker, get_default_mode().provided_optimizer))
 print(function(np.ones(1))[0])
