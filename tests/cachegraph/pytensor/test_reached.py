@@ -29,6 +29,7 @@ from pytensor.tensor.extra_ops import CumOp
 from cachegraph.errors import Unfingerprintable
 from cachegraph.pytensor.graphs import encode_frozen
 from cachegraph.pytensor.implementations import _registry_of
+from cachegraph.pytensor.op_code import kept_op_code
 from cachegraph.pytensor.values import Met, encode_value
 from tests.cachegraph.pytensor.describing import key_of
 
@@ -201,6 +202,29 @@ def test_what_is_registered_for_an_op_of_pytensors_or_an_abstract_class_is_in_ev
         register(table, cls, of_a_frame)
         keys.append(key_of([x], pt.exp(x)))
     assert len(set(keys)) == 3
+
+
+def key_of_code(op: Any) -> str:
+    """The completed key of the code that numba is to compile for `op` alone."""
+    from pytensor.link.numba.dispatch import basic
+
+    with kept_op_code():
+        _, key = basic.numba_funcify_and_cache_key(op, node=op(x).owner)
+    assert key.startswith("cachegraph:")
+    return str(key)
+
+
+def test_what_is_registered_for_a_class_of_others_is_in_the_key_of_the_code_of_an_op_that_holds_one(
+    register: Any,
+) -> None:
+    plain, holding = CumOp(axis=0, mode="add"), CumOp(axis=0, mode="mul")
+    holding.held = Frame
+    ops = plain, OpFromGraph([x], [plain(x)]), holding, OpFromGraph([x], [holding(x)])
+    before = [key_of_code(op) for op in ops]
+    register(_as_tensor_variable, Frame, of_a_frame)
+    after = [key_of_code(op) for op in ops]
+    assert [key == another for key, another in zip(before, after, strict=True)] == [True, True, False, False]
+    assert [key_of_code(op) for op in ops] == after
 
 
 @dataclass
