@@ -17,8 +17,9 @@ import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from operator import le
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import origin_of, release_of
@@ -132,26 +133,58 @@ def _registered() -> tuple[tuple[Any, Any, Any], ...]:
     typed = (typing.functions, typing.attributes, typing.globals)
     lowered = (lowering.functions, lowering.getattrs, lowering.setattrs, lowering.casts, lowering.constants)
     global _scanned
-    sizes = tuple(map(len, (*typed, *lowered)))  # nothing is ever taken out
-    if _scanned is None or _scanned[0] != sizes:
-        _scanned = sizes, tuple(_of_others(typed, lowered))
-    return _scanned[1]
+    known, tables = _scanned, (*typed, *lowered)
+    sizes = tuple(map(len, tables))
+    if known.sizes != sizes:
+        known = _scanned = _grown(known, tables, sizes)
+    return known.found
 
 
-_scanned: tuple[tuple[int, ...], tuple[tuple[Any, Any, Any], ...]] | None = None
+_Row = tuple[Any, Any]
+"""What was registered, and what it is for."""
+_TABLES = 8
 
 
-def _of_others(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[tuple[Any, Any, Any]]:
+class _Scanned(NamedTuple):
+    """How many rows of each of numba's tables were looked at, those of others, and these with their functions, as found."""
+
+    sizes: tuple[int, ...] = (0,) * _TABLES
+    rows: tuple[tuple[_Row, ...], ...] = ((),) * _TABLES
+    found: tuple[tuple[Any, Any, Any], ...] = ()
+
+
+_scanned = _Scanned()
+
+
+def _grown(known: _Scanned, tables: Sequence[Any], sizes: tuple[int, ...]) -> _Scanned:
+    """What `tables` hold, of which all that is `known` is there still: nothing is ever taken out of numba's."""
+    if not all(map(le, known.sizes, sizes)):
+        known = _Scanned()
+    new = [table[begin:end] for table, begin, end in zip(tables, known.sizes, sizes, strict=True)]
+    more = map(_of_others, _rows(new[:3], new[3:]))
+    rows = tuple((*before, *after) for before, after in zip(known.rows, more, strict=True))
+    found = tuple((item, key, _function_of(item)) for table in rows for item, key in table)
+    return _Scanned(sizes, rows, found)
+
+
+def _rows(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[list[_Row]]:
+    """Yield what numba's tables hold, a list for each."""
     functions, attributes, named = typed
-    known = [*functions, *attributes]
-    known += [template for _, of in named for template in getattr(of, "templates", ())]
-    rows = [(item, getattr(item, "key", None)) for item in known]
-    rows += [(item, key) for item, key, _ in lowered[0]]
-    rows += [(row[0], None) for kind in lowered[1:] for row in kind]
-    for item, key in rows:
-        function = next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
-        if _module_of(function).partition(".")[0] != "numba":
-            yield item, key, function
+    templates = [template for _, of in named for template in getattr(of, "templates", ())]
+    for known in (functions, attributes, templates):
+        yield [(item, getattr(item, "key", None)) for item in known]
+    yield [(item, key) for item, key, _ in lowered[0]]
+    for kind in lowered[1:]:
+        yield [(row[0], None) for row in kind]
+
+
+def _of_others(rows: Sequence[_Row]) -> Iterator[_Row]:
+    return (row for row in rows if _module_of(_function_of(row[0])).partition(".")[0] != "numba")
+
+
+def _function_of(item: Any) -> Any:
+    """The function that a template was made of; else `item` itself."""
+    return next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
 
 
 def _module_of(function: Any) -> str:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.extending import overload
 
 from cachegraph.fingerprint import registrations
 from cachegraph.fingerprint.extensions import encode_extensions
@@ -82,6 +83,26 @@ def test_what_is_registered_is_told_where_code_can_reach_it() -> None:
     assert [a != b for a, b in zip(first[1], other[1], strict=True)] == changed
     assert first[3][0] != other[3][0]
     assert {tuple(row[3:]) for row in (*first, *other)} == {tuple(begin[3:])}
+
+
+def test_what_numba_has_is_looked_at_once_and_what_is_registered_later_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[object] = []
+    module_of = registrations._module_of
+    registrations.registered_for(encodings)
+    monkeypatch.setattr(registrations, "_module_of", lambda made: looked.append(made) or module_of(made))
+    for number in range(3):
+
+        def called(x: float) -> float:
+            return x
+
+        overload(called)(lambda x: lambda x: x + number)  # noqa: B023
+        assert len(registrations.registered_for(called)) == 1
+    assert 3 <= len(looked) < 30
+    step_by_step = registrations._registered()
+    monkeypatch.setattr(registrations, "_scanned", registrations._Scanned())
+    assert registrations._registered() == step_by_step
 
 
 def test_an_installed_extension_is_known_before_numba_loads_it(
