@@ -187,13 +187,12 @@ def pack_overload(
     named = described.descriptor(identity)
     own = {getattr(found, symbol): getattr(named, symbol) for symbol in _SYMBOLS}
     described.environments.update(_renamed_environments(module, {found.env_name: named.env_name}, identity))
-    _rename_functions(module, own)
+    shown = _renamed_functions(module, own)
     if address_of is not None:
         described.addresses.update(_exported_addresses(module, address_of, identity))
     code = compiled.library.codegen._tm.emit_object(module) if by_python else b""
-    for symbol in own.values():
-        if _defines(module, symbol):
-            module.get_function(symbol).linkage = "linkonce_odr"
+    for function in shown:
+        function.linkage = "linkonce_odr"
     for name in described.addresses:
         module.get_global_variable(name).linkage = "private"
     description, bitcode = _dumps(described, trusted), module.as_bitcode()
@@ -257,8 +256,6 @@ def _refuse_unstorable(compiled: Any) -> None:
         raise NotStorable("object mode", "object mode or lifted code")
     if compiled.library.has_dynamic_globals:
         raise NotStorable("dynamic globals", "dynamic globals, such as addresses and large arrays")
-    if any(item.name.startswith(_UNRESOLVED) for item in compiled.library._final_module.global_variables):
-        raise NotStorable("recursion", "functions that call each other")
     if isinstance(compiled.signature.return_type, types.Generator):
         raise NotStorable("generator", "a generator")
     if any(function is not _reload_parfors for function in compiled.reload_init):
@@ -266,13 +263,16 @@ def _refuse_unstorable(compiled: Any) -> None:
 
 
 def _renamed_environments(module: Any, names: Mapping[str, str], identity: str) -> dict[str, list[Any]]:
-    """Rename the environments that `module` refers to; name -> the objects that each holds."""
+    """Rename the environments that `module` refers to; name -> the objects that each holds. Raises NotStorable for recursion."""
     found = {}
     for variable in module.global_variables:
-        if not variable.name.startswith(_ENVIRONMENT):
+        before = variable.name
+        if before.startswith(_UNRESOLVED):
+            raise NotStorable("recursion", "functions that call each other")
+        if not before.startswith(_ENVIRONMENT):
             continue
-        known = lookup_environment(variable.name)
-        name = variable.name = names.get(variable.name, f"{variable.name}.{identity}")
+        known = lookup_environment(before)
+        name = variable.name = names.get(before, f"{before}.{identity}")
         if known is not None:
             found[name] = list(known.consts)
     return found
@@ -292,19 +292,19 @@ def _exported_addresses(
     return found
 
 
-def _rename_functions(module: Any, own: Mapping[str, str]) -> None:
-    """Give the functions that are `own` their new names, and hide the others."""
+def _renamed_functions(module: Any, own: Mapping[str, str]) -> list[Any]:
+    """Give the functions that are `own` their new names, and hide the others; returns those that are `own`."""
+    shown = []
     for function in module.functions:
         if function.is_declaration:
             continue
-        if function.name in own:
-            function.name = own[function.name]
-        else:
+        name = own.get(function.name)
+        if name is None:
             function.linkage = "internal"
-
-
-def _defines(module: Any, symbol: str) -> bool:
-    return any(function.name == symbol and not function.is_declaration for function in module.functions)
+        else:
+            function.name = name
+            shown.append(function)
+    return shown
 
 
 def _dumps(described: Description, trusted: Sequence[str]) -> bytes:
