@@ -5,7 +5,8 @@ A lock that another thread held stays held in the child for ever, and what that 
 - What is held while foreign code works (numba's compiler, LLVM, SQLite) is paused before a fork: the fork waits until that
   work ends, and no more of it begins. Parent and child then go on, each with whole data. Pauses are taken in the order
   of `Rank`, in which one thread takes several of them, so two threads cannot wait for each other.
-- Modules that another thread is importing are waited for: a child could neither finish them nor import them anew.
+- Modules that another thread is importing are waited for: a child could not finish them. What was not waited for long
+  enough, it forgets and imports anew.
 - A lock that guards a moment's work on a table is free in every child: `momentary_lock`.
 - A child lets go of its copies of what only its parent holds: `leave_to_parent`.
 
@@ -34,8 +35,8 @@ _GUARDED_PACKAGES = sys.stdlib_module_names | frozenset(
 )
 """Packages that cachegraph and engine import when they first need them, whatever the other threads do."""
 
-_WITH_HANDLERS = ("concurrent.futures.thread", "logging")
-"""The modules of Python, imported by numba, whose own handlers of forks take locks."""
+_WITH_HANDLERS = {"concurrent": "concurrent.futures.thread", "logging": "logging"}
+"""The modules of Python, imported by numba, whose own handlers of forks take locks, by their packages."""
 
 
 class Rank(IntEnum):
@@ -111,7 +112,7 @@ def guard_builds() -> None:
     global _is_first
     if _is_first:
         return
-    for name in _WITH_HANDLERS:
+    for name in _WITH_HANDLERS.values():
         importlib.import_module(name)
     _register()
     _is_first = True
@@ -164,6 +165,7 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     _resume_all(in_child=True)
+    _forget_begun_imports()
     for lock in list(_momentary):
         _make_anew(lock)
     for what in list(_inherited):
@@ -193,16 +195,36 @@ def _resume_all(in_child: bool) -> None:
 
 
 def _imports_elsewhere() -> bool:
-    """Tell whether a thread other than this one is importing a guarded module.
+    """Tell whether another thread is importing a module that it is of use to wait for.
+
+    One with handlers of its own is none: this fork may hold the lock that its import needs.
+    """
+    return any(name.partition(".")[0] not in _WITH_HANDLERS for name in _imported_elsewhere())
+
+
+def _imported_elsewhere() -> list[str]:
+    """The guarded modules that threads other than this one are importing.
 
     A thread holds a lock of the module's name from before it looks for the module; only importlib knows of these locks.
     """
-    locks: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
-    return any(
-        getattr(reference(), "owner", None) not in (None, threading.get_ident())
-        for name, reference in list(locks.items())
+    return [
+        name
+        for name, reference in list(_module_locks().items())
         if name.partition(".")[0] in _GUARDED_PACKAGES
-    )
+        and getattr(reference(), "owner", None) not in (None, threading.get_ident())
+    ]
+
+
+def _forget_begun_imports() -> None:
+    """In a child: forget what a thread of the parent has begun to import, so that it is imported anew."""
+    for name in _imported_elsewhere():
+        _module_locks().pop(name, None)
+        sys.modules.pop(name, None)
+
+
+def _module_locks() -> dict[str, Callable[[], Any]]:
+    found: dict[str, Callable[[], Any]] = getattr(importlib._bootstrap, "_module_locks", {})
+    return found
 
 
 def _make_anew(lock: threading.RLock) -> None:

@@ -113,6 +113,28 @@ def test_a_child_can_import_what_another_thread_was_importing(
     thread.join()
 
 
+def test_a_child_imports_anew_what_its_parent_was_importing_for_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slower_to_import.py").write_text(
+        "import os, time; os.getpid() == parent and time.sleep(2); whole = True\n".replace(
+            "parent", str(os.getpid())
+        )
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(forking, "_GUARDED_PACKAGES", {"slower_to_import"})
+    monkeypatch.setattr(forking, "PATIENCE", 0.1)
+    momentary_lock()
+    thread = threading.Thread(target=lambda: __import__("slower_to_import"))
+    thread.start()
+    while "slower_to_import" not in sys.modules:
+        time.sleep(0.001)
+    assert in_child(lambda: __import__("slower_to_import").whole)
+    assert not hasattr(sys.modules["slower_to_import"], "whole")
+    thread.join()
+    assert sys.modules["slower_to_import"].whole
+
+
 def test_a_module_that_forks_while_it_is_imported_does_not_wait_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
