@@ -33,6 +33,7 @@ __all__ = ["Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_c
 
 if TYPE_CHECKING:
     from logging import Logger
+    from pathlib import Path
 
     from cachegraph.explanation import Explanation
 
@@ -164,7 +165,7 @@ class Cache:
 
         Logged as an error and counted as a miss of the reason "mismatch". Never raises.
         """
-        aside = self._store.set_aside(key, payload)
+        aside = self._displace(key, payload, artifact, difference)
         _log().error(
             "the %s entry %s is not what building it gives: %s; the built one is used and kept, and the entry is set "
             "aside in %s",
@@ -173,8 +174,15 @@ class Cache:
             difference,
             aside or "no place: that failed, too",
         )
-        self._note_miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
-        self._keep(key, artifact, 0.0)
+
+    def replace_suspect(self, key: CacheKey, artifact: Artifact, difference: str) -> None:
+        """Do what `correct` does with the entry of `key`, by which another may have gone wrong, unless it holds the same bytes.
+
+        Nothing is logged: of the other one it was. Never raises.
+        """
+        hit = self._store.get(key)
+        if isinstance(hit, Hit) and hit.payload != artifact.payload:
+            self._displace(key, hit.payload, artifact, difference)
 
     def note_bypass(self, level: str, reason: str) -> None:
         """Count a compilation at `level` that did without the cache, and why."""
@@ -188,6 +196,13 @@ class Cache:
         Happens by itself when the process ends, or when nobody holds the cache any more.
         """
         _flush(self._store, self._activity, self.settings.mode)
+
+    def _displace(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> Path | None:
+        """Set what held `payload` aside, keep `artifact` instead, count it; where the old one lies, if that was possible."""
+        aside = self._store.set_aside(key, payload)
+        self._note_miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
+        self._keep(key, artifact, 0.0)
+        return aside
 
     def _find(self, key: CacheKey) -> Hit | Miss:
         found = self._store.get(key)

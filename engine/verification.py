@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cachegraph.results import is_close
 from engine.backend.callbacks import OF_USERS
 from engine.backend.execution import Execution
 from engine.graph.frozen import FrozenFunctionGraph
@@ -19,7 +20,6 @@ from engine.tensor.type import TensorType
 
 LENGTHS = (3, 1)
 """Of every axis whose length the type leaves open: equal, for what is added or multiplied must fit."""
-_TOLERANCE = {4: 1e-4, 8: 1e-9}
 
 
 def difference(
@@ -78,16 +78,7 @@ def _outcome(program: Execution, arguments: Sequence[np.ndarray[Any, Any]]) -> l
 def _same(found: list[Any] | Exception, due: list[Any] | Exception) -> bool:
     if isinstance(found, Exception) or isinstance(due, Exception):
         return type(found) is type(due)
-    return len(found) == len(due) and all(map(_close, found, due))
-
-
-def _close(found: np.ndarray[Any, Any], due: np.ndarray[Any, Any]) -> bool:
-    if found.dtype != due.dtype or found.shape != due.shape:
-        return False
-    if due.dtype.kind not in "fc":
-        return bool(np.array_equal(found, due))
-    tolerance = _TOLERANCE.get(due.real.dtype.itemsize, 1e-2)
-    return bool(np.allclose(found, due, rtol=tolerance, atol=tolerance, equal_nan=True))
+    return len(found) == len(due) and all(map(is_close, found, due))
 
 
 def _shown(outcome: list[Any] | Exception) -> str:

@@ -83,6 +83,11 @@ def link_overload(stored: Stored, identity: str) -> LinkedOverload:
     return found
 
 
+def forget_overload(identity: str) -> None:
+    """Have the next overload of `identity` be linked from what is stored then: what was linked is not to be used again."""
+    _linked.pop(identity, None)
+
+
 def _link(stored: Stored, identity: str) -> LinkedOverload:
     described = stored.described
     globals_ = {"__name__": described.module}

@@ -70,15 +70,28 @@ class StoredOverloads(caching._Cache):
         if missed is None or missed[2] != configuration():  # another setting than the key says
             return
         key, began, _ = missed
+        artifact = self._artifact(key, data, began)
+        if artifact is not None:
+            self._entries.cache.store(key, artifact)
+
+    def _artifact(self, key: CacheKey, data: Any, began: float) -> Artifact | None:
         try:
-            seconds = perf_counter() - began
-            self._entries.cache.store(
-                key, self._entries.artifact(key, data, seconds, self._function.__qualname__)
-            )
+            return self._entries.artifact(key, data, perf_counter() - began, self._function.__qualname__)
         except NotStorable as reason:
             self._entries.bypass(str(reason), reason.kind)
         except Exception as error:  # it is compiled and works: whatever the cache cannot do is its own affair
             log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
+        return None
+
+    def replace_suspect(self, sig: Any, data: Any, difference: str) -> None:
+        """Keep `data`, compiled anew for `sig`, instead of what is stored, which goes aside (Cache.replace_suspect).
+
+        Never raises; what cannot be kept is counted as a bypass, and what is stored stays.
+        """
+        key = self._entries.key(sig, data.target_context.codegen())
+        artifact = None if key is None else self._artifact(key, data, perf_counter())
+        if key is not None and artifact is not None:
+            self._entries.cache.replace_suspect(key, artifact, difference)
 
     def get_or_compile(self, dispatcher: Any, sig: Any) -> None:
         """Have `dispatcher`, whose cache this is, compiled for `sig`: found, or compiled and kept, by one of the processes that

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import cache
+from contextlib import nullcontext
+from functools import cache, partial
 from importlib import import_module
 from time import perf_counter
 from typing import Any
@@ -22,19 +23,19 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
-from cachegraph.cache import Artifact, Found
+from cachegraph.cache import Artifact, Correction, Found
 from cachegraph.errors import CythonFunctionError
 from cachegraph.fingerprint import Encoder, register_encoder
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
-from cachegraph.numba_cache.linking import LinkedOverload, LinkError, link_overload
+from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
 from cachegraph.numba_cache.room import with_room
 from cachegraph.pytensor.basis import CHANGED, Basis
 from cachegraph.pytensor.errors import Changed
 from cachegraph.pytensor.hosts import HOSTS
-from cachegraph.pytensor.op_code import kept_op_code
+from cachegraph.pytensor.op_code import kept_op_code, op_code_anew
 
 NAME = "numba_funcified_fgraph"
 """What PyTensor calls the function of a graph."""
@@ -98,8 +99,9 @@ class StoredFunction(CPUDispatcher):
             description, trusted=HOSTS, described=HOSTS, address_of=pytensor_address
         )
         self._basis = basis
-        self._link: Callable[[], Any] | None = link
+        self._link = link
         self._linked: Any = None
+        self._called_with: tuple[Any, ...] | None = None
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
         self.tally = [0, 0]
         self.seconds_saved = 0.0
@@ -109,12 +111,7 @@ class StoredFunction(CPUDispatcher):
         """PyTensor's own dispatcher of the function, made when first asked for."""
         with global_compiler_lock:
             if self._linked is None:
-                assert self._link is not None
-                with self._basis.implementations.in_force(), kept_op_code():
-                    linked = self._link()
-                if isinstance(linked, Dispatcher):
-                    linked._cache = NullCache()
-                self._linked, self._link = linked, None
+                self._linked = self._linked_anew()
             return self._linked
 
     def compile(self, sig: Any) -> Any:
@@ -190,7 +187,8 @@ class StoredFunction(CPUDispatcher):
 
         def build() -> Artifact:
             begin = perf_counter()
-            compiled.append(self._compile_by_pytensor(arguments))
+            with op_code_anew() if self._entries.cache.samples_hit() else nullcontext():
+                compiled.append(self._compile_by_pytensor(arguments))
             self._refuse_changed(arguments, key)
             return self._packed(key, compiled[0], perf_counter() - begin)
 
@@ -201,7 +199,7 @@ class StoredFunction(CPUDispatcher):
             return found if isinstance(found, LinkedOverload) or not compiled else compiled[0]
 
         try:
-            found = self._entries.cache.get_or_build(key, build, load)
+            found = self._entries.cache.get_or_build(key, build, load, partial(self._verify, arguments, key))
         except Changed as error:
             self._entries.bypass(str(error), CHANGED)
             return compiled[0]
@@ -215,6 +213,55 @@ class StoredFunction(CPUDispatcher):
             return compiled[0]
         self._count(found)
         return self._usable(arguments, key, found)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        """What numba calls when Python's arguments have no overload yet; with them, code that was found can be verified."""
+        with global_compiler_lock:
+            self._called_with = args
+            try:
+                return super()._compile_for_args(*args, **kws)
+            finally:
+                self._called_with = None
+
+    def _verify(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Correction[Any] | None:
+        """Compile anew what was found, and compare what both do with what the function is called with.
+
+        Raises what compiling, and copying the arguments, raise.
+        """
+        if self._called_with is None or isinstance(found.value, NotStorable):
+            return None
+        is_right = False
+        try:
+            correction = self._compared(arguments, key, found)
+            is_right = correction is None
+            return correction
+        finally:
+            if not is_right:  # another function of the same key is not to be given what is linked of it
+                forget_overload(key.confirmation.hex())
+
+    def _compared(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Correction[Any] | None:
+        from cachegraph.pytensor.code_verification import difference  # only the mode verify needs it
+
+        is_linked = isinstance(found.value, LinkedOverload)
+        stored = found.value if is_linked else self._usable(arguments, key, found)
+        begin = perf_counter()
+        dispatcher, compiled, of_ops = self._compiled_anew(arguments)
+        seconds = perf_counter() - begin
+        differs = difference(stored.entry_point, compiled.entry_point, self._called_with or ())
+        if differs is None:
+            return None
+        self._linked = dispatcher
+        self._refuse_changed(arguments, key)
+        artifact = self._packed(key, compiled, seconds)
+        for overloads, sig, data in of_ops:
+            overloads.replace_suspect(sig, data, differs)
+        return Correction(differs, artifact, compiled)
+
+    def _compiled_anew(self, arguments: Any) -> tuple[Any, Any, list[Any]]:
+        """What PyTensor compiles without the store: its dispatcher, the overload, and the code of Ops in it (op_code_anew)."""
+        with op_code_anew() as of_ops:
+            dispatcher = self._linked_anew()
+            return dispatcher, self._compile_with(dispatcher, arguments), of_ops
 
     def _key(self, arguments: Any) -> CacheKey | None:
         return self._entries.key(arguments, self.targetctx.codegen())
@@ -282,6 +329,9 @@ class StoredFunction(CPUDispatcher):
         if self._linked is not None and arguments in self._linked.overloads:
             self.overloads[arguments] = self._linked.overloads[arguments]
             return
+        if self._entries.cache.samples_hit():  # there is no call whose results could be compared
+            self._linked, self.overloads[arguments], _ = self._compiled_anew(arguments)
+            return
         hit = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, arguments))
         rebuilt = None
         if isinstance(hit, Found) and isinstance(hit.value, Stored):
@@ -299,8 +349,18 @@ class StoredFunction(CPUDispatcher):
 
     def _compile_by_pytensor(self, arguments: Any) -> Any:
         """The overload that PyTensor's own dispatcher compiles."""
+        return self._compile_with(self.pytensor_dispatcher, arguments)
+
+    def _linked_anew(self) -> Any:
+        """A dispatcher of PyTensor's, which has compiled nothing."""
+        with self._basis.implementations.in_force(), kept_op_code():
+            linked = self._link()
+        if isinstance(linked, Dispatcher):
+            linked._cache = NullCache()
+        return linked
+
+    def _compile_with(self, dispatcher: Any, arguments: Any) -> Any:
         entrypoints.init_all()
-        dispatcher = self.pytensor_dispatcher
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
         with self._basis.implementations.in_force(), kept_op_code(), compiled_anew(HOSTS):

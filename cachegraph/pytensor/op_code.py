@@ -40,6 +40,7 @@ _COMPLETE = "cachegraph:"
 _BASES = "_cachegraph_bases"
 
 _depth = 0
+_anew: list[tuple[StoredOverloads, Any, Any]] | None = None
 
 
 @contextmanager
@@ -60,6 +61,19 @@ def kept_op_code() -> Iterator[None]:
             _depth -= 1
             if not _depth:
                 basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache = before
+
+
+@contextmanager
+def op_code_anew() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
+    """Have no code of an Op come from the store or go there meanwhile; gives what is compiled of those that might have: what
+    keeps it, the signature, and numba's CompileResult."""
+    global _anew
+    with global_compiler_lock:
+        before, _anew = _anew, []
+        try:
+            yield _anew
+        finally:
+            _anew = before
 
 
 def _completing(funcify: Any) -> Any:
@@ -176,11 +190,13 @@ class _OpOverloads(StoredOverloads):
         """The compiled overload for `sig`; None if it is to be compiled."""
         if self._has_changed():
             return None
-        known = self._recent.get((self._key, sig))
+        known = self._recent.get((self._key, sig, _anew is None))
+        if known is None and _anew is not None:
+            return None
         if known is None:
             known = super().load_overload(sig, target_context)
             if known is not None:
-                self._recent[self._key, sig] = known
+                self._recent[self._key, sig, True] = known
             return known
         # A dispatcher that goes takes its entry point from numba's tables: each has one of its own.
         entry_point = target_context.get_executable(known.library, known.fndesc, known.environment)
@@ -190,8 +206,11 @@ class _OpOverloads(StoredOverloads):
         """Keep `data`, numba's CompileResult for `sig`."""
         if self._has_changed():
             return
-        self._recent[self._key, sig] = data
-        super().save_overload(sig, data)
+        self._recent[self._key, sig, _anew is None] = data
+        if _anew is None:
+            super().save_overload(sig, data)
+        else:
+            _anew.append((self, sig, data))
 
     def _has_changed(self) -> bool:
         return self._basis is not None and self._basis.changed() is not None

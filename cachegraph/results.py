@@ -1,0 +1,25 @@
+"""Comparing what two builds of one computation give: equal, or so close that only the order of the arithmetic differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+TOLERANCE = {4: 1e-4, 8: 1e-9}
+"""By the bytes of a real number: how far, relatively, results may be apart. Compilers reorder arithmetic (fastmath)."""
+_OF_OTHERS = 1e-2
+
+
+def is_close(found: np.ndarray[Any, Any], due: np.ndarray[Any, Any], magnitude: float = 1.0) -> bool:
+    """Return whether `found` may stand for `due`: same dtype and shape, NaN where that is NaN, integers equal, numbers close.
+
+    Close is within the tolerance, which is relative to the number itself and to `magnitude`.
+    """
+    if found.dtype != due.dtype or found.shape != due.shape:
+        return False
+    if due.dtype.kind not in "fc":
+        return bool(np.array_equal(found, due))
+    tolerance = TOLERANCE.get(due.real.dtype.itemsize, _OF_OTHERS)
+    with np.errstate(all="ignore"):
+        return bool(np.allclose(found, due, rtol=tolerance, atol=tolerance * magnitude, equal_nan=True))
