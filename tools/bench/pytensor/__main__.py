@@ -33,7 +33,7 @@ from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-MODELS = ("hierarchical", "44-variables", "kalman", "50-layers", "2000-nodes", "pm.sample")
+MODELS = ("eight-schools", "hierarchical", "44-variables", "kalman", "50-layers", "2000-nodes", "pm.sample")
 WAYS = ("pytensor", "cachegraph")
 LARGE_NODES, LARGE_RATIO, RATIO = 500, 1 / 5, 1.0
 Report = dict[str, Any]
@@ -126,6 +126,7 @@ def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
     for way, reports in warm.items():
         result["ways"][way] = {
             "cold_ms": round(1e3 * total(cold[way], 0)),
+            "cold_cpu_ms": round(1e3 * total(cold[way], 1)),
             "warm_ms": round(1e3 * statistics.median(total(report, 0) for report in reports), 1),
             "warm_cpu_ms": round(1e3 * statistics.median(total(report, 1) for report in reports), 1),
             "steps_ms": {

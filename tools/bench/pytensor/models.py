@@ -1,4 +1,4 @@
-"""What is compiled: six models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+"""What is compiled: seven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
 Each function of MODELS returns a Subject; its graph is built by then, so that what `compile` takes is `pytensor.function` alone (or what
 PyMC does around it). What `compile` returns is called with the values of `point`.
@@ -51,6 +51,19 @@ def hierarchical_model() -> Any:
         )
         pm.StudentT("observed", nu=5.0, mu=predicted, sigma=noise, observed=observed)
     return model
+
+
+def eight_schools() -> Subject:
+    """Eight schools, centered: where little is compiled, and the adapter's own work weighs most."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        mean, spread = pm.Normal("mean", 0.0, 5.0), pm.HalfCauchy("spread", 5.0)
+        effect = pm.Normal("effect", mean, spread, shape=8)
+        errors = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+        seen = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+        pm.Normal("observed", effect, errors, observed=seen)
+    return density_of(model)
 
 
 def many_variables() -> Subject:
@@ -177,6 +190,7 @@ def nodes_of(outputs: list[Variable]) -> int:
 
 
 MODELS: dict[str, Callable[[], Subject]] = {
+    "eight-schools": eight_schools,
     "hierarchical": hierarchical,
     "44-variables": many_variables,
     "kalman": kalman,
