@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -67,13 +68,8 @@ def _storm(
     former, end = signal.signal(signal.SIGALRM, interrupt), time.monotonic() + SECONDS
     try:
         while time.monotonic() < end and not mixed:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-6, 2e-3))
-                while time.monotonic() < end:  # an alarm within a callback of the interpreter is lost
-                    _check(f(), mixed)
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except _Alarm:
-                pass
+            with suppress(_Alarm):
+                _call_until_alarm(f, mixed, rng.uniform(1e-6, 2e-3), end)
             fault = None if has_threads else _unequal(variables)
             if fault:
                 return fault
@@ -81,6 +77,14 @@ def _storm(
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
+
+
+def _call_until_alarm(f: Any, mixed: list[str], seconds: float, end: float) -> None:
+    """Call `f` until the alarm raises: in a frame of its own, so that whoever calls this sees it wherever that is."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    while time.monotonic() < end:  # an alarm within a callback of the interpreter is lost
+        _check(f(), mixed)
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _call(f: Any, mixed: list[str], stop: threading.Event) -> None:
