@@ -175,9 +175,8 @@ def _in_child() -> None:
 def _pause_all(deadline: float) -> None:
     for rank in Rank:
         for work in [*_pausable[rank], *_compilers_locks(rank)]:
-            _paused.append(
-                work
-            )  # first: an interrupt may end this at any point, and what was taken is given back
+            # Noted first: an interrupt may end this at any point, and what was taken is given back.
+            _paused.append(work)
             work.pause(deadline - time.monotonic())
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from cachegraph.forking import leave_to_parent
 from cachegraph.store.claims import MOST_SAID, Holder
 from cachegraph.store.files import read_file, set_mode
+from cachegraph.store.paths import identity
 from cachegraph.store.processes import host_name
 from cachegraph.store.trust import Guard
 from cachegraph.store.unkept import SUFFIX, UnkeptMark
@@ -95,10 +96,7 @@ class NodeLock:
         """Whether what is locked is still the file at the path, and not one that its last holder removed."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
-        with suppress(FileNotFoundError):
-            there = os.stat(self._path, follow_symlinks=False)
-            return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
-        return False
+        return (mine.st_dev, mine.st_ino) == identity(self._path)
 
     def _sign(self) -> None:
         """Write who holds the lock, over what the holder before may have left."""

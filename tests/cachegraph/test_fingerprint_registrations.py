@@ -138,16 +138,22 @@ print(encode_extensions().hex())
 """
 
 
+def printed_by(program: str, setting: dict[str, str], directory: Path) -> list[str]:
+    """Return the words that a fresh process prints with `setting` in its environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT)} | setting,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
 def test_whether_numba_checks_bounds_is_known_before_it_is_loaded(tmp_path: Path) -> None:
     printed = [
-        subprocess.run(
-            [sys.executable, "-c", BOUNDS],
-            env={"PYTHONPATH": str(ROOT)} | setting,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
+        printed_by(BOUNDS, setting, tmp_path)
         for setting in ({}, {"NUMBA_BOUNDSCHECK": "1"}, {"NUMBA_BOUNDSCHECK": "0"})
     ]
     assert [row == printed[0] for row in printed] == [True, False, True]
@@ -164,14 +170,6 @@ print(*[encode(numba.njit(f, boundscheck=checks)).hex() for checks in (None, Tru
 
 def test_that_bounds_are_checked_nowhere_is_told_of_what_asks_for_it_alone(tmp_path: Path) -> None:
     (unset, unset_asked), (nowhere, nowhere_asked) = [
-        subprocess.run(
-            [sys.executable, "-c", DECORATED],
-            env={"PYTHONPATH": str(ROOT)} | setting,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for setting in ({}, {"NUMBA_BOUNDSCHECK": "0"})
+        printed_by(DECORATED, setting, tmp_path) for setting in ({}, {"NUMBA_BOUNDSCHECK": "0"})
     ]
     assert unset == nowhere == nowhere_asked != unset_asked
