@@ -23,10 +23,10 @@ from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
 from cachegraph.source import check_relied_on
 from cachegraph.store.absent import NoStore
-from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import load_failure, store_failure_reason
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.activity import Activity
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.tiers import TieredStore, place
 
 __all__ = ["Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]

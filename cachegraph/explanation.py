@@ -20,13 +20,13 @@ from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.graph_difference import GraphReader
 from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
 from cachegraph.store.entry import Miss
-from cachegraph.store.local import LocalStore
-from cachegraph.store.reasons import nearest_keys
+from cachegraph.store.local.miss_reasons import nearest_keys
+from cachegraph.store.local.store import LocalStore
 
 if TYPE_CHECKING:
     from logging import Logger
 
-    from cachegraph.store.catalogue import KeptMiss
+    from cachegraph.store.local.catalogue import KeptMiss
 
 PartReader = Callable[[bytes, bytes], str]
 

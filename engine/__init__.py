@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.executable import Function
+from engine.compiling.executable import Function
+from engine.compiling.mode import Mode
 from engine.function import function
 from engine.gradient import Lop, Rop, grad
-from engine.gradient_check import verify_grad
-from engine.mode import Mode
+from engine.gradient.gradient_check import verify_grad
 from engine.printing import dprint
 from engine.shared import shared
 

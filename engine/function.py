@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from engine.compiler import Specification, compile_function
+from engine.compiling.compiler import Specification, compile_function
+from engine.compiling.executable import ArgumentConverter, Function
+from engine.compiling.mode import Mode, get_mode
+from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
-from engine.executable import ArgumentConverter, Function
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.variables import Constant, Variable
-from engine.mode import Mode, get_mode
 from engine.tensor.conversion import as_tensor_variable
-from engine.updates import Expressions, Pairs
 
 
 def function(

@@ -1,4 +1,4 @@
--- The index of one cache directory. Its meaning is written down in cachegraph/store/schema.py.
+-- The index of one cache directory. Its meaning is written down in cachegraph/store/local/schema.py.
 -- One statement ends at a semicolon at the end of a line; comments have lines of their own.
 
 -- What each entry is, for listing, accounting and eviction. Nothing here is needed, or believed, on a hit.

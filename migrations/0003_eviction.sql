@@ -1,4 +1,4 @@
--- What eviction goes by: cachegraph/store/eviction.py. None of it is read on a hit. The triggers keep the books whoever
+-- What eviction goes by: cachegraph/store/local/eviction.py. None of it is read on a hit. The triggers keep the books whoever
 -- writes, an older release included, so each has a line to itself: statements end at a semicolon at the end of a line.
 
 -- `clock` is that of eviction when the entry was last used, `referrers` how many entries refer to it.

@@ -14,7 +14,7 @@ from cachegraph.cli.output import print_json, print_line
 from cachegraph.cpu import VARIABLE, levels_up_to, machine_levels
 from cachegraph.environment import settings_in_force
 from cachegraph.errors import SettingsError
-from cachegraph.store.diagnosis import Finding, examine
+from cachegraph.store.maintenance.diagnosis import Finding, examine
 from cachegraph.store.tiers import Placement, Tier
 from cachegraph.toolchain import toolchain
 

@@ -12,8 +12,8 @@ import typer
 
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
-from cachegraph.store.directory import ORDERS
 from cachegraph.store.entry import Entry
+from cachegraph.store.maintenance.directory import ORDERS
 from cachegraph.units import format_age, format_count, format_seconds, format_size
 
 SHOWN_DIGITS = 12

@@ -15,9 +15,9 @@ from cachegraph.cli.output import print_problem
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
 from cachegraph.settings import cache_directory, current_settings
-from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.failures import is_damage
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.paths import STORE_VERSION
 from cachegraph.store.tiers import Placement, place
 

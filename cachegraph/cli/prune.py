@@ -12,8 +12,8 @@ from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.key import LEVELS
-from cachegraph.store import pruning, shared_pruning
-from cachegraph.store.criteria import Criteria, Plan, Victim
+from cachegraph.store.maintenance import pruning, shared_pruning
+from cachegraph.store.maintenance.criteria import Criteria, Plan, Victim
 from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
 
 

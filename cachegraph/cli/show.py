@@ -13,9 +13,9 @@ from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_direc
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
-from cachegraph.store.directory import CacheDirectory
 from cachegraph.store.entry import Entry, Miss, Reference
-from cachegraph.store.shared import StoredFile
+from cachegraph.store.maintenance.directory import CacheDirectory
+from cachegraph.store.shared.store import StoredFile
 from cachegraph.units import format_ago, format_count, format_seconds, format_size
 
 _MOST_LISTED = 5

@@ -13,7 +13,7 @@ from cachegraph.cli.list import SHOWN_DIGITS, describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.store.entry import Entry
-from cachegraph.store.statistics import DayTotals, LevelTotals, Totals, totals
+from cachegraph.store.local.statistics import DayTotals, LevelTotals, Totals, totals
 from cachegraph.units import format_seconds, format_size
 
 _SECONDS_PER_DAY = 86400.0

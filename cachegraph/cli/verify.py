@@ -9,9 +9,9 @@ import typer
 from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
-from cachegraph.store import shared_verification, verification
-from cachegraph.store.directory import CacheDirectory
-from cachegraph.store.verification import Problem
+from cachegraph.store.maintenance import shared_verification, verification
+from cachegraph.store.maintenance.directory import CacheDirectory
+from cachegraph.store.maintenance.verification import Problem
 
 
 def verify_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:

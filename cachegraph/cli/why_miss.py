@@ -11,8 +11,8 @@ from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.explanation import Explanation, explain_kept
-from cachegraph.store.catalogue import KeptMiss
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.catalogue import KeptMiss
+from cachegraph.store.local.store import LocalStore
 from cachegraph.units import format_age, format_count
 
 _MOST_LISTED = 20

@@ -29,7 +29,7 @@ from numba.core.typing.templates import signature
 from cachegraph.cython_functions import cython_function
 from cachegraph.errors import CachegraphError
 from cachegraph.numba_cache.compiled import Stored, environment
-from cachegraph.objects import Symbols, read_symbols
+from cachegraph.object_symbols import Symbols, read_symbols
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker

@@ -17,10 +17,10 @@ from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
-from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, configuration, log
-from cachegraph.numba_cache.room import with_room
+from cachegraph.numba_cache.frame_chunk import with_room
+from cachegraph.numba_cache.fresh_compilation import compiled_anew
 
 
 class StoredOverloads(caching._Cache):

@@ -50,7 +50,7 @@ def _dump(
     try:
         pickler.dump(value)
     except Refused as refused:
-        from cachegraph.pickling.places import way_to  # only what goes wrong needs it
+        from cachegraph.pickling.value_paths import way_to  # only what goes wrong needs it
 
         raise Unpicklable(refused.found, refused.advice, way_to(value, refused.item)) from refused.__cause__
     except (pickle.PicklingError, RecursionError) as error:

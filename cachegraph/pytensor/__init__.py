@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachegraph.pytensor.errors import UnsupportedPyTensor as UnsupportedPyTensor
-    from cachegraph.pytensor.explanation import explain as explain
-    from cachegraph.pytensor.installing import install as install
-    from cachegraph.pytensor.installing import uninstall as uninstall
+    from cachegraph.pytensor.install.explanation import explain as explain
+    from cachegraph.pytensor.install.installing import install as install
+    from cachegraph.pytensor.install.installing import uninstall as uninstall
 
 _MODULE_OF = {
     "UnsupportedPyTensor": "cachegraph.pytensor.errors",
-    "explain": "cachegraph.pytensor.explanation",
-    "install": "cachegraph.pytensor.installing",
-    "uninstall": "cachegraph.pytensor.installing",
+    "explain": "cachegraph.pytensor.install.explanation",
+    "install": "cachegraph.pytensor.install.installing",
+    "uninstall": "cachegraph.pytensor.install.installing",
 }
 
 

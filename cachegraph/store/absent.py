@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cachegraph.key import CacheKey
-from cachegraph.store.activity import Batch
-from cachegraph.store.claims import Claim
+from cachegraph.store.claims.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
+from cachegraph.store.local.activity import Batch
 
 
 class NoStore:

@@ -7,7 +7,7 @@ import sqlite3
 
 from cachegraph.errors import MissingBlob, SourceError
 from cachegraph.store.entry import Miss
-from cachegraph.store.files import Oversized
+from cachegraph.store.shared.files import Oversized
 from cachegraph.store.trust import Untrusted
 
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from cachegraph.digests import content_name
 from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
-from cachegraph.store.claims import Claim
+from cachegraph.store.claims.claims import Claim
 from cachegraph.store.entry import PAYLOAD, Artifact, Entry, Hit, Miss, Reference
-from cachegraph.store.publishing import describe
+from cachegraph.store.shared.publishing import describe
 
 
 class _Kept(NamedTuple):

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
-from cachegraph.store.activity import Batch
-from cachegraph.store.claims import Claim
+from cachegraph.store.claims.claims import Claim
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss
 from cachegraph.store.filesystem import FileSystem, file_system
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.activity import Batch
+from cachegraph.store.local.store import LocalStore
 from cachegraph.store.trust import PRIVATE, Trust
 
 if TYPE_CHECKING:
-    from cachegraph.store.interface import Store
-    from cachegraph.store.shared import SharedStore
+    from cachegraph.store.protocol import Store
+    from cachegraph.store.shared.store import SharedStore
 
 
 class TieredStore:
@@ -162,8 +162,8 @@ class Placement(NamedTuple):
         local = LocalStore(self.local.directory, max_size)
         if not self.shared:
             return local
-        from cachegraph.store.near_blobs import NearBlobs  # most caches have none farther away
-        from cachegraph.store.shared import SharedStore
+        from cachegraph.store.shared.near_blobs import NearBlobs  # most caches have none farther away
+        from cachegraph.store.shared.store import SharedStore
 
         near = NearBlobs(local) if keeps else None
         shared = [
@@ -179,7 +179,7 @@ def place(directory: Path, shared_directory: Path | None = None, trust: str = PR
     others = () if shared_directory is None or not farther else (_tier(shared_directory, trust),)
     if given.file_system.local and not given.trust.shared:
         return Placement(given, others, "")
-    from cachegraph.store.node import node_directory  # what it imports is not needed elsewhere
+    from cachegraph.store.shared.node import node_directory  # what it imports is not needed elsewhere
 
     local = _tier(node_directory(directory), PRIVATE)
     return Placement(local, (given, *others), _notice(given, local))

@@ -14,7 +14,7 @@ import engine.tensor as pt
 from engine.errors import DisconnectedInputError
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
-from engine.graph.users import is_users
+from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
 from engine.tensor.branches import added

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.users import needs_python
+from engine.graph.user_ops import needs_python
 
 _NOT_SHARED = 2
 """References to what a list alone holds, while they are counted."""

@@ -25,7 +25,7 @@ from engine.graph.features import Feature, Supervisor
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.graph.users import is_users
+from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph

@@ -18,7 +18,7 @@ from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.shown import shown
-from engine.graph.users import is_users, needs_python
+from engine.graph.user_ops import is_users, needs_python
 from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import engine.tensor as pt
 from engine.graph.apply import Apply
-from engine.graph.users import is_users
+from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, exponential, selection
 from engine.scalar.gamma import erf, erfc

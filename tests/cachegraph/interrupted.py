@@ -13,7 +13,7 @@ from types import CodeType
 from cachegraph.cache import Artifact, Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.node_lock import NodeLock
+from cachegraph.store.claims.node_lock import NodeLock
 from cachegraph.store.paths import TEMPORARY_PREFIX
 
 PACKAGE = str(Path(sys.modules["cachegraph"].__file__ or "").parent)

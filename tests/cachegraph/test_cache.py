@@ -18,8 +18,8 @@ from cachegraph.counters import Counters, Tally
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
-from cachegraph.store.local import LocalStore
-from cachegraph.store.statistics import Totals, totals
+from cachegraph.store.local.statistics import Totals, totals
+from cachegraph.store.local.store import LocalStore
 
 MakeCache = Callable[..., Cache]
 

@@ -18,10 +18,10 @@ from cachegraph.errors import CacheMissError
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
-from cachegraph.store.criteria import Criteria
-from cachegraph.store.database import Database
-from cachegraph.store.local import LocalStore
-from cachegraph.store.pruning import carry_out, plan
+from cachegraph.store.local.database import Database
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.pruning import carry_out, plan
 from tests.cachegraph.store.older_release import OlderRelease
 
 
@@ -94,7 +94,7 @@ def test_what_was_evicted_says_why_and_when(make: Make, cache_directory: Path) -
 def test_only_the_latest_evictions_are_remembered(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cachegraph.store.publication.EVICTED_KEPT", 2)
+    monkeypatch.setattr("cachegraph.store.shared.publication.EVICTED_KEPT", 2)
     store = LocalStore(cache_directory)
     for graph in "abcd":
         store.put(key_of(graph=graph), Artifact(b"a"))
@@ -259,7 +259,7 @@ def test_the_reason_of_a_miss_imports_nothing() -> None:
 def test_what_is_kept_of_misses_is_bounded_in_bytes_and_the_latest_are_explained(
     make: Make, monkeypatch: pytest.MonkeyPatch, cache_directory: Path
 ) -> None:
-    monkeypatch.setattr("cachegraph.store.index.MISSED_BYTES", 50_000)
+    monkeypatch.setattr("cachegraph.store.local.index.MISSED_BYTES", 50_000)
     make().store(key_of(), Artifact(b"a"))
     for i in range(12):
         cache = make()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.outside import refuse_outside
+from cachegraph.fingerprint.external_state import refuse_outside
 from tests.cachegraph.outside_cases import COMPUTING, READING, TELLING
 
 

@@ -18,7 +18,7 @@ from cachegraph.forking import PausableLock, Rank, momentary_lock, pause_at_fork
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.entry import Hit
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here"),

@@ -25,8 +25,8 @@ from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
-from cachegraph.numba_cache.anew import compiled_anew
 from cachegraph.numba_cache.compiled import MAGIC, NotStorable, pack_overload
+from cachegraph.numba_cache.fresh_compilation import compiled_anew
 from tests.cachegraph.numba_process import in_fresh_process, kept
 
 KINDS = ("added", 1, "factorial", 5, "summed", 6, "raising", 4, "raising", -4)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cachegraph.numba_cache.room import with_room
+from cachegraph.numba_cache.frame_chunk import with_room
 
 CALLS = 500
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import engine
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.graph import Apply, Constant, Variable
 from engine.graph.traversal import ancestors, io_toposort
+from engine.runtime.reference import evaluate
 from tests.engine.special_values import DTYPES, special
 
 FLOATS = ("float64", "float32")

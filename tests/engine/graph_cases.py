@@ -1,7 +1,7 @@
 """The graphs whose encodings are known answers. Run as a program, it prints what this process makes of them as JSON.
 
 Changing an answer in tests/golden/graphs.json means that every key changes: raise ENGINE_VERSION first, note it in the
-history in engine/keys.py, then redirect the output of this program into that file.
+history in engine/compiling/key.py, then redirect the output of this program into that file.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sys
 import numpy as np
 
 import engine.tensor as pt
+from engine.compiling.key import encode_graph
 from engine.graph import FrozenFunctionGraph
 from engine.inner import Composite
-from engine.keys import encode_graph
 from engine.scalar import add, exp, mul, scalar_type
 from engine.tensor.elemwise import elemwise
 

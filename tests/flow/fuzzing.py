@@ -28,16 +28,16 @@ from cachegraph.errors import CachegraphError, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode as decode_encoding
 from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
-from cachegraph.objects import read_symbols
-from cachegraph.store.claims import Holder
+from cachegraph.object_symbols import read_symbols
+from cachegraph.store.claims.claims import Holder
 from cachegraph.store.entry import Entry
-from cachegraph.store.entry_file import read_description, read_record, write_entry
 from cachegraph.store.record import Record, decode
 from cachegraph.store.record import encode as encode_record
-from engine.backend.container import unpack_kernel
-from engine.backend.errors import BackendError
-from engine.backend.program import ProgramFormatError, unpack_program
-from engine.carried import load_graph
+from cachegraph.store.shared.entry_file import read_description, read_record, write_entry
+from engine.compiling.pickled_function import load_graph
+from engine.runtime.container import unpack_kernel
+from engine.runtime.errors import BackendError
+from engine.runtime.program import ProgramFormatError, unpack_program
 from tests.cachegraph.fingerprint_cases import cases
 from tests.cachegraph.pickling.hostile_pickles import TRUSTED
 

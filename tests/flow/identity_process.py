@@ -19,8 +19,8 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 
 import engine
+from engine.compiling.key import encode_graph
 from engine.graph import FrozenFunctionGraph
-from engine.keys import encode_graph
 from tests.engine.generated_graphs import Graph, graphs, rebuilt
 
 COUNT = 12

@@ -28,10 +28,10 @@ COMPILING = (
     "sqlalchemy",
     "engine.rewriting.pipeline",
     "engine.rewriting.passes",
-    "engine.backend.lower",
-    "engine.backend.rules",
-    "engine.backend.kernels",
-    "engine.backend.numba",
+    "engine.lowering.lower",
+    "engine.lowering.rules",
+    "engine.lowering.kernels",
+    "engine.codegen.numba",
 )
 """What a warm start has no use for."""
 

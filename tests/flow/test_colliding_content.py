@@ -19,10 +19,10 @@ from cachegraph.bundle import Bundle
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.verification import verify
 from cachegraph.store.memory import MemoryStore
-from cachegraph.store.shared import SharedStore
-from cachegraph.store.verification import verify
+from cachegraph.store.shared.store import SharedStore
 from engine.inner.from_graph import OpFromGraph
 from tests.flow.colliding import colliding_arrays
 from tests.flow.model_process import ROOT

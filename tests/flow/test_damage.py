@@ -24,10 +24,10 @@ import engine
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.key import CacheKey
-from engine.backend.load import process_loader
-from engine.backend.program import MAGIC, KernelUse, Program, pack_program, unpack_program
-from engine.carried import OPTIMIZED
-from engine.keys import function_key
+from engine.compiling.key import function_key
+from engine.compiling.pickled_function import OPTIMIZED
+from engine.runtime.load import process_loader
+from engine.runtime.program import MAGIC, KernelUse, Program, pack_program, unpack_program
 from tests.flow.model_process import expected, report, softened
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a damaged store is tried in forked children")
@@ -259,7 +259,7 @@ def key(monkeypatch: pytest.MonkeyPatch, open_store: Cache) -> CacheKey:
         return found[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.compiler.function_key", remember)
+        patch.setattr("engine.compiling.compiler.function_key", remember)
         report("softened", call=False)
     return found[0]
 

@@ -11,9 +11,9 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.cache import Hit, default_cache
-from cachegraph.store.criteria import Criteria
-from cachegraph.store.local import LocalStore
-from cachegraph.store.pruning import carry_out, plan
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.pruning import carry_out, plan
 
 VALUES = np.linspace(-1.0, 1.0, 7)
 DUE = [np.exp(VALUES) * 2.0 + VALUES, np.sum(np.exp(VALUES))]

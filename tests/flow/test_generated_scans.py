@@ -11,8 +11,8 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.gradient import pushforward
+from engine.runtime.reference import evaluate
 from tests.engine.generated_loops import GeneratedLoop, generated_loop
 
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
@@ -90,7 +90,7 @@ def test_a_generated_loop_compiles(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40 if FULL else 10))
 def test_generated_loops_compile_in_all_modes(seed: int) -> None:
     loop = generated_loop(Random(2000 + seed))
-    unrewritten = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
+    unrewritten = engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer)
     check_compiled(loop, [*loop.outputs, *gradients(loop)], None, "FAST_COMPILE", unrewritten)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.mode import Mode, get_mode
+from engine.compiling.mode import Mode, get_mode
 from tests.flow.model_process import MODELS, ROOT, expected, in_fresh_process
 
 PROGRAM = Path(__file__).with_name("identity_process.py")

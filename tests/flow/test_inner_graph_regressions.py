@@ -120,7 +120,7 @@ def test_a_pickled_function_keeps_an_optimized_op_and_its_order(monkeypatch: pyt
         raise AssertionError("it was rewritten, or compiled, again")
 
     monkeypatch.setattr("engine.rewriting.pipeline.rewrite_graph", refuse)
-    monkeypatch.setattr("engine.compiler.compile_program", refuse)
+    monkeypatch.setattr("engine.compiling.compiler.compile_program", refuse)
     again = pickle.loads(content)
     np.testing.assert_array_equal(again(np.arange(4.0)), f(np.arange(4.0)))
     assert ops_of(again, OpFromGraph) == [optimized]

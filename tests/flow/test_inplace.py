@@ -10,7 +10,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.mode import MODES, Mode
+from engine.compiling.mode import MODES, Mode
 from tests.engine.overwritten_graphs import Overwritten, overwritten_graph
 
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"

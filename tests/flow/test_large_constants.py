@@ -18,9 +18,9 @@ import pytest
 import engine
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
-from cachegraph.store.eviction import GRACE_SECONDS
-from cachegraph.store.local import LocalStore
-from cachegraph.store.pruning import carry_out, plan
+from cachegraph.store.local.eviction import GRACE_SECONDS
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.pruning import carry_out, plan
 from engine.graph import Constant
 from engine.inner.from_graph import OpFromGraph
 from engine.tensor import optimize
@@ -219,7 +219,7 @@ def test_a_function_without_a_key_has_it_too(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise Unfingerprintable("what has no key", "nothing helps")
 
-    monkeypatch.setattr("engine.compiler._describe_rewrites", refuse)
+    monkeypatch.setattr("engine.compiling.compiler._describe_rewrites", refuse)
     f = function(1)
     assert f.cache_info.outcome == "bypass"
     assert float(f(np.full(3, 2.0))) == pytest.approx(expected(1), rel=1e-9)

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 
 import engine
 import engine.tensor as pt
-from engine.backend.reference import evaluate
+from engine.compiling.mode import MODES, Mode
 from engine.graph import Variable
-from engine.mode import MODES, Mode
+from engine.runtime.reference import evaluate
 from tests.engine.generated_graphs import EPSILON, FLOATS, INTEGERS, Graph, graphs
 from tests.engine.special_values import DTYPES, special
 

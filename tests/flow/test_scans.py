@@ -146,7 +146,7 @@ def assert_as_reference(inputs: list[Any], outputs: list[Any], values: list[np.n
     return f
 
 
-UNREWRITTEN = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
+UNREWRITTEN = engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -18,7 +18,7 @@ MACHINE = 1
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels compiled while a test runs, in words."""
-    from engine.backend.numba import compile as numba_compile
+    from engine.codegen.numba import compile as numba_compile
 
     compiled: list[str] = []
     original = numba_compile.compile_kernel

@@ -25,11 +25,11 @@ from cachegraph.cache import Artifact, default_cache
 from cachegraph.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit
-from engine.backend.program import CallbackUse, Program, pack_program, unpack_program
-from engine.compiler import _describe_rewrites
+from engine.compiling.compiler import _describe_rewrites
+from engine.compiling.key import function_key, op_key
+from engine.compiling.mode import get_mode
 from engine.graph import Apply, FrozenFunctionGraph, Op
-from engine.keys import function_key, op_key
-from engine.mode import get_mode
+from engine.runtime.program import CallbackUse, Program, pack_program, unpack_program
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import floating
 from engine.tensor.elemwise import Elemwise

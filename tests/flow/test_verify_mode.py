@@ -20,12 +20,12 @@ from cachegraph.cache import Artifact, Hit, default_cache
 from cachegraph.counters import Tally
 from cachegraph.key import CacheKey
 from engine import OpFromGraph
-from engine.backend.container import pack_kernel
-from engine.backend.linking import symbol_of
-from engine.backend.load import process_loader
-from engine.backend.numba import compile as numba_compile
-from engine.backend.program import unpack_program
-from engine.backend.target import process_triple
+from engine.codegen.numba import compile as numba_compile
+from engine.runtime.container import pack_kernel
+from engine.runtime.linking import symbol_of
+from engine.runtime.load import process_loader
+from engine.runtime.program import unpack_program
+from engine.runtime.target import process_triple
 from engine.tensor.optimize import minimize
 
 POINT = np.array([0.5, 1.0, 2.0])
@@ -209,7 +209,7 @@ def test_a_rebuild_that_fails_is_no_hit(monkeypatch: pytest.MonkeyPatch) -> None
         raise ArithmeticError("a rewrite that fails")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.compiler._rewritten", fail)
+        patch.setattr("engine.compiling.compiler._rewritten", fail)
         with pytest.raises(ArithmeticError, match="a rewrite that fails"):
             function()
     f = function()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.store import eviction as store_eviction
+from cachegraph.store.local import eviction as store_eviction
 
 BENCH = Path(__file__).parents[2] / "tools" / "bench"
 

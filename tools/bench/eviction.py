@@ -32,10 +32,10 @@ sys.path.insert(0, str(ROOT))
 
 
 from cachegraph.key import CacheKey  # noqa: E402
-from cachegraph.store import eviction  # noqa: E402
-from cachegraph.store.activity import Activity  # noqa: E402
 from cachegraph.store.entry import Artifact, Hit, Miss  # noqa: E402
-from cachegraph.store.local import LocalStore  # noqa: E402
+from cachegraph.store.local import eviction  # noqa: E402
+from cachegraph.store.local.activity import Activity  # noqa: E402
+from cachegraph.store.local.store import LocalStore  # noqa: E402
 
 COSTS = Path(__file__).with_name("eviction_costs.json")
 SEED = 2026

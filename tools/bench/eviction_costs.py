@@ -70,7 +70,7 @@ def compiled(name: str, inputs: Any, outputs: Any) -> str:
 
 def stored(directory: Path) -> dict[str, dict[str, Any]]:
     """Return what the cache in `directory` holds, by key."""
-    from cachegraph.store.local import LocalStore
+    from cachegraph.store.local.store import LocalStore
 
     store = LocalStore(directory)
     references: dict[bytes, list[str]] = {}

@@ -37,8 +37,8 @@ class Engine:
 
     def __init__(self) -> None:
         import engine.tensor as pt
+        from engine.compiling.key import encode_graph
         from engine.graph import FrozenFunctionGraph, FunctionGraph
-        from engine.keys import encode_graph
 
         self.pt, self.mutable, self.freeze = pt, FunctionGraph, FrozenFunctionGraph.from_io
         self.fingerprint = encode_graph

@@ -19,12 +19,12 @@ import numpy as np
 
 import engine
 import engine.tensor as pt
-from engine.backend.container import pack_kernel
-from engine.backend.kernels.elementwise import elementwise
-from engine.backend.kernels.nest import Operand, Statement
-from engine.backend.load import process_loader
-from engine.backend.numba.compile import compile_kernel
-from engine.backend.target import process_triple
+from engine.codegen.numba.compile import compile_kernel
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import Operand, Statement
+from engine.runtime.container import pack_kernel
+from engine.runtime.load import process_loader
+from engine.runtime.target import process_triple
 
 SIZES = (30_000, 5_000_000)
 ROUNDS = 7

@@ -184,7 +184,7 @@ class Store:
         sys.path.insert(0, str(ROOT))
         from cachegraph.key import CacheKey
         from cachegraph.store.entry import Artifact, Hit
-        from cachegraph.store.local import LocalStore
+        from cachegraph.store.local.store import LocalStore
 
         self.keys = [CacheKey.build("kernel", {"graph": str(n).encode()}) for n in range(KEYS)]
         self.store = LocalStore(directory)

@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 import sshfs  # noqa: E402
 from cluster import Cluster, on_node, unavailable  # noqa: E402
 
-from cachegraph.store.shared import SharedStore  # noqa: E402
+from cachegraph.store.shared.store import SharedStore  # noqa: E402
 
 MODEL = "normal"
 Report = dict[str, Any]

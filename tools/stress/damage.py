@@ -34,9 +34,10 @@ import engine.tensor as pt
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import lease, pruning, shared_verification, verification
-from cachegraph.store.local import LocalStore
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.claims import lease
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance import pruning, shared_verification, verification
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.tiers import TieredStore
 
 LONGEST = 60.0

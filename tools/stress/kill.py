@@ -24,9 +24,9 @@ from rounds import run
 from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import pruning, shared_verification, verification
-from cachegraph.store.criteria import Criteria
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance import pruning, shared_verification, verification
+from cachegraph.store.maintenance.criteria import Criteria
 from cachegraph.store.tiers import TieredStore
 
 PROCESSES = 3

@@ -23,11 +23,11 @@ import llvmlite.binding as llvm
 from rounds import run
 
 from cachegraph.errors import CachegraphError
-from cachegraph.objects import read_symbols
-from engine.backend.container import pack_kernel
-from engine.backend.errors import BackendError
-from engine.backend.load import Loader
-from engine.backend.target import compiled_levels, process_triple
+from cachegraph.object_symbols import read_symbols
+from engine.runtime.container import pack_kernel
+from engine.runtime.errors import BackendError
+from engine.runtime.load import Loader
+from engine.runtime.target import compiled_levels, process_triple
 
 MUTANTS = 300
 LONGEST = 60

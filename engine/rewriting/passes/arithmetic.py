@@ -14,7 +14,7 @@ import math
 from engine import scalar
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
-from engine.graph.users import is_users
+from engine.graph.user_ops import is_users
 from engine.graph.variables import Constant, Variable
 from engine.rewriting.pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter

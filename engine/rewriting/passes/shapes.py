@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
-from engine.graph.users import is_users
+from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax

@@ -18,7 +18,7 @@ from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.cli.app import app
 from cachegraph.key import LEVELS, CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -363,7 +363,7 @@ def test_prune_of_stale_entries_keeps_those_of_this_release(
     run: Run, filled: dict[str, CacheKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("prune", "--stale", "--json").json["entries"] == []
-    monkeypatch.setattr("cachegraph.store.criteria.RECORD_FORMAT", 99)
+    monkeypatch.setattr("cachegraph.store.maintenance.criteria.RECORD_FORMAT", 99)
     assert len(run("prune", "--stale", "--json").json["entries"]) == 3
 
 

@@ -14,8 +14,8 @@ from cachegraph.cache import Artifact, Cache
 from cachegraph.cli.app import app
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.local import LocalStore
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.shared.store import SharedStore
 
 KEYS = {name: CacheKey.build("kernel", {"graph": name.encode()}) for name in ("here", "there", "both")}
 

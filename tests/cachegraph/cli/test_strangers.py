@@ -24,9 +24,9 @@ from cachegraph.cli.app import app
 from cachegraph.cli.output import one_line
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.local import LocalStore
-from cachegraph.store.publishing import describe
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.shared.publishing import describe
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.units import format_ago, format_count
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -355,7 +355,7 @@ def test_more_digits_than_a_key_has_are_those_of_none(digits: int, cache_directo
 def test_the_cost_of_a_level_without_entries_is_not_looked_for_among_all(cache_directory: Path) -> None:
     store = LocalStore(cache_directory)
     store.put(key_of("a"), Artifact(b"a"))
-    from cachegraph.store.index import _COST_OF_LEVEL
+    from cachegraph.store.local.index import _COST_OF_LEVEL
 
     explained = store.database.select_all(f"EXPLAIN QUERY PLAN {_COST_OF_LEVEL}", ("op",))
     assert any("INDEX entry_by_level (level=?)" in row[-1] for row in explained)

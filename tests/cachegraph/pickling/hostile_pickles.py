@@ -112,8 +112,8 @@ def commands(file: str) -> Iterator[tuple[str, bytes]]:
     for held in ("np", "Any", "TYPE_CHECKING", "Sequence"):
         yield f"what a trusted module imported: {held}", whole(call(name("engine.tensor.type", held)))
     for module, qualname in (
-        ("engine.executable", "Function"),
-        ("engine.carried", "CarriedProgram"),
+        ("engine.compiling.executable", "Function"),
+        ("engine.compiling.pickled_function", "CarriedProgram"),
         ("cachegraph.cache", "Cache"),
     ):
         yield f"a class outside: {qualname}", whole(name(module, qualname), b")\x81")

@@ -17,9 +17,9 @@ from cachegraph.errors import MissingBlob
 from cachegraph.key import CacheKey
 from cachegraph.large_arrays import LARGE, blob_name
 from cachegraph.settings import Settings
-from cachegraph.store.eviction import GRACE_SECONDS
-from cachegraph.store.local import LocalStore
-from cachegraph.store.pruning import carry_out, plan
+from cachegraph.store.local.eviction import GRACE_SECONDS
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.pruning import carry_out, plan
 
 ARRAY = np.random.default_rng(1).normal(size=(250, 500))
 ARRAYS = {

@@ -82,7 +82,7 @@ def function_of(name: str) -> tuple[Any, list[Any]]:
     from pytensor.link.numba.linker import NumbaLinker
 
     from cachegraph.fingerprint import encode
-    from cachegraph.pytensor.linker import StoredLinker
+    from cachegraph.pytensor.code.linker import StoredLinker
 
     inputs, outputs, updates, calls = globals()[name]()
     linker = StoredLinker.like(NumbaLinker(), encode(name), basis_of_nothing())
@@ -91,9 +91,9 @@ def function_of(name: str) -> tuple[Any, list[Any]]:
 
 
 def basis_of_nothing() -> Any:
-    from cachegraph.pytensor.basis import Basis
-    from cachegraph.pytensor.graphs import encode_frozen
-    from cachegraph.pytensor.values import Met
+    from cachegraph.pytensor.describe.basis import Basis
+    from cachegraph.pytensor.describe.graphs import encode_frozen
+    from cachegraph.pytensor.describe.values import Met
 
     return Basis(Met((), encode_frozen))
 

@@ -7,7 +7,7 @@ from typing import Any
 from pytensor.compile.mode import get_mode
 from pytensor.compile.rebuild import construct_function_ins_and_outs
 
-from cachegraph.pytensor.key import Description, describe
+from cachegraph.pytensor.describe.key import Description, describe
 
 
 def described(

@@ -21,7 +21,7 @@ from cachegraph.cache import Artifact, default_cache
 from cachegraph.fingerprint.hasher import pack_uint
 from cachegraph.key import CacheKey
 from cachegraph.pytensor import explain
-from cachegraph.pytensor.optimized import FORMAT
+from cachegraph.pytensor.stored.optimized import FORMAT
 
 VALUES = np.array([1.0, 2.0, 0.25])
 

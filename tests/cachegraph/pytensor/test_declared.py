@@ -17,8 +17,8 @@ import pytest
 from pytensor.configdefaults import config
 from pytensor.graph.op import Op
 
-from cachegraph.pytensor import flags, registries, tags
-from cachegraph.pytensor.attributes import NOT_IDENTITY
+from cachegraph.pytensor.describe import flags, registries, tags
+from cachegraph.pytensor.describe.attributes import NOT_IDENTITY
 
 OTHER_BACKENDS = (
     "/jax/",
@@ -169,7 +169,7 @@ LATER = """
 import pytensor, pytensor.tensor
 from pytensor.compile.mode import optdb
 from pytensor.tensor.basic import infer_shape_db
-from cachegraph.pytensor import rewrites
+from cachegraph.pytensor.describe import rewrites
 
 def entries():
     databases = rewrites._reached((optdb, infer_shape_db)).values()

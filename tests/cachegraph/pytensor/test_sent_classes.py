@@ -47,8 +47,8 @@ import sys
 import cloudpickle
 
 from cachegraph.fingerprint import fingerprint
-from cachegraph.pytensor.graphs import encode_frozen
-from cachegraph.pytensor.values import Met, encode_op
+from cachegraph.pytensor.describe.graphs import encode_frozen
+from cachegraph.pytensor.describe.values import Met, encode_op
 
 if len(sys.argv) > 1:
     import ops

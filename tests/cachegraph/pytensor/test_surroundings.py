@@ -31,8 +31,8 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.flags import IN_KEY
-from cachegraph.pytensor.key import describe_inner
+from cachegraph.pytensor.describe.flags import IN_KEY
+from cachegraph.pytensor.describe.key import describe_inner
 from tests.cachegraph.pytensor.describing import described, key_of
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachegraph.key import CacheKey
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
 
 ROOT = Path(__file__).resolve().parents[3]
 

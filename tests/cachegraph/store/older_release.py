@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cachegraph.digests import digest
 from cachegraph.key import CacheKey
-from cachegraph.store.migrations import migration_file, statements
+from cachegraph.store.local.migrations import migration_file, statements
 
 UPSERT_ENTRY = """
     INSERT INTO entry (digest, level, format, payload_size, blob_size, stored_size, seconds, build_seconds, load_seconds,

@@ -16,9 +16,9 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import publishing
 from cachegraph.store.failures import IndexDamaged
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.shared import publishing
 
 Key = Callable[..., CacheKey]
 Damage = Callable[[bytearray], None]
@@ -289,7 +289,7 @@ def test_an_index_cut_to_nothing_under_a_process_that_reads_it_is_begun_anew_soo
 import sys
 from pathlib import Path
 from cachegraph.key import CacheKey
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
 store = LocalStore(Path(sys.argv[1]))
 print(store.get(CacheKey.build("kernel", {"graph": b"small"})), flush=True)
 sys.stdin.readline()

@@ -18,9 +18,10 @@ import pytest
 from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import files, paths
+from cachegraph.store import paths
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.shared import files
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
@@ -221,7 +222,7 @@ import sys
 from pathlib import Path
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.shared.store import SharedStore
 store = SharedStore(Path(sys.argv[1]))
 i = int(sys.argv[2])
 while True:

@@ -22,9 +22,9 @@ from cachegraph.cli.app import app
 from cachegraph.digests import digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.publishing import INLINE_LIMIT
-from cachegraph.store.shared import SharedStore
-from cachegraph.store.shared_verification import verify
+from cachegraph.store.maintenance.shared_verification import verify
+from cachegraph.store.shared.publishing import INLINE_LIMIT
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.signing import (
     UnusableKey,
     key_path,

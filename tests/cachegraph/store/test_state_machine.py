@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cachegraph.key import CacheKey
-from cachegraph.store import files, publication, shared_pruning
-from cachegraph.store.criteria import Criteria
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.interface import Store
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance import shared_pruning
+from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.pruning import carry_out, plan
 from cachegraph.store.memory import MemoryStore
-from cachegraph.store.pruning import carry_out, plan
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.protocol import Store
+from cachegraph.store.shared import files, publication
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.sizes import INLINE_LIMIT, bytes_held
 
 KEYS = [

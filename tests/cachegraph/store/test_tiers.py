@@ -16,12 +16,13 @@ from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.cli.app import app
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import filesystem, node, tiers
+from cachegraph.store import filesystem, tiers
 from cachegraph.store.filesystem import FileSystem, file_system
-from cachegraph.store.local import LocalStore
-from cachegraph.store.node import node_directory
-from cachegraph.store.shared import SharedStore
-from cachegraph.store.statistics import totals
+from cachegraph.store.local.statistics import totals
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.shared import node
+from cachegraph.store.shared.node import node_directory
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.tiers import TieredStore, place
 
 Key = Callable[..., CacheKey]

@@ -21,11 +21,12 @@ from cachegraph.counters import Tally
 from cachegraph.errors import SettingsError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings
-from cachegraph.store import connections, files, node
-from cachegraph.store.diagnosis import examine
 from cachegraph.store.filesystem import file_system
-from cachegraph.store.local import LocalStore
-from cachegraph.store.shared import SharedStore
+from cachegraph.store.local import connections
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.diagnosis import examine
+from cachegraph.store.shared import files, node
+from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.signing import make_own_key, public_key, public_key_text
 from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import Tier, TieredStore, place

@@ -14,11 +14,11 @@ from cachegraph.cli.app import app
 from cachegraph.digests import digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.eviction import GRACE_SECONDS
-from cachegraph.store.local import LocalStore
-from cachegraph.store.migrations import SCHEMA_VERSION
-from cachegraph.store.pruning import plan
-from cachegraph.store.verification import verify
+from cachegraph.store.local.eviction import GRACE_SECONDS
+from cachegraph.store.local.migrations import SCHEMA_VERSION
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.pruning import plan
+from cachegraph.store.maintenance.verification import verify
 from tests.cachegraph.store.older_release import OlderRelease
 
 Key = Callable[..., CacheKey]

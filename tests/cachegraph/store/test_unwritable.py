@@ -19,8 +19,8 @@ from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, Settings
-from cachegraph.store import connections
-from cachegraph.store.local import LocalStore
+from cachegraph.store.local import connections
+from cachegraph.store.local.store import LocalStore
 
 Key = Callable[..., CacheKey]
 Run = Callable[..., str]

@@ -7,10 +7,10 @@ import pytest
 
 import engine.tensor as pt
 from engine import grad, verify_grad
-from engine.backend.reference import evaluate
 from engine.errors import DisconnectedInputError, GradientError, NullGradientError
 from engine.gradient import Lop, pullback
 from engine.graph import Apply, Op, io_toposort
+from engine.runtime.reference import evaluate
 
 
 def value(variables, output, *values):

@@ -9,10 +9,10 @@ import pytest
 
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
-from engine import encoding
+from engine.compiling import graph_encoding as encoding
+from engine.compiling.key import encode_graph, fingerprint_graph
 from engine.graph import Apply, FrozenFunctionGraph, Op
 from engine.inner import OpFromGraph
-from engine.keys import encode_graph, fingerprint_graph
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,11 +8,11 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import grad, verify_grad
-from engine.backend.reference import evaluate
 from engine.errors import DisconnectedInputError, MissingInputError
 from engine.graph import FrozenFunctionGraph
 from engine.inner import HasInnerGraph, OpFromGraph
 from engine.inner.from_graph import inlined
+from engine.runtime.reference import evaluate
 
 
 def layer(scale=0.5, **options):

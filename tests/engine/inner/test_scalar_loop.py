@@ -8,11 +8,11 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import scalar
-from engine.backend.reference import evaluate
 from engine.errors import NullGradientError
 from engine.graph import FrozenFunctionGraph
 from engine.inner import Composite, HasInnerGraph, ScalarLoop, scalar_statements
 from engine.inner.statements import Repeat
+from engine.runtime.reference import evaluate
 from engine.scalar import apply_scalar_op, scalar_type
 from engine.tensor import Elemwise
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import scalar
-from engine.backend.operations import check_operation
 from engine.inner import Composite, Statement, scalar_statements
+from engine.lowering.operations import check_operation
 from engine.scalar import Cast, apply_scalar_op, scalar_type
 
 I0, I1 = ("input", 0), ("input", 1)

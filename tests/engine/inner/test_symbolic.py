@@ -7,9 +7,9 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.graph import io_toposort
 from engine.inner import SymbolicOp
+from engine.runtime.reference import evaluate
 
 
 class Scaled(SymbolicOp):

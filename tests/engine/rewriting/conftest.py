@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.backend.reference import evaluate
 from engine.graph import FunctionGraph, Variable
 from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph
+from engine.runtime.reference import evaluate
 from engine.tensor import Elemwise
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}

@@ -10,9 +10,9 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.compiling.mode import get_mode
 from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph
 from engine.graph.replace import clone_replace
-from engine.mode import get_mode
 from engine.rewriting import rewrite_graph
 from tests.engine.generated_loops import generated_loop
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.graph import FunctionGraph
 from engine.inner import Composite, OpFromGraph
 from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, rewrite_graph
@@ -12,6 +11,7 @@ from engine.rewriting.database import SequenceDB
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import EquilibriumGraphRewriter, SequentialGraphRewriter
+from engine.runtime.reference import evaluate
 from engine.tensor import Elemwise
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.errors import InconsistencyError
 from engine.graph import FunctionGraph
 from engine.graph.features import DestroyHandler, Supervisor
@@ -15,6 +14,7 @@ from engine.rewriting import DEFAULT_QUERY, rewrite_graph
 from engine.rewriting.inner_graphs import InnerGraphs
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import SequentialGraphRewriter
+from engine.runtime.reference import evaluate
 from engine.tensor.slicing import IncSubtensor
 
 UNFUSED = DEFAULT_QUERY.excluding("fusion")

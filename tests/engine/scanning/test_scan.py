@@ -5,15 +5,15 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from engine.backend.reference import evaluate
 from engine.errors import MissingInputError
 from engine.inner import OpFromGraph, Scan
+from engine.runtime.reference import evaluate
 
 MODES = {
     "REFERENCE": "NUMPY",
     "REWRITTEN": engine.Mode("numpy", engine.Mode().optimizer),
     "COMPILED": "FAST_RUN",
-    "HARDLY REWRITTEN": engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer),
+    "HARDLY REWRITTEN": engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer),
 }
 """The reference, before and after rewriting; compiled, and compiled as it was made."""
 

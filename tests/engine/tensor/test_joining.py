@@ -10,7 +10,7 @@ import engine.tensor as pt
 from engine import verify_grad
 from engine.tensor.alloc import LONGEST_RANGE
 
-UNREWRITTEN = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
+UNREWRITTEN = engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer)
 X = np.linspace(-1, 1, 20).reshape(5, 4)
 BUILDS = {
     "join rows": (lambda x, i, s, d: pt.join(0, x, x[:2]), lambda x, i, s, d: np.concatenate([x, x[:2]])),

@@ -6,8 +6,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.backend.reference import evaluate
 from engine.graph import io_toposort
+from engine.runtime.reference import evaluate
 
 X = np.arange(24.0).reshape(2, 3, 4) - 7
 ROWS = np.array([False, True])

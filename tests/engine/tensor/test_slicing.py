@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.backend.reference import evaluate
+from engine.runtime.reference import evaluate
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from tests.engine.special_values import same
 
@@ -59,7 +59,7 @@ def test_compiled_indexing_by_symbols_is_the_references(kernels_once):
 
 def test_a_length_that_is_only_asked_for_is_right_without_rewrites(kernels_once):
     x, n = pt.dvector("x"), pt.iscalar("n")
-    unrewritten = engine.Mode("numba", engine.mode.MODES["NUMPY"].optimizer)
+    unrewritten = engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer)
     f = engine.function([x, n], pt.shape_i(pt.exp(x)[:n], 0), mode=unrewritten)
     assert f(np.ones(5), 3) == 3
     assert f(np.ones(5), -1) == 4

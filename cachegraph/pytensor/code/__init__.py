@@ -1,0 +1,1 @@
+"""Code that numba compiled for PyTensor: stored, linked and compared."""

@@ -1,0 +1,102 @@
+"""What a pickle of a function's maker carries: what it takes to run it elsewhere, without the graph it was made of."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytensor.graph.utils import Scratchpad
+
+from cachegraph.key import CacheKey
+from cachegraph.pytensor.describe.basis import Basis
+from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.stored.copies import unmark
+from cachegraph.pytensor.stored.stored_graph import StoredGraph
+
+
+@dataclass(frozen=True)
+class CarriedMaker:
+    """A maker whose function came from the cache, or was kept there.
+
+    Its graph is carried as it is stored (`content`, with its `context`), under the digests of its key.
+    `attributes` are the maker's own, `inputs` and `outputs` its specifications without what they are computed from,
+    `results` variables like those that the graph computes.
+    """
+
+    attributes: Mapping[str, Any]
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    results: Sequence[Any]
+    key: CacheKey
+    content: bytes
+    context: Context
+    basis: Basis
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Mapping[str, Any],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        results: Sequence[Any],
+        graph: StoredGraph,
+    ) -> CarriedMaker:
+        """What is carried of a maker with these attributes, whose graph is `graph` and computes variables like `results`."""
+        short = CacheKey(graph.key.level, (), graph.key.digest, graph.key.confirmation)
+        return cls(
+            attributes,
+            [_input(spec) for spec in inputs],
+            [_output(spec) for spec in outputs],
+            [_like(variable) for variable in results],
+            short,
+            graph.content,
+            graph.context(),
+            graph.basis,
+        )
+
+    def graph(self) -> StoredGraph:
+        """The graph, on the variables of `inputs`."""
+        variables = [spec.variable for spec in self.inputs]
+        return StoredGraph(self.key, self.content, variables, lambda: self.context, self.basis)
+
+
+def _input(spec: Any) -> Any:
+    """The same input, updated by nobody knows what."""
+    carried = copy.copy(spec)
+    unmark([carried])
+    carried.variable = _bare(spec.variable)
+    if spec.update is not None:
+        carried.update = _like(spec.update)
+    return carried
+
+
+def _bare(variable: Any) -> Any:
+    """`variable` itself, by which whoever pickles it too finds its value; a copy if it is computed, or holds what has no pickle."""
+    held = variable.tag if getattr(variable, "default_update", None) is None else variable
+    if variable.owner is None and _is_picklable(held):
+        return variable
+    bare = variable.clone()
+    bare.tag = Scratchpad()
+    return bare
+
+
+def _is_picklable(held: Any) -> bool:
+    """Whether what others have noted about a variable, or what it is updated by, can be pickled."""
+    try:
+        pickle.dumps(held)
+    except Exception:  # whatever the objects there raise
+        return False
+    return True
+
+
+def _output(spec: Any) -> Any:
+    carried = copy.copy(spec)
+    carried.variable = _like(spec.variable)
+    return carried
+
+
+def _like(variable: Any) -> Any:
+    return variable.type(name=variable.name)

@@ -1,0 +1,96 @@
+"""What PyTensor and PyMC are in this process: a release, or a checkout whose whole source is read, as the adapter's own is.
+
+A release with a file that was written after its installation, by somebody who edits what is installed, is read like a
+checkout. Source that was edited after the process began is refused: what was imported is no longer what is read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache
+
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.origin import origin_of
+from cachegraph.releases import package_version
+from cachegraph.source import check_unchanged, source_digest
+from cachegraph.store.claims.processes import start_of
+
+HOSTS = ("pytensor", "pymc")
+"""The packages whose classes are described by their release, or by a digest of their whole source."""
+
+_IMPORTED = time.time()
+_INSTALLING = 60.0
+"""Seconds in which an installation, or a copy of one that keeps no times, writes its files."""
+
+
+def hosts_described() -> tuple[str, ...]:
+    """The loaded hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
+    return tuple(name for name in HOSTS if name in sys.modules and _is_checkout(name))
+
+
+def encode_host_code() -> bytes:
+    """The encoding of what PyTensor, PyMC and this adapter are, whose every edit is a miss.
+
+    Raises SourceError for a source that cannot be read, or was edited.
+    """
+    digests = [(name, _source_digest_of(name)) for name in (*hosts_described(), __package__)]
+    return encode((_version("pytensor"), digests))
+
+
+def _version(name: str) -> str:
+    try:
+        return package_version(name)
+    except ImportError:  # a checkout that was not installed
+        return "absent"
+
+
+@cache
+def _is_checkout(name: str) -> bool:
+    return origin_of(name, ()) == "followed" or is_edited(os.path.dirname(sys.modules[name].__file__ or ""))
+
+
+def is_edited(package: str) -> bool:
+    """Whether a source file in the directory of an installed package is younger than what its installer recorded last."""
+    site, name = os.path.split(package)
+    records = [
+        os.path.join(site, entry, "RECORD")
+        for entry in os.listdir(site)
+        if entry.endswith(".dist-info") and entry.partition("-")[0].lower() == name
+    ]
+    try:
+        installed = max(os.stat(record).st_mtime for record in records)
+    except (OSError, ValueError):  # nothing says when
+        return False
+    return any(modified > installed + _INSTALLING for modified in _source_times(package))
+
+
+def _source_times(directory: str) -> Iterator[float]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.stat().st_mtime
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _source_times(entry.path)
+
+
+@cache
+def _source_digest_of(name: str) -> bytes:
+    from pathlib import Path
+
+    root = Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")))
+    found = source_digest(root)
+    check_unchanged(root, _began())
+    return found
+
+
+def _began() -> float:
+    """When this process, or the one it was forked from, began to import (seconds since 1970)."""
+    try:
+        with open("/proc/uptime", encoding="ascii") as file:
+            age = float(file.read().split()[0]) - int(start_of(os.getpid())) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):  # no Linux: then an edit before the adapter was imported is not seen
+        return _IMPORTED
+    return min(_IMPORTED, time.time() - age)

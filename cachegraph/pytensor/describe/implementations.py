@@ -1,0 +1,116 @@
+"""What Ops were compiled by when a function was made: what others had registered with PyTensor's numba linker then.
+
+PyTensor looks implementations up in `pytensor.function`. A function that was found has none looked up; where its code turns
+out not to be stored, it is linked when it is first called, by those that there were.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.describe.graphs import encode_frozen
+from cachegraph.pytensor.describe.host_packages import hosts_described
+from cachegraph.pytensor.describe.registries import DISPATCHERS, is_of_pytensor
+from cachegraph.pytensor.describe.values import Met, encode_value
+
+_LINKING = "pytensor.link."
+Registry = dict[type, Callable[..., Any]]
+Row = tuple[str, type, Callable[..., Any]]
+
+
+class Implementations:
+    """The tables of PyTensor's numba linker, as they were once; those that were not loaded had PyTensor's own rows."""
+
+    def __init__(self, tables: dict[str, Registry]) -> None:
+        self._tables = tables
+        self._rows = [row for name, registry in tables.items() for row in _by_others(name, registry)]
+        self._written = _encoded(self._rows)
+
+    @classmethod
+    def now(cls) -> Implementations:
+        """Those that are registered now."""
+        return cls({name: dict(_registry_of(table)) for name, table in _tables()})
+
+    def have_changed(self) -> bool:
+        """Whether the code of one of them, or what that reads, is another."""
+        return self._written is None or self._written != _encoded(self._rows)
+
+    def are_lost(self) -> bool:
+        """Whether others have replaced one of PyTensor's own in a table that was not loaded yet."""
+        loaded_since = ((name, table) for name, table in _tables() if name not in self._tables)
+        return any(
+            is_of_pytensor(cls, cls)
+            for name, table in loaded_since
+            for _, cls, _ in _by_others(name, _registry_of(table))
+        )
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Have PyTensor look these up meanwhile, whatever was registered since."""
+        with ExitStack() as stack:
+            for name, table in _tables():
+                now = _registry_of(table)
+                then = self._tables.get(name)
+                if then is None:
+                    then = {cls: function for cls, function in now.items() if is_of_pytensor(cls, function)}
+                if then != now:
+                    stack.enter_context(_holding(table, now, then))
+            yield
+
+
+@contextmanager
+def _holding(table: Any, now: Registry, then: Registry) -> Iterator[None]:
+    """Have `table`, whose rows are `now`, hold those of `then`; what is registered meanwhile stays."""
+    before = dict(now)
+    now.clear()
+    now.update(then)
+    table._clear_cache()
+    try:
+        yield
+    finally:
+        added = {cls: function for cls, function in now.items() if then.get(cls) is not function}
+        now.clear()
+        now.update(before | added)
+        table._clear_cache()
+
+
+def _by_others(name: str, registry: Registry) -> list[Row]:
+    """The rows of the table `name` that are not PyTensor's own; remembered until something is registered."""
+    known = _known.get(name)
+    if known is None or known[0] != registry:
+        rows = registry.items()
+        found = [(name, cls, function) for cls, function in rows if not is_of_pytensor(cls, function)]
+        known = _known[name] = dict(registry), found
+    return known[1]
+
+
+_known: dict[str, tuple[Registry, list[Row]]] = {}
+
+
+def _encoded(rows: Sequence[Row]) -> bytes | None:
+    """The encoding of `rows` with their code; None if some of it has none."""
+    met = Met(hosts_described(), encode_frozen)
+    try:
+        return encode_value(sorted(encode_value(row, met) for row in rows), met)
+    except Unfingerprintable:
+        return None
+
+
+def _tables() -> Iterator[tuple[str, Any]]:
+    """The tables of the linker that are loaded, by name."""
+    for module, names in DISPATCHERS.items():
+        loaded = sys.modules.get(module)
+        if module.startswith(_LINKING) and loaded is not None:
+            yield from ((f"{module}.{name}", getattr(loaded, name)) for name in names)
+
+
+def _registry_of(table: Any) -> Registry:
+    """The rows of a function of functools.singledispatch, to change: its `registry` shows them only."""
+    register = table.register
+    cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
+    registry: Registry = cells["registry"].cell_contents
+    return registry

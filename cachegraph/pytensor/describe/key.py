@@ -1,0 +1,192 @@
+"""The key of a function that PyTensor compiles: its graph before rewriting, and all else that decides what it becomes.
+
+    key := level "function": scheme graph interface rewrites registrations options code toolchain target objects? notes?
+    key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
+
+graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The interface is, of each
+input, whether it may be overwritten and aliased, whether it is updated, and whether it is implicit, shared and given; of
+each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss. But
+where rewrites or registrations are by others than PyTensor and PyMC, the notes have them (notes.py). The objects say which nodes
+apply the same users' Op, where two of these are alike.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pytensor.compile.mode import Mode, optdb
+from pytensor.configdefaults import config
+from pytensor.link.numba.linker import NumbaLinker
+from pytensor.tensor.basic import infer_shape_db
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode, prefixed
+from cachegraph.key import CacheKey
+from cachegraph.pytensor.describe.basis import Basis
+from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.flags import compiles, flags_in_key
+from cachegraph.pytensor.describe.graphs import GraphWriter, encode_frozen, nodes_of
+from cachegraph.pytensor.describe.host_packages import encode_host_code, hosts_described
+from cachegraph.pytensor.describe.notes import encode_notes, op_names, refuse_tags
+from cachegraph.pytensor.describe.registries import encode_registrations
+from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
+from cachegraph.pytensor.describe.values import Met, encode_op, encode_type
+from cachegraph.releases import package_version
+from cachegraph.toolchain import toolchain
+
+VERSION = 1
+FEW_ELEMENTS = 32
+"""Constants of no more elements are what rewrites look into; more are data, where large constants are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a function computes, in full.
+
+    `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
+    were met, of equal encodings the first; but of Ops that its own nodes apply each object, and these first.
+    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes. `rewriters`
+    are those in which others' code is. `basis` tells whether all of this is still so.
+    """
+
+    key: CacheKey
+    classes: tuple[type, ...]
+    ops: tuple[Any, ...]
+    constants: tuple[Any, ...]
+    nodes: int
+    rewriters: tuple[Any, ...]
+    basis: Basis
+
+
+def describe(
+    inputs: Any, outputs: Any, mode: Any, accept_inplace: bool = False, large_constants: bool = False
+) -> Description:
+    """The description of the function that FunctionMaker would make of `inputs` (In) and `outputs` (Out or variables).
+
+    With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must be made
+    inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
+    SourceError where the adapter, or a checkout of PyTensor or PyMC, was edited since it was imported.
+    """
+    met = Met(hosts_described(), encode_frozen)
+    outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
+    computed = [_variable(output) for output in outputs]
+    updates = [spec.update for spec in inputs if getattr(spec, "update", None) is not None]
+    roots = [_variable(spec) for spec in inputs]
+    nodes = nodes_of(roots, (*computed, *updates))
+    writer = GraphWriter(
+        roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else None
+    )
+    by_users = [node for node in nodes if is_users(node.op)]
+    refuse_tags(by_users)
+    parts = {
+        "scheme": encode(("pytensor function", VERSION)),
+        "graph": writer.encoding(),
+        "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
+    }
+    # Each object once: what an Op keeps of its runs is its own.
+    own = list({id(node.op): node.op for node in by_users}.values())
+    described = [met.op(op) for op in own]
+    if len(set(described)) < len(own):
+        numbers = {id(op): number for number, op in enumerate(own)}
+        parts["objects"] = encode([numbers[id(node.op)] for node in by_users])
+    ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
+    basis = Basis(met)
+    foreign = met.foreign
+    parts |= _surroundings(mode, met)
+    if met.foreign != foreign:
+        parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
+    key = replace(CacheKey.build("function", parts), names=writer.names())
+    return Description(
+        key, met.users_classes, ops, tuple(writer.data), len(nodes), tuple(met.rewriters), basis
+    )
+
+
+def describe_inner(op: Any, node: Any, mode: Any) -> Description:
+    """The description of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
+
+    Raises as describe does.
+    """
+    met = Met(hosts_described(), encode_frozen)
+    types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
+    parts = {
+        "scheme": encode(("pytensor inner graph", VERSION)),
+        "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
+    }
+    basis = Basis(met)
+    foreign = met.foreign
+    parts |= _surroundings(mode, met)
+    if met.foreign != foreign:
+        parts["notes"] = encode(list(op_names(op)))
+    key = CacheKey.build("op", parts)
+    return Description(key, (), tuple(met.users_ops.values()), (), 0, tuple(met.rewriters), basis)
+
+
+def is_data(constant: Any) -> bool:
+    """Whether a constant is data where large constants are: a plain array of more than FEW_ELEMENTS numbers."""
+    data = constant.data
+    return type(data) is np.ndarray and data.size > FEW_ELEMENTS and data.dtype.kind in "fiu"
+
+
+def _variable(spec: Any) -> Any:
+    return getattr(spec, "variable", spec)
+
+
+def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
+    """What the specifications say beside the graph."""
+    given = [
+        (
+            bool(getattr(spec, "mutable", False)),
+            bool(getattr(spec, "borrow", False)),
+            getattr(spec, "update", None) is not None,
+            bool(getattr(spec, "implicit", False)),
+            bool(getattr(spec, "shared", False)),
+            getattr(spec, "value", None) is not None,
+        )
+        for spec in inputs
+    ]
+    return given, [bool(getattr(spec, "borrow", False)) for spec in outputs]
+
+
+def _surroundings(mode: Any, met: Met) -> dict[str, bytes]:
+    """The parts of a key that say how a graph is compiled, in which `met` was met."""
+    late = frozenset(package for package in LATE if any(is_within(module, package) for module in met.modules))
+    return {
+        "rewrites": _rewrites(mode, late, met),
+        "registrations": encode_registrations(met),
+        "options": encode(flags_in_key(config)),
+        "code": encode_host_code(),
+        "toolchain": encode((toolchain(), package_version("scipy"))),
+        "target": encode((sys.platform, platform.machine())),
+    }
+
+
+def _rewrites(mode: Any, late: frozenset[str], met: Met) -> bytes:
+    if type(mode) is not Mode:
+        raise Unfingerprintable(f"the mode {type(mode).__qualname__}", "only a plain Mode is cached")
+    _check_linker(mode.linker)
+    if not compiles(os.environ):
+        raise Unfingerprintable("NUMBA_DISABLE_JIT", "nothing is compiled; unset it")
+    parts = (
+        encode_query(mode._optimizer, met),
+        encode_databases((mode.optdb, optdb, infer_shape_db), late, met),
+    )
+    return b"".join(map(prefixed, parts))
+
+
+def _check_linker(linker: Any) -> None:
+    """Refuse any linker but numba's own, with nothing set on it but when memory is freed."""
+    if type(linker) is not NumbaLinker:
+        raise Unfingerprintable(
+            f"the linker {type(linker).__qualname__}", "only functions of NumbaLinker are cached"
+        )
+    for name, value in vars(linker).items():
+        if name != "_allow_gc" and value is not None:
+            raise Unfingerprintable(f"a linker with {name}", "only a plain NumbaLinker is cached")

@@ -1,0 +1,216 @@
+"""The compiled code of single Ops, which many functions share, in the store instead of PyTensor's directory.
+
+PyTensor has numba keep the code of each Op under a key of its own, made of the Op's class by name and its properties: it
+has no version in it, and none of what the class or its function for numba does, so another definition under the same
+name is given the code of the first. What is linked into a function that is stored has to be sound: while PyTensor links
+and numba compiles, its keys are completed by what the key of a function says of an Op. An Op that this has no encoding for
+is compiled every time; so is one of others that has changed between its linking and its compiling.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, update_wrapper
+from typing import Any
+
+from numba.core import dispatcher as numba_dispatcher
+from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
+from pytensor.configdefaults import config
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import Op
+
+from cachegraph.digests import strong_digest
+from cachegraph.errors import SourceError, Unfingerprintable
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.numba_cache.entries import OverloadEntries, log
+from cachegraph.numba_cache.overloads import StoredOverloads
+from cachegraph.pytensor.describe.basis import Basis
+from cachegraph.pytensor.describe.flags import flags_in_key
+from cachegraph.pytensor.describe.graphs import encode_frozen
+from cachegraph.pytensor.describe.host_packages import HOSTS, encode_host_code, hosts_described
+from cachegraph.pytensor.describe.notes import encode_notes
+from cachegraph.pytensor.describe.registries import PYTENSOR, encode_registrations, is_of
+from cachegraph.pytensor.describe.values import Met, encode_constant, encode_op, encode_type
+
+VERSION = 2
+_COMPLETE = "cachegraph:"
+_BASES = "_cachegraph_bases"
+
+_depth = 0
+_anew: list[tuple[StoredOverloads, Any, Any]] | None = None
+
+
+@contextmanager
+def kept_op_code() -> Iterator[None]:
+    """Have what PyTensor links and numba compiles meanwhile, in whatever thread, keep the code of Ops in the store."""
+    from pytensor.link.numba.dispatch import basic
+
+    global _depth
+    with global_compiler_lock:
+        before = basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache
+        if not _depth:
+            basic.numba_funcify_and_cache_key = _completing(before[0])
+            numba_dispatcher.FunctionCache = _caching(before[1])
+        _depth += 1
+        try:
+            yield
+        finally:
+            _depth -= 1
+            if not _depth:
+                basic.numba_funcify_and_cache_key, numba_dispatcher.FunctionCache = before
+
+
+@contextmanager
+def op_code_anew() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
+    """Have no code of an Op come from the store or go there meanwhile; gives what is compiled of those that might have: what
+    keeps it, the signature, and numba's CompileResult."""
+    global _anew
+    with global_compiler_lock:
+        before, _anew = _anew, []
+        try:
+            yield _anew
+        finally:
+            _anew = before
+
+
+def _completing(funcify: Any) -> Any:
+    """What gives the function of an Op and its key, with the keys completed."""
+    described = cache(_surroundings)  # where something is linked: numba compiles what is linked without it
+
+    def completed(op: Any, *args: Any, node: Any = None, **kwargs: Any) -> Any:
+        function, key = funcify(op, *args, node=node, **kwargs)
+        if key is None or not isinstance(op, Op) or node is None:
+            return function, key
+        return function, _completed(function, key, op, node, described)
+
+    return update_wrapper(completed, funcify)
+
+
+def _surroundings(by_others: bool) -> bytes | None:
+    """What Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding.
+
+    `by_others` says whether code by others than PyTensor and PyMC is in the Op, which reaches all that is registered."""
+    met = Met(hosts_described(), encode_frozen)
+    met.foreign += by_others
+    try:
+        registrations = encode_registrations(met)
+        return encode((VERSION, registrations, flags_in_key(config), encode_host_code()))
+    except (Unfingerprintable, SourceError) as error:
+        log().info("no code of single Ops is kept: %s", error)
+        return None
+
+
+def _completed(
+    function: Any, key: str, op: Any, node: Any, surroundings_of: Callable[[bool], bytes | None]
+) -> str:
+    """PyTensor's `key` of `function`, with what it leaves out; as it is if that has no encoding: then the code is not kept.
+
+    With a function of others goes what tells whether the key still holds.
+    """
+    met = Met(hosts_described(), encode_frozen)
+    try:
+        types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
+        written = encode_op(op, met)
+        is_by_types = not met.code and _is_compiled_by_types(op)
+        read = () if is_by_types else _constants(node)
+        constants = [(position, encode_constant(variable, met)) for position, variable in read]
+        notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], met)
+        surroundings = surroundings_of(met.by_others)
+        if surroundings is None:
+            return key
+        described = encode((key, written, types, constants, notes, surroundings))
+        completed = _COMPLETE + strong_digest(described).hex()
+        if not is_by_types:
+            vars(function).setdefault(_BASES, {})[completed] = Basis(met)
+    except Unfingerprintable as error:
+        log().debug("the code of %s is not kept by itself: %s", op, error)
+        return key
+    return completed
+
+
+def _is_compiled_by_types(op: Any) -> bool:
+    """Whether what is compiled for `op`, an Op of a release, depends on the types around it and on no constant.
+
+    So it is with PyTensor's own functions, as a test finds in their source: what else they go by is in PyTensor's keys. Its Ops would else be
+    compiled again for each number that they multiply by, or take from an array.
+    """
+    from pytensor.link.numba.dispatch import basic
+
+    names = ("numba_funcify_and_cache_key", "numba_funcify_default_op_cache_key", "numba_funcify")
+    return all(is_of(PYTENSOR, getattr(basic, name).dispatch(type(op))) for name in names)
+
+
+def _constants(node: Any) -> Iterator[tuple[int, Any]]:
+    return ((place, variable) for place, variable in enumerate(node.inputs) if isinstance(variable, Constant))
+
+
+def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What numba makes the cache of a dispatcher by: of PyTensor's functions those with completed keys have one."""
+    from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
+
+    recent: dict[Any, Any] = {}
+
+    def kept(function: Any) -> Any:
+        key = CACHED_SRC_FUNCTIONS.get(function)
+        if key is None:
+            return file_cache(function)
+        if not key.startswith(_COMPLETE):
+            return NullCache()
+        return _OpOverloads(function, key, _basis_of(function, key), recent)
+
+    return kept
+
+
+def _basis_of(function: Any, key: str) -> Basis | None:
+    """What tells whether `key` still holds, of a function by others; PyTensor wraps it in `function`, and adds to the key."""
+    bases = getattr(function.__globals__.get("jitable_func"), _BASES, {})
+    found: Basis | None = bases.get(key.partition("_")[0])
+    return found
+
+
+class _OpOverloads(StoredOverloads):
+    """numba's cache of the function of one Op, whose completed key is `key`.
+
+    Equal Ops of a function have a dispatcher each. What one of them has compiled or loaded is `recent`, for the others.
+    Nothing is loaded or kept of what is no longer as `basis` has it.
+    """
+
+    def __init__(self, function: Any, key: str, basis: Basis | None, recent: dict[Any, Any]) -> None:
+        described = encode(("pytensor op", key))
+        entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
+        super().__init__(function, entries)
+        self._key = key
+        self._basis = basis
+        self._recent = recent
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled overload for `sig`; None if it is to be compiled."""
+        if self._has_changed():
+            return None
+        known = self._recent.get((self._key, sig, _anew is None))
+        if known is None and _anew is not None:
+            return None
+        if known is None:
+            known = super().load_overload(sig, target_context)
+            if known is not None:
+                self._recent[self._key, sig, True] = known
+            return known
+        # A dispatcher that goes takes its entry point from numba's tables: each has one of its own.
+        entry_point = target_context.get_executable(known.library, known.fndesc, known.environment)
+        return known._replace(entry_point=entry_point, metadata=None)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep `data`, numba's CompileResult for `sig`."""
+        if self._has_changed():
+            return
+        self._recent[self._key, sig, _anew is None] = data
+        if _anew is None:
+            super().save_overload(sig, data)
+        else:
+            _anew.append((self, sig, data))
+
+    def _has_changed(self) -> bool:
+        return self._basis is not None and self._basis.changed() is not None

@@ -1,0 +1,150 @@
+"""Code of others that runs before a function is stored may depend on nothing that no key says: files, clocks, random state.
+
+Rewriting and linking run it: methods of users' Ops that rewrites ask, `perform` of those that are folded, rewrites and rules
+that others registered, and what gives an Op's code for numba. It is looked through (fingerprint/outside.py) where something is
+about to be kept: what is found was looked through by whoever kept it, for its code is in the key. Code of installed releases is
+not: it is described by name and version.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph, Op
+
+from cachegraph.fingerprint.external_state import refuse_outside
+from cachegraph.fingerprint.origin import origin_of
+from cachegraph.pytensor.describe.attributes import is_of_host, state_of
+from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.notes import parts_of
+from cachegraph.pytensor.describe.registries import registered_by_others
+from cachegraph.pytensor.describe.rewrites import parts_of_rewriter
+
+_RUNNING = frozenset(
+    ("perform", "impl", "make_thunk", "make_py_thunk", "nfunc_spec", "rng_fn", "prepare_node")
+)
+"""Methods of an Op that run when it is folded; else when the function is called."""
+_GRADIENTS = frozenset(
+    (
+        "grad",
+        "L_op",
+        "R_op",
+        "pullback",
+        "pushforward",
+        "connection_pattern",
+        "grad_overrides",
+        "rop_overrides",
+    )
+)
+"""Methods that are done when a graph is compiled."""
+_ASKED = frozenset(("infer_shape", "inplace_on_inputs"))
+"""Methods that PyTensor calls of an Op that has them."""
+_SHOWN = frozenset(("__init__", "__repr__", "__str__", "__hash__", "__eq__", "__getstate__", "__setstate__"))
+
+_noting = threading.local()
+
+
+@contextmanager
+def noting_folded() -> Iterator[list[Any]]:
+    """The Ops that this thread has folded meanwhile."""
+    lists: list[list[Any]] = vars(_noting).setdefault("lists", [])
+    found: list[Any] = []
+    lists.append(found)
+    try:
+        yield found
+    finally:
+        lists.remove(found)
+
+
+def with_notes(fold: Callable[..., Any]) -> Callable[..., Any]:
+    """`fold`, by which PyTensor computes a node of constants, which notes whose Op it has run."""
+
+    def noted(fgraph: Any, node: Any) -> Any:
+        if all(isinstance(variable, Constant) for variable in node.inputs):
+            for found in vars(_noting).get("lists", ()):
+                found.append(node.op)
+        return fold(fgraph, node)
+
+    return noted
+
+
+def refuse_reading(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterable[Any]) -> None:
+    """Refuse (Unfingerprintable) what was rewritten of `ops`, `folded` on the way, by `rewriters` of others, and is to be linked,
+    if code of users that this runs may read what lies outside of code and values."""
+    ops = _with_parts(ops)
+    for op in filter(is_users, ops):
+        _look_through(op, lambda name: name not in _RUNNING)
+    for op in filter(is_users, _with_parts(folded)):
+        _look_through(op, lambda name: True)
+    for rewriter in rewriters:
+        for part in parts_of_rewriter(rewriter):
+            _look_through(part, lambda name: True)
+    classes = {type(op) for op in ops}
+    for subject, function in registered_by_others():
+        of_op = isinstance(subject, type) and issubclass(subject, Op)
+        is_met = not of_op or any(subject in cls.__mro__ for cls in classes)
+        if is_met and _is_followed(function):
+            refuse_outside([function], {}, HOSTS)
+
+
+def _with_parts(ops: Iterable[Any]) -> list[Any]:
+    """`ops` and the Ops within them, each once."""
+    found: dict[int, Any] = {}
+    waiting = list(ops)
+    while waiting:
+        op = waiting.pop()
+        if id(op) in found:
+            continue
+        found[id(op)] = op
+        waiting += parts_of(op)
+        if isinstance(op, HasInnerGraph):
+            waiting += (node.op for node in op.fgraph.toposort())
+    return list(found.values())
+
+
+def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
+    """Refuse a function, or the methods of `item` that count and the functions that it holds, if they may read outside."""
+    if isinstance(item, FunctionType):
+        refuse_outside([item], {}, HOSTS)
+        return
+    held = state_of(item)
+    methods = [
+        part for name in _methods(type(item)) if counts(name) for part in _wrapped(getattr(item, name))
+    ]
+    functions = [value for value in held.values() if callable(value) and _is_followed(value)]
+    refuse_outside([*methods, *(functions if counts("perform") else ())], held, HOSTS)
+
+
+def _wrapped(method: Any) -> Iterator[Any]:
+    """`method`, and the function that PyTensor wrapped where it was written for an older release."""
+    yield method
+    for given in getattr(method, "__defaults__", None) or ():
+        if isinstance(given, FunctionType):
+            yield given
+
+
+def _methods(cls: type) -> set[str]:
+    """The names of the methods of `cls` that its users wrote and PyTensor calls, to know what is computed; or all, of what
+    derives from nothing of PyTensor's."""
+    asked = {name for base in cls.__mro__ if is_of_host(base) for name in vars(base)}
+    found = {
+        name
+        for base in cls.__mro__
+        if _is_followed(base)
+        for name, item in vars(base).items()
+        if isinstance(item, FunctionType | classmethod | staticmethod)
+    }
+    return (found & (asked | _ASKED) if asked else found) - _GRADIENTS - _SHOWN
+
+
+def _is_followed(item: Any) -> bool:
+    """Whether a class or function is of no release, and of neither PyTensor nor PyMC."""
+    home = item.__globals__.get("__name__") if isinstance(item, FunctionType) else None
+    module = home or getattr(item, "__module__", None) or type(item).__module__
+    return not isinstance(module, str) or origin_of(module, HOSTS) == "followed"

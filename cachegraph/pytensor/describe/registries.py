@@ -1,0 +1,164 @@
+"""What others have registered in the tables that PyTensor's rewrites and its numba linker look things up in.
+
+    registrations := value(sorted tuples of (table, for what, function))
+
+PyTensor's own registrations are part of its release, whether or not they are loaded yet; only those of other modules are
+written, with the code of what they registered. What is registered for a class that PyTensor and what it is made of know
+nothing of, PyMC's for pandas' data frames, is written where code by others than PyTensor and PyMC has been met: only that
+has an instance. Tables are found where they are loaded: nothing is imported for it.
+A test reads the installed PyTensor for tables (functools.singledispatch) that are neither here nor in NOT_READ.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import FunctionType
+from typing import Any
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.values import Met, encode_value, is_module_of
+
+DISPATCHERS = {
+    "pytensor.link.numba.dispatch.basic": (
+        "numba_typify", "numba_funcify", "numba_funcify_default_op_cache_key", "numba_funcify_and_cache_key",
+    ),
+    "pytensor.link.numba.dispatch.elemwise": ("scalar_in_place_fn",),
+    "pytensor.link.numba.dispatch.random": ("numba_core_rv_funcify",),
+    "pytensor.graph.replace": ("_vectorize_node",),
+    "pytensor.scan.rewriting.inner_graph": ("rewrite_scan_inner_graph",),
+    "pytensor.compile.rewriting": ("rewrite_ofg_inner_graph",),
+    "pytensor.tensor.optimize": ("rewrite_optimize_inner_graph",),
+    "pytensor.tensor": ("_as_tensor_variable", "_get_vector_length"),
+    "pytensor.basic": ("_as_symbolic",),
+    "pytensor.xtensor.vectorization": ("_vectorize_xnode",),
+}  # fmt: skip
+"""Functions of functools.singledispatch that decide what a graph becomes, by module."""
+
+NOT_READ = {
+    "pytensor.printing.op_debug_information": "what is shown of a graph",
+    "pytensor.compile.sharedvalue.shared_constructor": "how shared variables are made, before there is a graph",
+}
+"""Those that decide nothing about a graph that is there, and why."""
+
+ASSUMPTIONS = (
+    "ASSUMPTION_INFER_REGISTRY",
+    "CONSTANT_INFER_REGISTRY",
+    "CLIENT_INFER_REGISTRY",
+    "KEY_REGISTRY",
+)
+"""Tables of pytensor.assumptions.core, of which a release may lack the last two. The last has the names of keys alone."""
+
+PYTENSOR = ("pytensor",)
+_KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
+"""Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
+_KNOWN = (*HOSTS, *_KNOWN_TO_PYTENSOR)
+
+
+def encode_registrations(met: Met) -> bytes:
+    """The encoding of what modules outside of PyTensor have registered and the code in hand, which `met` met, can reach.
+
+    Raises Unfingerprintable for code without one."""
+    found = (*_dispatched(), *_assumed())
+    rows = [_row(row, met) for row in found if not _is_of_others_alone(row[1])]
+    if met.by_others:
+        rows += (_row(row, met) for row in found if _is_of_others_alone(row[1]))
+    return encode_value((sorted(rows), _implications()), met)
+
+
+def _row(row: tuple[str, object, object], met: Met) -> bytes:
+    table, subject, _ = row
+    try:
+        return encode_value(row, met)
+    except Unfingerprintable as error:
+        error.inside(f"what {table} has for {getattr(subject, '__qualname__', subject)}")
+        raise
+
+
+def _is_of_others_alone(subject: object) -> bool:
+    """Whether neither PyTensor, nor PyMC, nor what these are made of, has an instance of `subject`: those of others do.
+
+    An abstract class may have any class for a subclass."""
+    return type(subject) is type and not is_of(_KNOWN, subject)
+
+
+def _dispatched() -> Iterator[tuple[str, object, object]]:
+    for module, names in DISPATCHERS.items():
+        loaded = sys.modules.get(module)
+        for name in names if loaded is not None else ():
+            for cls, function in getattr(loaded, name).registry.items():
+                if not is_of_pytensor(cls, function):
+                    yield f"{module}.{name}", cls, function
+
+
+def registered_by_others() -> Iterator[tuple[object, object]]:
+    """What others than PyTensor have registered: for what, and a function."""
+    for _, subject, function in (*_dispatched(), *_assumed()):
+        yield subject, function
+
+
+def is_of_pytensor(cls: object, function: object) -> bool:
+    """Whether a row of a table is PyTensor's own: what it has for `cls` is `function`."""
+    return is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TO_PYTENSOR, cls)
+
+
+def _assumed() -> Iterator[tuple[str, object, object]]:
+    """What others taught about matrices (pytensor/assumptions/core.py), each with its place among the rules tried."""
+    core = sys.modules["pytensor.assumptions.core"]
+    _refuse_unknown_tables(core)
+    for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
+        for position, rule in enumerate(rules):
+            if not is_of(PYTENSOR, rule):
+                yield "assumptions", (key, cls, position, len(rules)), rule
+    for key, rule in core.CONSTANT_INFER_REGISTRY.items():
+        if not is_of(PYTENSOR, rule):
+            yield "assumptions of constants", key, rule
+    for (key, cls), rule in getattr(core, "CLIENT_INFER_REGISTRY", {}).items():  # since PyTensor 3.3.5
+        if not is_of(PYTENSOR, rule):
+            yield "assumptions of clients", (key, cls), rule
+
+
+def _refuse_unknown_tables(core: Any) -> None:
+    """Raise Unfingerprintable if this release lets others teach in a table that nobody here reads."""
+    for name in core.__dict__:
+        if name.endswith("_REGISTRY") and name not in ASSUMPTIONS:
+            raise Unfingerprintable(
+                f"the table {core.__name__}.{name}, which this release of the adapter does not read",
+                "update cachegraph",
+            )
+
+
+def _implications() -> dict[str, list[str]]:
+    core: Any = sys.modules["pytensor.assumptions.core"]
+    return {stronger.name: [weaker.name for weaker in found] for stronger, found in core.IMPLIES.items()}
+
+
+def is_of(packages: tuple[str, ...], item: Any) -> bool:
+    """Whether `item` was made by `packages` and Python alone: of a function, by its globals and the functions it holds."""
+    pending, seen = [item], set[int]()
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, FunctionType | type) and not is_module_of(packages, type(part).__module__):
+            return False
+        if isinstance(part, partial):
+            pending += (part.func, *filter(callable, (*part.args, *part.keywords.values())))
+            continue
+        function = isinstance(part, FunctionType)
+        module = part.__globals__.get("__name__") if function else getattr(part, "__module__", None)
+        if not isinstance(module, str) or not is_module_of(packages, module):
+            return False
+        if function and part.__closure__ and id(part) not in seen:
+            seen.add(id(part))
+            pending.extend(_held(part))
+    return True
+
+
+def _held(function: FunctionType) -> Iterator[Any]:
+    """The functions and classes in the free variables of `function`, and in lists there."""
+    for cell in function.__closure__ or ():
+        found = cell.cell_contents
+        for part in found if isinstance(found, list) else [found]:
+            if isinstance(part, FunctionType | type):
+                yield part

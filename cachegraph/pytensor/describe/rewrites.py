@@ -1,0 +1,235 @@
+"""The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as they are registered.
+
+    query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
+    database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
+    entry    := bytes(uint(n) text(name or tag)*n value(places) (bytes(value(rewriter)) | uint(number of a database)))
+
+Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
+selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
+of their own, and whether they are loaded is an accident of what a process did before: importing numba's dispatch loads
+two of them. They count where a graph has an Op or a Type of the package, which means that it is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
+from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
+from pytensor.graph.rewriting.unify import OpPattern, PatternNode
+
+from cachegraph.digests import strong_digest
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode, pack_uint, prefixed
+from cachegraph.pytensor.describe.values import Met, encode_value
+
+LATE = ("pytensor.sparse", "pytensor.typed_list")
+"""Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
+
+_MAPPINGS = ("__position__", "__final__", "__cleanup__")
+_NOT_PARAMETERS = frozenset(
+    (
+        *_MAPPINGS,
+        *("__db__", "_names", "db", "name", "__name__"),
+        *("failure_callback", "profile", "_cached_default_query"),
+    )
+)
+"""Attributes of a database that are written otherwise, name it, say what is told and measured, or remember."""
+
+_REWRITERS: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
+"""The encodings of rewriters in which no code was met, which may change, and how often others' code was."""
+
+_PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+_known: list[tuple[list[object], frozenset[str], bytes, int]] = []
+
+
+def encode_query(query: Any, met: Met) -> bytes:
+    """The encoding of what a Mode asks for, a query or a rewriter; raises Unfingerprintable."""
+    if not isinstance(query, RewriteDatabaseQuery):
+        return encode_value(query, met)
+    if type(query) is not RewriteDatabaseQuery:
+        raise Unfingerprintable(type(query).__qualname__, "ask with a plain RewriteDatabaseQuery")
+    subqueries = {name: encode_query(item, met) for name, item in query.subquery.items()}
+    extra = [(encode_query(item, met), float(position)) for item, position in query.extra_rewrites]
+    sets = (tuple(query.include), frozenset(query.require), frozenset(query.exclude))
+    return encode_value((*sets, subqueries, float(query.position_cutoff), extra), met)
+
+
+def encode_databases(roots: tuple[Any, ...], late: frozenset[str], met: Met) -> bytes:
+    """The encoding of the databases reached from `roots`, with the entries of the packages `late`; it is remembered
+    until something is registered: a strong digest, since it is long. Raises Unfingerprintable, with the path to what has no encoding.
+    """
+    databases = _reached(roots)
+    stamp = list(_stamp(databases))
+    for known, packages, encoding, foreign in _known:
+        if packages == late and known == stamp:
+            met.foreign += foreign
+            return encoding
+    code, before = met.code, met.foreign
+    whole = b"".join(_database(database, databases, late, met) for database in databases.values())
+    encoding = strong_digest(whole)
+    if met.code == code:
+        _known[4:] = []
+        _known.insert(0, (stamp, late, encoding, met.foreign - before))
+    return encoding
+
+
+def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
+    """The databases reached from `roots`, by id, in the order in which they are met: first registered, first met."""
+    found: dict[int, Any] = {}
+    pending = list(reversed(roots))
+    while pending:
+        database = pending.pop()
+        if id(database) in found:
+            continue
+        found[id(database)] = database
+        within = [_only(database, name) for name in sorted(database._names)]
+        if hasattr(database, "db"):
+            within.insert(0, database.db)
+        pending.extend(item for item in reversed(within) if isinstance(item, RewriteDatabase))
+    return found
+
+
+def _stamp(databases: dict[int, Any]) -> Iterator[object]:
+    """What changes when something is registered, or taken out: rewriters and databases compare by identity."""
+    for database in databases.values():
+        yield database
+        yield {tag: tuple(found) for tag, found in database.__db__.items() if found}
+        yield [dict(getattr(database, name, ())) for name in _MAPPINGS]
+        yield _attributes(database)
+
+
+def _database(database: Any, databases: dict[int, Any], late: frozenset[str], met: Met) -> bytes:
+    tags = _tags(database)
+    entries = []
+    for name in database._names:
+        item = _only(database, name)
+        if not isinstance(item, RewriteDatabase) and not _counts(item, late):
+            continue
+        try:
+            entries.append(_entry(database, name, tags, databases, item, met))
+        except Unfingerprintable as error:
+            error.inside(f"rewrite {name!r}")
+            raise
+    parts = (_parameters(database, met), *sorted(entries))
+    return b"".join((pack_uint(len(parts)), *(pack_uint(len(part)) + part for part in parts)))
+
+
+def _entry(
+    database: Any, name: str, tags: dict[int, list[str]], databases: dict[int, Any], item: Any, met: Met
+) -> bytes:
+    labels = [prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
+    places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
+    if isinstance(item, RewriteDatabase):
+        content = pack_uint(list(databases).index(id(item)))
+    else:
+        content = prefixed(_rewriter(item, met))
+    return b"".join((pack_uint(len(labels)), *labels, places, content))
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _encoded(*places: object) -> bytes:
+    return encode(places)
+
+
+def _rewriter(item: Any, met: Met) -> bytes:
+    known = _REWRITERS.get(item)
+    if known is not None:
+        met.foreign += known[1]
+        return known[0]
+    code, foreign = met.code, met.foreign
+    encoding = encode_value(item, met)
+    if met.code == code:
+        _REWRITERS[item] = encoding, met.foreign - foreign
+    else:
+        met.rewriters.append(item)
+    return encoding
+
+
+def _parameters(database: Any, met: Met) -> bytes:
+    return met.class_row(type(database)) + encode_value(_attributes(database), met)
+
+
+def _attributes(database: Any) -> dict[str, object]:
+    return {name: value for name, value in vars(database).items() if name not in _NOT_PARAMETERS}
+
+
+def _tags(database: Any) -> dict[int, list[str]]:
+    """The names and tags of each entry, by its id."""
+    found: dict[int, list[str]] = {}
+    for tag, items in database.__db__.items():
+        for item in items:
+            found.setdefault(id(item), []).append(tag)
+    return found
+
+
+def _only(database: Any, name: str) -> Any:
+    (item,) = database.__db__[name]
+    return item
+
+
+def _counts(rewriter: Any, late: frozenset[str]) -> bool:
+    """Whether the entry of `rewriter` is in the key: not if all of it is of late packages that the graph has nothing of."""
+    outside = [package for package in LATE if package in sys.modules and package not in late]
+    return not outside or _rewrites_beyond(rewriter, outside)
+
+
+def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
+    """Whether `rewriter`, or one that it is made of, may rewrite where there is no Op of `packages`."""
+    parts = list(_rewriters_within(rewriter))
+    if parts:
+        return any(_rewrites_beyond(part, packages) for part in parts)
+    return _packages(rewriter).isdisjoint(packages)
+
+
+def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
+    """`rewriter` and those that it is made of; of one that is made of a function alone, that function."""
+    if type(rewriter) is FromFunctionNodeRewriter:
+        yield rewriter.fn
+        return
+    yield rewriter
+    for part in _rewriters_within(rewriter):
+        yield from parts_of_rewriter(part)
+
+
+def _rewriters_within(rewriter: Any) -> Iterator[Any]:
+    held = (getattr(rewriter, "node_rewriter", None), *getattr(rewriter, "rewrites", ()))
+    yield from (part for part in (*held, *getattr(rewriter, "data", ())) if isinstance(part, Rewriter))
+
+
+def _packages(rewriter: Any) -> frozenset[str]:
+    """The late packages that `rewriter`, which is made of no others, is of."""
+    if type(rewriter) is FromFunctionNodeRewriter:
+        return _packages_of(rewriter.fn.__module__)
+    found = _PACKAGES.get(rewriter)
+    if found is None:
+        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _homes(rewriter)))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _packages_of(module: str) -> frozenset[str]:
+    return frozenset(package for package in LATE if is_within(module, package))
+
+
+def _homes(rewriter: Any) -> Iterator[str]:
+    """The modules of a rewriter, of its function, and of the Ops that it looks for."""
+    pending = [rewriter, *(getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1"))]
+    while pending:
+        item = pending.pop()
+        yield type(item).__module__
+        if isinstance(item, type) or callable(item):
+            yield getattr(item, "__module__", None) or ""
+        if isinstance(item, PatternNode):
+            pending += (item.op_match, *item.inputs)
+        elif isinstance(item, OpPattern):
+            pending.append(item.op_type)
+
+
+def is_within(module: str, package: str) -> bool:
+    """Whether `module` is `package` or lies in it."""
+    return module == package or module.startswith(package + ".")

@@ -1,0 +1,74 @@
+"""What a function is to be made of, as PyTensor's maker is given it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytensor.compile.maker import FunctionMaker
+from pytensor.graph.basic import Constant
+
+from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.stored.held_arrays import HeldArrays
+
+
+@dataclass(frozen=True)
+class Specification:
+    """The inputs (`In`) and outputs (`Out`) of one function, and how PyTensor would hand back its results."""
+
+    inputs: Sequence[Any]
+    outputs: Sequence[Any]
+    unpack_single: bool
+    return_none: bool
+
+    @classmethod
+    def of(cls, inputs: Any, outputs: Any) -> Specification:
+        """What PyTensor's maker makes of these arguments; raises TypeError for what is no variable."""
+        unpack_single = outputs is not None and not isinstance(outputs, list | tuple)
+        listed = [] if outputs is None else [outputs] if unpack_single else outputs
+        if not isinstance(inputs, list | tuple):
+            inputs = [inputs]
+        ins = [FunctionMaker.wrap_in(item) for item in inputs]
+        outs = [FunctionMaker.wrap_out(item) for item in listed]
+        return cls(ins, outs, unpack_single, outputs is None)
+
+    @property
+    def results(self) -> list[Any]:
+        """The variables that are computed: the outputs, then the new values of the inputs that are updated."""
+        updates = [spec.update for spec in self.inputs if spec.update is not None]
+        return [*(spec.variable for spec in self.outputs), *updates]
+
+    @property
+    def update_mapping(self) -> dict[int, int]:
+        """The position of each update among the results -> that of the input it replaces."""
+        updated = [position for position, spec in enumerate(self.inputs) if spec.update is not None]
+        return {len(self.outputs) + number: position for number, position in enumerate(updated)}
+
+    def graph_inputs(self) -> list[Any]:
+        """The inputs of the function's graph: as PyTensor does, clones where one of them is computed."""
+        variables = [spec.variable for spec in self.inputs]
+        if any(variable.owner is not None for variable in variables):
+            return [variable.clone() for variable in variables]
+        return variables
+
+    def context(self, classes: tuple[type, ...], ops: tuple[Any, ...], arrays: HeldArrays) -> Context:
+        """What a stored form of the graph takes from it, with the classes and Ops that are not PyTensor's, and its arrays.
+
+        The structure of the graph alone decides the order of the names.
+        """
+        names = {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
+        return Context(names, classes, ops, arrays)
+
+    def _variables(self) -> Iterator[Any]:
+        """All variables but the constants, of which equal ones may be one object or several."""
+        seen: set[Any] = set()
+        waiting = [*reversed(self.results), *(spec.variable for spec in reversed(self.inputs))]
+        while waiting:
+            variable = waiting.pop()
+            if variable in seen or isinstance(variable, Constant):
+                continue
+            seen.add(variable)
+            yield variable
+            if variable.owner is not None:
+                waiting += reversed(variable.owner.inputs)

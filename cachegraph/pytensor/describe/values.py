@@ -1,0 +1,458 @@
+"""The canonical encoding of PyTensor's own values: Types, Ops, constants, frozen graphs, and what their attributes hold.
+
+They are written with tags of their own among the values of cachegraph/fingerprint/hasher.py (`uint`, `bytes`, `text`):
+
+    value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph)      graph: see graphs.py
+              | 'J' bytes(object) | 'H' bytes(function) | 'Z' bytes(value(the parts of a partial))
+              | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple)) | 'V' bytes(value(tuple))
+                                                        of a frozendict, an ordered set, a union of classes
+              | 'A' bytes(value((linker, query asked for, query)))                 of a Mode
+    op       := class uint(n) (text(name) value)*n                          its attributes, sorted by name
+    object   := class uint(n) (text(name) value)*n                          of another class of PyTensor or PyMC
+              | '+' object | '-' text(module:name) origin                   of a rewriter, that a module holds under its name
+    function := text(module) text(qualname) origin uint(line) bytes(instructions) value(defaults)*2 value(free variables)
+                                                                            of a release
+    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' value(attributes by name))
+    constant := bytes(type) ('a' layout value(array) | 'v' value(data))
+    class    := 'r' text(module) text(qualname) origin | 'c' bytes(encoding of the class, by its code)
+    layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim               how numba sees the array
+
+An Op is its class and all of its attributes, not only `__props__` (attributes.py). A class of a release is its name and the
+release; all others are their code (cachegraph/fingerprint/classes.py).
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from collections.abc import Callable, Collection
+from enum import Enum
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, UnionType
+from typing import Any
+
+import numpy as np
+from pytensor.compile.mode import Mode, optdb
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter
+from pytensor.graph.type import Type
+from pytensor.misc.frozendict import frozendict
+from pytensor.misc.ordered_set import OrderedSet
+from pytensor.tensor.type import DenseTensorType, TensorType
+
+from cachegraph.digests import strong_digest
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
+from cachegraph.fingerprint.names import is_importable
+from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.pytensor.describe.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
+from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.stored.held_arrays import layout
+
+_KNOWN = (*HOSTS, "numpy", "scipy", "numba")
+"""The packages whose code goes by no names and tags of users."""
+
+_MOST_PLAIN_OPS = 10_000
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
+_CONTAINERS = frozenset((tuple, list, dict, set, frozenset))
+_IMMUTABLE = (np.generic, type(None), bool, int, float, complex, str, slice)
+_PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
+"""Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
+
+
+Writer = Callable[[Any, "Met"], bytes]
+
+
+class Met:
+    """What was met while one description was written: the packages described elsewhere, and classes described by code.
+
+    `users_ops` are those that PyTensor and PyMC do not define, at all depths, by their encodings."""
+
+    def __init__(self, described: Collection[str], encode_frozen: Writer) -> None:
+        """`encode_frozen` writes the graphs that Ops hold (graphs.py)."""
+        self.described = tuple(described)
+        self.encode_frozen = encode_frozen
+        self.classes: dict[type, bytes] = {}
+        self.modules: set[str] = set()
+        self.users_ops: dict[bytes, Any] = {}
+        self.arrays: list[tuple[bytes, np.ndarray[Any, Any]]] = []
+        """The data of the constants that were met, which whoever made an array may overwrite, with its names."""
+        self.coded: list[tuple[bytes, Any, Writer]] = []
+        """What was met that may mean another thing the next time, with its encoding and what wrote that."""
+        self.rewriters: list[Any] = []
+        """The rewriters that were met in which there is code."""
+        self._ops: dict[int, tuple[Any, bytes]] = {}
+        self.code = 0
+        """How often code was met: what holds it may mean another thing the next time."""
+        self.foreign = 0
+        """How often something was met that may run code of neither PyTensor nor PyMC: it reads what it likes."""
+
+    def op(self, op: Any) -> bytes:
+        """The encoding of `op`, made once."""
+        known = self._ops.get(id(op))
+        if known is None:
+            code = self.code
+            known = self._ops[id(op)] = op, encode_op(op, self)
+            if self.code != code:
+                self.coded.append((known[1], op, encode_op))
+        return known[1]
+
+    @property
+    def by_others(self) -> bool:
+        """Whether code by others than PyTensor and PyMC may run, which reaches what these have nothing to do with."""
+        return bool(self.foreign or self.code)
+
+    @property
+    def users_classes(self) -> tuple[type, ...]:
+        """The classes described by code, in the order in which they were met; of those with equal code the first."""
+        first: dict[bytes, type] = {}
+        for cls, row in self.classes.items():
+            first.setdefault(row, cls)
+        return tuple(first.values())
+
+    def class_row(self, cls: type) -> bytes:
+        """The row of `cls`: by its release, or, once a description, by its code."""
+        self.modules.add(cls.__module__)
+        self.foreign += not is_of_host(cls)
+        released = _release_row(cls, self.described)
+        if released is not None:
+            return released
+        self.code += 1
+        found = self.classes.get(cls)
+        if found is None:
+            found = self.classes[cls] = _code_row(cls, self)
+            self.coded.append((found, cls, _code_row))
+        return found
+
+    def array(self, data: np.ndarray[Any, Any]) -> bytes:
+        """The encoding of a constant's array, and of its layout."""
+        written = layout(data) + encode(data)
+        self.arrays.append((strong_digest(written), data))
+        return written
+
+
+class ObjectEncoder(Encoder):
+    """Writes values among which may be PyTensor's."""
+
+    __slots__ = ("met",)
+
+    def __init__(self, met: Met) -> None:
+        super().__init__(met.described)
+        self.met = met
+
+    def value(self, value: Any) -> None:
+        """Write `value`; raises Unfingerprintable if it, or anything in it, has no encoding."""
+        cls: type = type(value)
+        kind = _kind_of(cls)
+        if kind is None or (kind is _FUNCTION and not _is_released(value, self.met.described)):
+            self.met.foreign += cls not in _PLAIN and cls not in _CONTAINERS and _is_foreign(value)
+            super().value(value)
+            return
+        tag, write = kind
+        self.tag(tag)
+        try:
+            self.bytes(write(value, self.met))
+        except RecursionError:
+            raise Unfingerprintable(
+                name_of(type(value)), "the Python stack ran out; nest it less deeply"
+            ) from None
+
+    def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
+        """Write what code describes, which is not remembered."""
+        self.met.code += 1
+        super().definition(value, write)
+
+
+def encode_value(value: object, met: Met) -> bytes:
+    """The canonical encoding of `value`, in which PyTensor's values may be; raises Unfingerprintable."""
+    encoder = ObjectEncoder(met)
+    encoder.value(value)
+    return encoder.encoding
+
+
+def encode_type(type_: Any, met: Met) -> bytes:
+    """The encoding of a Type; raises Unfingerprintable."""
+    row = met.class_row(type(type_))
+    if type(type_) is TensorType or type(type_) is DenseTensorType:
+        return row + _tensor_type(type_.dtype, type_.shape)
+    # What the name of a user's own Type means is its own affair.
+    state = {
+        name: value for name, value in vars(type_).items() if name != "name" or not is_of_host(type(type_))
+    }
+    return b"".join((row, b"v", encode_value(state, met)))
+
+
+@lru_cache(maxsize=4096)
+def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
+    extents = (b"\0" if extent is None else pack_uint(extent + 1) for extent in shape)
+    return b"".join((b"t", prefixed(dtype.encode()), pack_uint(len(shape)), *extents))
+
+
+def encode_op(op: Any, met: Met) -> bytes:
+    """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
+    try:
+        encoding = _remembered(op, met) or _encode_object(op, met)
+    except Unfingerprintable as error:
+        error.inside(f"op {type(op).__qualname__}")
+        raise
+    if is_users(op):
+        met.users_ops.setdefault(encoding, op)
+    return encoding
+
+
+def _remembered(op: Any, met: Met) -> bytes | None:
+    """The encoding of an Op of a release that holds plain values and such Ops, made once for all that are like it."""
+    cls: type = type(op)
+    if _release_row(cls, met.described) is None:
+        return None
+    left_out, slots = attributes_of(cls)
+    plain: dict[str, object] = {}
+    others: list[tuple[str, bytes]] = []
+    try:
+        for name, value in op.__dict__.items():
+            kind: type = type(value)
+            if _kind_of(kind) is _OP:
+                others.append((name, met.op(value)))
+            elif name not in left_out:
+                plain[name] = value._dict if type(value) is frozendict else value
+                if not _is_plain(plain[name]):
+                    return None
+        state = cls, marshal.dumps(plain, 2), tuple(others), met.described
+    except ValueError:
+        return None
+    met.modules.add(cls.__module__)
+    found = None if slots else _PLAIN_OPS.get(state)
+    if found is None:
+        if len(_PLAIN_OPS) >= _MOST_PLAIN_OPS:
+            _PLAIN_OPS.clear()
+        found = _PLAIN_OPS[state] = _encode_object(op, met)
+    else:
+        met.foreign += not is_of_host(cls)
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether marshal writes `value` as what it is: of arrays, and of numpy's numbers, it writes the bits alone."""
+    cls = type(value)
+    if cls in _CONTAINERS:
+        items = (*value, *value.values()) if cls is dict else value
+        return all(map(_is_plain, items))
+    return cls in _PLAIN
+
+
+def encode_constant(constant: Any, met: Met) -> bytes:
+    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
+    data = constant.data
+    type_ = prefixed(encode_type(constant.type, met))
+    if type(data) is np.ndarray:
+        return b"".join((type_, b"a", met.array(data)))
+    code = met.code
+    written = b"".join((type_, b"v", encode_value(_plain(data, met), met)))
+    if met.code != code:
+        met.coded.append((written, constant, encode_constant))
+    return written
+
+
+def _plain(data: Any, met: Met) -> Any:
+    """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
+    if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
+        for array in (data.data, data.indices, data.indptr):
+            met.array(array)
+        parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
+        return "sparse", type(data).__name__, data.format, *parts
+    met.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
+    if type(data) is np.random.Generator:
+        return "generator", data.bit_generator.state
+    return data
+
+
+def _encode_object(value: Any, met: Met) -> bytes:
+    row = met.class_row(type(value))
+    encoder = ObjectEncoder(met)
+    encoder.tag(row)
+    if row.startswith(b"c"):  # what its attributes reach is then described by code as well
+        encoder.definition(value, _write_attributes)
+    else:
+        _write_attributes(encoder, value)
+    return encoder.encoding
+
+
+def _write_attributes(encoder: Encoder, value: Any) -> None:
+    state = state_of(value)
+    encoder.uint(len(state))
+    for name in sorted(state):
+        encoder.text(name)
+        try:
+            encoder.value(state[name])
+        except Unfingerprintable as error:
+            error.inside(f".{name}")
+            raise
+
+
+@lru_cache(maxsize=4096)
+def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
+    """The row of a class that its name and its origin describe; None if its code must."""
+    if not is_importable(cls) or origin_of(cls.__module__, described) == "followed":
+        return None
+    encoder = Encoder(described)
+    encoder.tag(b"r")
+    encoder.text(cls.__module__)
+    encoder.text(cls.__qualname__)
+    write_origin(encoder, cls.__module__, described)
+    return encoder.encoding
+
+
+def _code_row(cls: type, met: Met) -> bytes:
+    return b"c" + prefixed(encode_value(cls, met))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
+    """The tag and the writer of instances of `cls`, if they are PyTensor's; None for all other values."""
+    bases = cls.__mro__  # and not issubclass, for which abstract classes ask all of their subclasses
+    for base, kind in _KINDS:
+        if base in bases:
+            return kind
+    plain = not {type, Enum, tuple}.isdisjoint(bases) or "__dataclass_params__" in vars(cls)
+    if plain or not is_of_host(cls) or not cls.__flags__ & HEAP_TYPE:
+        return None
+    return b"J", _encode_object
+
+
+def _refuse_variable(value: Any, met: Met) -> bytes:
+    raise Unfingerprintable(name_of(type(value)), "a variable outside of its graph means nothing; hold none")
+
+
+def _encode_frozen_graph(value: Any, met: Met) -> bytes:
+    return met.encode_frozen(value, met)
+
+
+def _encode_frozendict(value: Any, met: Met) -> bytes:
+    return encode_value(value._dict, met)
+
+
+def _encode_ordered(value: Any, met: Met) -> bytes:
+    return encode_value(tuple(value), met)
+
+
+def _encode_mode(value: Any, met: Met) -> bytes:
+    """A Mode that an Op holds; the databases that it asks are in the key of every function."""
+    if type(value) is not Mode or value.optdb is not optdb:
+        raise Unfingerprintable(name_of(type(value)), "let Ops hold plain Modes of PyTensor's own database")
+    return encode_value((value.linker, value.provided_optimizer, value._optimizer), met)
+
+
+def _encode_union(value: Any, met: Met) -> bytes:
+    return encode_value(value.__args__, met)
+
+
+def _encode_partial(value: Any, met: Met) -> bytes:
+    if vars(value):
+        raise Unfingerprintable("functools.partial with attributes", "set none on it")
+    return encode_value((value.func, value.args, value.keywords), met)
+
+
+def _encode_rewriter(value: Any, met: Met) -> bytes:
+    """A rewriter made of a function: by its name alone where a module of a release holds it under that of the function."""
+    function = value.fn
+    released = type(function) is FunctionType and _is_released(function, met.described)
+    if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
+        name = f"{function.__module__}:{function.__name__}"
+        return b"-" + prefixed(name.encode()) + _release_row_of_module(function.__module__, met.described)
+    return b"+" + _encode_object(value, met)
+
+
+@lru_cache(maxsize=1024)
+def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
+    encoder = Encoder(described)
+    write_origin(encoder, module, described)
+    return encoder.encoding
+
+
+def _encode_released_function(value: Any, met: Met) -> bytes:
+    """A function of a release, importable or not: where it is written, and what it holds of what made it."""
+    code = value.__code__
+    encoder = ObjectEncoder(met)
+    encoder.text(value.__module__)
+    encoder.text(value.__qualname__)
+    write_origin(encoder, value.__module__, met.described)
+    encoder.uint(code.co_firstlineno)
+    encoder.bytes(code.co_code)
+    encoder.value(value.__defaults__)
+    encoder.value(value.__kwdefaults__)
+    encoder.value([cell.cell_contents for cell in value.__closure__ or ()])
+    return encoder.encoding
+
+
+def _is_released(function: Any, described: tuple[str, ...]) -> bool:
+    """Whether `function` was defined by a module of a release: what wraps one of these has its name, but not its globals."""
+    module = function.__globals__.get("__name__")
+    if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
+        return False
+    space = vars(sys.modules[module])
+    is_of_module = space is function.__globals__ or _is_copied_from(function, space)
+    return is_of_module and _is_release(module, described)
+
+
+def _is_copied_from(function: FunctionType, space: dict[str, Any]) -> bool:
+    """Whether `function`, which a function in `space` defined, came here in a pickle that has functions by value: with the
+    same code, and of the globals those that the code reads."""
+    copied = {name: item for name, item in function.__globals__.items() if not name.startswith("__")}
+    if not all(name in space and space[name] is item for name, item in copied.items()):
+        return False
+    path, _, _ = function.__qualname__.partition(".<locals>.")
+    first, *names = path.split(".")
+    definer = space.get(first)
+    for name in names:
+        definer = getattr(definer, "__dict__", {}).get(name)
+    definer = getattr(definer, "__func__", definer)
+    return isinstance(definer, FunctionType) and _is_within(function.__code__, definer.__code__)
+
+
+def _is_within(code: CodeType, outer: CodeType) -> bool:
+    inner = [constant for constant in outer.co_consts if isinstance(constant, CodeType)]
+    return code in inner or any(_is_within(code, each) for each in inner)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a function or a class, or that of an instance, was defined outside of PyTensor, PyMC and what these are made of."""
+    kind = type(value).__module__
+    if type(value) is FunctionType:
+        kind = value.__globals__.get("__name__") or value.__module__
+    told = (
+        (getattr(value, "__module__", None) or kind) if callable(value) else kind
+    )  # functools.wraps copies it
+    return not all(isinstance(name, str) and is_module_of(_KNOWN, name) for name in (kind, told))
+
+
+@lru_cache(maxsize=1024)
+def is_module_of(packages: tuple[str, ...], module: str) -> bool:
+    """Whether `module` is of one of `packages`, or of Python."""
+    return module.partition(".")[0] in packages or origin_of(module, ()) == "python"
+
+
+@lru_cache(maxsize=1024)
+def _is_release(module: str, described: tuple[str, ...]) -> bool:
+    return module.partition(".")[0] in HOSTS and origin_of(module, described) != "followed"
+
+
+_FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
+_OP: tuple[bytes, Writer] = (b"O", lambda op, met: met.op(op))
+_KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
+    (Op, _OP),
+    (Type, (b"Y", encode_type)),
+    (Constant, (b"K", encode_constant)),
+    (Variable, (b"", _refuse_variable)),
+    (FrozenFunctionGraph, (b"G", _encode_frozen_graph)),
+    (AbstractFunctionGraph, (b"", _refuse_variable)),
+    (Mode, (b"A", _encode_mode)),
+    (frozendict, (b"Q", _encode_frozendict)),
+    (OrderedSet, (b"U", _encode_ordered)),
+    (UnionType, (b"V", _encode_union)),
+    (FunctionType, _FUNCTION),
+    (partial, (b"Z", _encode_partial)),
+    (FromFunctionNodeRewriter, (b"J", _encode_rewriter)),
+)

@@ -1,0 +1,1 @@
+"""Hooks into PyTensor, and the maker that looks functions up."""

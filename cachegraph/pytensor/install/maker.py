@@ -1,0 +1,341 @@
+"""PyTensor's maker of functions, with a cache in front of its rewriting and linking."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pytensor.compile.aliasing import infer_reuse_pattern
+from pytensor.compile.executor import Function
+from pytensor.compile.maker import FunctionMaker
+from pytensor.compile.mode import get_mode
+from pytensor.graph.basic import Variable
+from pytensor.link.basic import Container
+
+from cachegraph.cache_info import CacheInfo
+from cachegraph.forking import momentary_lock
+from cachegraph.pytensor.code.code import stored_function
+from cachegraph.pytensor.code.linker import StoredLinker, expects_code
+from cachegraph.pytensor.code.linking import Cell, InnerFunctionNodes, link
+from cachegraph.pytensor.code.pickled_function import CarriedMaker
+from cachegraph.pytensor.code.relinking import link_by_pytensor, linking_flags
+from cachegraph.pytensor.describe.specification import Specification
+from cachegraph.pytensor.install.bypassing import bypass_of
+from cachegraph.pytensor.install.failures import note_failure
+from cachegraph.pytensor.install.lookup import Lookup
+from cachegraph.pytensor.stored.copies import is_same_graph, mark, unmark
+from cachegraph.pytensor.stored.stored_graph import StoredGraph
+
+_loading = momentary_lock()
+
+_CARRIED = (
+    *("mode", "accept_inplace", "function_class", "on_unused_input", "name", "trust_input"),
+    *("unpack_single", "return_none", "required", "profile", "_flags", "_update_mapping"),
+)
+"""The attributes of a maker that a pickle carries as they are."""
+
+
+class CachedMaker(FunctionMaker):
+    """Makes what FunctionMaker makes of the same arguments; `cache_info` says how that came about.
+
+    Where the cache does not help, for whatever reason, FunctionMaker does it all.
+    """
+
+    large_constants: ClassVar[bool] = False
+    cache_info: CacheInfo
+
+    def __init__(
+        self,
+        inputs: Any,
+        outputs: Any,
+        mode: Any = None,
+        accept_inplace: bool = False,
+        function_class: Any = Function,
+        profile: Any = None,
+        on_unused_input: str | None = None,
+        fgraph: Any = None,
+        name: str | None = None,
+        no_fgraph_prep: bool = False,
+        trust_input: bool = False,
+    ) -> None:
+        wanted = Specification.of(inputs, outputs)
+        # From here, so that a warning names the line that PyTensor's would name.
+        self.check_unused_inputs(wanted.inputs, wanted.outputs, on_unused_input)
+        self.mode, self.accept_inplace, self.function_class = mode, accept_inplace, function_class
+        self.profile, self.name, self.trust_input = profile, name, trust_input
+        self.on_unused_input = on_unused_input
+        self._fgraph: Any = None
+        self._stored: StoredGraph | None = None
+        self._code: Any = None
+        self._function: Any = None
+        self._flags: Any = None
+        making = _Making(self, inputs, outputs, fgraph, no_fgraph_prep)
+        lookup = Lookup(wanted, get_mode(mode), name, making)
+        self.cache_info = lookup.info
+        original = self._try("recognizing a copy", lambda: self._original(wanted, fgraph, no_fgraph_prep))
+        bypass = bypass_of(get_mode(mode), fgraph, no_fgraph_prep, profile)
+        if original is not None:
+            making.rewrite()  # which PyTensor has done: this holds the graph, and what goes with it
+            self._try("making a copy", lambda: self._adopt_copied(original))
+        elif bypass is not None:
+            lookup.bypass(bypass)
+        else:
+            lookup.find(accept_inplace, self.large_constants)
+            self._try("adopting what was found", lambda: self._adopt_found(lookup))
+            if self._stored is None:
+                lookup.do_without()
+
+    @property
+    def fgraph(self) -> Any:
+        """The optimized graph; that of a function from the cache is read when it is first asked for."""
+        with _loading:
+            if self._fgraph is None:
+                self._fgraph = self._read_graph()
+            return self._fgraph
+
+    @fgraph.setter
+    def fgraph(self, fgraph: Any) -> None:
+        self._fgraph = fgraph
+
+    def create(self, input_storage: Any = None, storage_map: Any = None) -> Any:
+        """The function, as FunctionMaker makes it."""
+        function, self._function = self._function, None
+        if function is not None and input_storage is None and not storage_map:
+            return function
+        if self._stored is None:
+            return super().create(input_storage, storage_map)
+        try:
+            return self._create_on_code(input_storage, storage_map)
+        except Exception as error:
+            note_failure("linking a function to stored code", self.name or "it", error)
+        self._do_without_code()
+        return super().create(input_storage, storage_map)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name != "_function"}
+        if self._stored is None:
+            return state
+        attributes = {name: state[name] for name in _CARRIED}
+        return {
+            "carried": CarriedMaker.of(attributes, self.inputs, self.outputs, self._results, self._stored)
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._function = self._fgraph = None
+        carried: CarriedMaker | None = state.get("carried")
+        if carried is None:
+            self.__dict__.update(state)
+            return
+        self.__dict__.update(carried.attributes)
+        self.cache_info = CacheInfo("carried", "it came in a pickle", carried.key.hex)
+        self.inputs, self.outputs, self._results = carried.inputs, carried.outputs, carried.results
+        self._expect_code(carried.graph())
+
+    def _try(self, doing: str, step: Callable[[], Any]) -> Any:
+        """What `step` returns; None, and nothing of the cache, where it fails."""
+        try:
+            return step()
+        except Exception as error:
+            note_failure(doing, self.name or "a function", error)
+            self._stored = self._code = None
+            return None
+
+    def _adopt_found(self, lookup: Lookup) -> None:
+        """Make functions of what `lookup` has found, or had made and kept."""
+        if lookup.graph is None:
+            return
+        if lookup.is_rewritten:
+            self._adopt_made(lookup.graph)
+        else:
+            self._adopt(lookup.graph, lookup.adopted)
+
+    def _adopt(self, graph: StoredGraph, wanted: Specification) -> None:
+        """Make functions on the code that is stored for `graph`; PyTensor has not made any."""
+        self.inputs, self.outputs, self._results = wanted.inputs, wanted.outputs, wanted.results
+        self.unpack_single, self.return_none = wanted.unpack_single, wanted.return_none
+        self.required = [spec.value is None for spec in wanted.inputs]
+        self._update_mapping = wanted.update_mapping
+        self._flags = linking_flags()
+        self._expect_code(graph)
+
+    def _expect_code(self, graph: StoredGraph) -> None:
+        self.expanded_inputs = self.inputs
+        self.linker = copy.copy(get_mode(self.mode).linker)
+        expects = expects_code(graph.description)
+        self._code = (
+            stored_function(graph.description, self._link_by_pytensor, graph.basis) if expects else None
+        )
+        self._stored = graph
+        mark(self.inputs, self)
+
+    def _adopt_made(self, graph: StoredGraph) -> None:
+        """Make further functions on the code of the one that PyTensor made, whose stored form is `graph`."""
+        self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        self._flags = linking_flags()
+        self._stored, self._code = graph, self._function.vm.jit_fn
+        mark(self.inputs, self)
+
+    def _original(self, wanted: Specification, fgraph: Any, no_fgraph_prep: bool) -> Any:
+        """The maker whose function is to be copied, if linking `fgraph` would give the code that it has; else None."""
+        original = unmark(wanted.inputs)
+        if original is None or not no_fgraph_prep or self.profile or original._code is None:
+            return None
+        is_linked_alike = (
+            get_mode(original.mode) is get_mode(self.mode) and original._flags == linking_flags()
+        )
+        return original if is_linked_alike and is_same_graph(original.fgraph, fgraph) else None
+
+    def _adopt_copied(self, original: CachedMaker) -> None:
+        """Make functions on the code of `original`, whose graph PyTensor has copied."""
+        graph: Any = original._stored
+        self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
+        self._flags, self._code = original._flags, original._code
+        self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context, graph.basis)
+        self.cache_info = replace(original.cache_info, reason="a copy of a function")
+        mark(self.inputs, self)
+
+    def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
+        stored: Any = self._stored
+        if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
+            linker = StoredLinker.like(self.linker, stored.description, stored.basis)
+            self._code = link_by_pytensor(self.fgraph, linker, self._flags)
+        if input_storage is None:
+            input_storage = [getattr(spec, "value", None) for spec in self.inputs]
+        cells = [_cell(value) for value in input_storage]
+        thunk, containers, results = link(
+            self._code,
+            lambda: self.fgraph,
+            stored.places,
+            list(zip(stored.inputs, cells, strict=True)),
+            self._results,
+            storage_map,
+            self.linker.allow_gc,
+        )
+        with _loading:
+            is_read = self._fgraph is not None
+            if not is_read:
+                self._fgraph = stored.outline()
+            try:
+                function = self.function_class(
+                    vm=thunk,
+                    input_storage=containers,
+                    output_storage=results,
+                    outputs=self.outputs,
+                    unpack_single=self.unpack_single,
+                    return_none=self.return_none,
+                    maker=self,
+                    trust_input=self.trust_input,
+                    name=self.name,
+                )
+            finally:
+                if not is_read:
+                    self._fgraph = None
+        if not is_read:
+            function._nodes_with_inner_function = InnerFunctionNodes(lambda: self.fgraph)
+        function.profile = self.profile
+        return function
+
+    def _link_by_pytensor(self) -> Any:
+        return link_by_pytensor(self.fgraph, self.linker, self._flags)
+
+    def _read_graph(self) -> Any:
+        stored: Any = self._stored
+        try:
+            graph = stored.load()
+            graph.update_mapping = self._update_mapping
+        except Exception as error:
+            if self.cache_info.outcome == "carried":  # there is nothing to make it of
+                raise
+            note_failure("reading the optimized graph", self.name or "it", error)
+            graph = self._made_anew().fgraph
+        graph.name, graph.profile = self.name, self.profile
+        self._accept(graph)
+        return graph
+
+    def _accept(self, graph: Any) -> None:
+        """Have the linker hold what it would link."""
+        borrows = [spec.borrow for spec in self.outputs]
+        borrows += [False] * (len(graph.outputs) - len(borrows))  # new values of inputs are never borrowed
+        disowned = [output for output, borrow in zip(graph.outputs, borrows, strict=True) if not borrow]
+        self.linker.accept(graph, no_recycling=infer_reuse_pattern(graph, disowned) if disowned else None)
+
+    def _made_anew(self) -> Any:
+        """PyTensor's own maker of the same function, from scratch."""
+        return FunctionMaker(
+            self.inputs,
+            self.outputs,
+            self.mode,
+            self.accept_inplace,
+            self.function_class,
+            self.profile,
+            on_unused_input="ignore",
+            name=self.name,
+            trust_input=self.trust_input,
+        )
+
+    def _do_without_code(self) -> None:
+        """Be as if there had been no cache: what links next is PyTensor's linker."""
+        if self.cache_info.outcome == "hit" and self._fgraph is None:
+            made = self._made_anew()
+            self.fgraph, self.linker = made.fgraph, made.linker
+        else:  # what came in a pickle has nothing else to be made of
+            self._accept(self.fgraph)
+        self._stored = self._code = None
+        self.cache_info = CacheInfo("bypass", "linking it to stored code failed", self.cache_info.key)
+
+
+class _Making:
+    """PyTensor's own way to make what a maker was asked for; see Lookup."""
+
+    def __init__(
+        self, maker: CachedMaker, inputs: Any, outputs: Any, fgraph: Any, no_fgraph_prep: bool
+    ) -> None:
+        self._maker = maker
+        self._given = inputs, outputs, fgraph, no_fgraph_prep
+
+    def rewrite(self, wanted: Specification | None = None) -> Any:
+        """The optimized graph, from scratch, of `wanted` if it is given; raises what PyTensor raises."""
+        maker = self._maker
+        inputs, outputs, fgraph, no_fgraph_prep = self._given
+        if wanted is not None:
+            inputs, outputs = wanted.inputs, wanted.outputs
+        on_unused_input = maker.on_unused_input
+        FunctionMaker.__init__(
+            maker,
+            inputs,
+            outputs,
+            maker.mode,
+            maker.accept_inplace,
+            maker.function_class,
+            maker.profile,
+            "ignore",
+            fgraph,
+            maker.name,
+            no_fgraph_prep,
+            maker.trust_input,
+        )
+        maker.on_unused_input = on_unused_input
+        if wanted is not None:
+            maker.unpack_single, maker.return_none = wanted.unpack_single, wanted.return_none
+        return maker.fgraph
+
+    def link(self, graph: StoredGraph) -> None:
+        """Make the function on code that is kept as that of `graph`; raises what PyTensor raises."""
+        maker = self._maker
+        plain = maker.linker
+        try:
+            maker.linker = StoredLinker.like(plain, graph.description, graph.basis)
+            maker._function = FunctionMaker.create(maker)
+        except Exception as error:
+            maker.linker = plain
+            maker._function = FunctionMaker.create(maker)  # if it is not the adapter's fault, it fails again
+            note_failure("linking a function to code that is kept", maker.name or "it", error)
+
+
+def _cell(value: Any) -> Cell:
+    """Where the value of an input is stored: where others store it that share it, else in a place of its own."""
+    if isinstance(value, Variable):
+        value = value.container
+    return value.storage if isinstance(value, Container) else [value]

@@ -1,0 +1,1 @@
+"""PyTensor's graphs as the store keeps them."""

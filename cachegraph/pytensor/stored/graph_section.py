@@ -1,0 +1,137 @@
+"""One graph as it is stored: flat, so that neither writing nor reading it recurses, however deep it is.
+
+    section  := pickle of (ops, types, constants, applied)
+    constant := (type, class of the variable, data)     data as in constants.py; type is a position among types
+    applied  := u32, little-endian: number of outputs, variable*, node*
+    node     := op, number of inputs, variable*, number of outputs, type*      positions among ops and types
+    variable := number: the inputs of the graph, then its constants, then the outputs of its nodes in order
+
+An Op that holds graphs names them by their number among the external objects of the pickle; so it does the functions
+and classes of `externals.py`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pytensor.graph.basic import Constant
+
+from cachegraph import pickling
+from cachegraph.pytensor.describe.constants import pack_constant, unpack_constant
+from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.stored.held_arrays import HeldArrays
+from cachegraph.pytensor.stored.op_pickling import dumps
+
+_TRUSTED = (*HOSTS, "cachegraph.pytensor.stored.op_pickling")
+
+StoredConstant = tuple[int, Any, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One graph: tables of its Ops and types, its constants, and what is applied to what."""
+
+    ops: tuple[Any, ...]
+    types: tuple[Any, ...]
+    constants: tuple[StoredConstant, ...]
+    applied: bytes
+
+    def dumps(self, external: Sequence[object]) -> bytes:
+        """The section pickled; raises what pickle raises for an Op or a constant that cannot be."""
+        return dumps((self.ops, self.types, self.constants, self.applied), external)
+
+    @classmethod
+    def loads(cls, content: bytes, external: Sequence[object]) -> Section:
+        """The section that `content` holds; raises as pickling.loads does."""
+        return cls(*pickling.loads(content, _TRUSTED, external))
+
+    def rebuild(
+        self,
+        inputs: Sequence[Any],
+        apply: Callable[[Any, list[Any], list[Any], int], Sequence[Any]],
+    ) -> tuple[list[Any], list[Any]]:
+        """All variables and the outputs, on these inputs; `apply(op, inputs, types, position)` gives a node's outputs.
+
+        Raises StopIteration and IndexError where the section is not one that was written.
+        """
+        variables = [*inputs, *(self._constant(constant) for constant in self.constants)]
+        numbers = iter(_numbers(self.applied))
+        outputs = list(islice(numbers, next(numbers)))
+        for position, op in enumerate(numbers):
+            arguments = [variables[number] for number in islice(numbers, next(numbers))]
+            types = [self.types[number] for number in islice(numbers, next(numbers))]
+            variables += apply(self.ops[op], arguments, types, position)
+        return variables, [variables[number] for number in outputs]
+
+    def _constant(self, constant: StoredConstant) -> Any:
+        type_number, cls, data = constant
+        return unpack_constant(cls, self.types[type_number], data)
+
+
+class GraphTable:
+    """The variables, Ops, types and constants of one graph, numbered as a section numbers them.
+
+    `nodes` are in an order in which they can be computed; `held` are the arrays that constants may refer to. Raises Unstorable for a constant that is no plain value.
+    """
+
+    def __init__(
+        self, inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any], held: HeldArrays
+    ) -> None:
+        self._held = held
+        self._ops = _Distinct()
+        self._types = _Distinct()
+        self._nodes = nodes
+        self._outputs = outputs
+        self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
+        self._constants = tuple(map(self._constant, self.variables[len(inputs) :]))
+        self.variables += (variable for node in nodes for variable in node.outputs)
+        # A frozen graph lists a node as often as the graph had it from which it was frozen: the first can be computed.
+        self._numbers: dict[Any, int] = {}
+        for number, variable in enumerate(self.variables):
+            self._numbers.setdefault(variable, number)
+
+    @property
+    def section(self) -> Section:
+        """The graph; raises KeyError for a variable that is neither an input, a constant, nor computed by a node."""
+        outputs = [self._numbers[output] for output in self._outputs]
+        applied = [len(outputs), *outputs, *(number for node in self._nodes for number in self._node(node))]
+        packed = struct.pack(f"<{len(applied)}I", *applied)
+        return Section(tuple(self._ops.items), tuple(self._types.items), self._constants, packed)
+
+    def _constant(self, variable: Any) -> StoredConstant:
+        return self._types.number(variable.type), type(variable), pack_constant(variable.data, self._held)
+
+    def _node(self, node: Any) -> list[int]:
+        operands = [self._numbers[variable] for variable in node.inputs]
+        types = [self._types.number(variable.type) for variable in node.outputs]
+        return [self._ops.number(node.op), len(operands), *operands, len(types), *types]
+
+
+def _numbers(content: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(content) // 4}I", content)
+
+
+def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """The constants of a graph, in the order in which they are first met."""
+    operands = (variable for node in nodes for variable in node.inputs)
+    known = set(inputs)
+    found = (v for v in (*operands, *outputs) if v not in known and isinstance(v, Constant))
+    return list(dict.fromkeys(found))
+
+
+class _Distinct:
+    """Objects numbered by identity, in the order in which they are first met."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, item: Any) -> int:
+        number = self._numbers.setdefault(id(item), len(self.items))
+        if number == len(self.items):
+            self.items.append(item)
+        return number

@@ -1,0 +1,148 @@
+"""The graphs that Ops hold, looked up by their own keys before PyTensor rewrites them, and kept afterwards.
+
+PyTensor rewrites them one by one within the rewriting of the function that holds them (`rewrite_inner_graph`); two
+functions that hold the same Op rewrite its graph once. Entries of the level "op":
+
+    content := format(1 byte) uint(number of frozen graphs) bytes(frozen)*
+
+Frozen graphs are as in optimized.py; the last is the one that was looked up, the others are those that its Ops hold.
+
+Version history
+    1  first
+    2  constants refer to arrays of the graph in hand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from pytensor.configdefaults import config
+from pytensor.link.numba.linker import NumbaLinker
+
+from cachegraph.cache import Artifact, Found, default_cache
+from cachegraph.errors import SourceError, Unfingerprintable
+from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
+from cachegraph.key import CacheKey
+from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.describe.key import Description, describe_inner
+from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
+from cachegraph.pytensor.errors import Changed
+from cachegraph.pytensor.install.failures import note_failure
+from cachegraph.pytensor.stored.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
+
+FORMAT = 2
+
+
+def with_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
+    """PyTensor's `rewrite_inner_graph`, with the cache in front of what rewrites each graph."""
+
+    def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
+        return rewrite_inner_graph(fgraph, match, partial(_find_or_rewrite, rewrite))
+
+    return rewrite_or_find
+
+
+def pack_inner(graph: Any, context: Context) -> bytes:
+    """The frozen `graph` in its stored form; raises as optimized.pack does."""
+    external = context.external()
+    packed = []
+    for held in [*inner_graphs([node.op for node in graph.toposort()], external), graph]:
+        packed.append(pack_frozen(held, external))
+        external += named_by(held)
+    return b"".join((bytes((FORMAT,)), pack_uint(len(packed)), *map(prefixed, packed)))
+
+
+def unpack_inner(content: bytes, context: Context) -> Any:
+    """The canonical frozen graph that `content` holds; raises as optimized.unpack does."""
+    reader = Reader(content, "reading an optimized inner graph")
+    if (version := reader.byte()) != FORMAT:
+        raise reader.error(f"format {FORMAT}", f"format {version}")
+    external = context.external()
+    graph = None
+    with config.change_flags(warn_float64="ignore", traceback__limit=0):  # see StoredGraph.load
+        for _ in range(reader.uint()):
+            graph = unpack_frozen(reader.bytes(), external)
+            external += named_by(graph)
+    reader.end()
+    return graph
+
+
+def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
+    """Have `inner`, the graph of `op` thawed, freeze to the graph that `rewrite` makes of it: found, or made."""
+    lookup = _Lookup(op)
+    if type(linker) is NumbaLinker and lookup.finds(node, mode):
+        inner.freeze = lambda: lookup.found  # how PyTensor takes the graph over, whatever it is for
+        return
+    begin = perf_counter()
+    with noting_folded() as folded:
+        rewrite(linker, op, node, inner, mode=mode)
+    lookup.keep(inner, folded, perf_counter() - begin)
+
+
+class _Lookup:
+    """One graph that an Op holds; whatever goes wrong, PyTensor rewrites it."""
+
+    def __init__(self, op: Any) -> None:
+        self.op = op
+        self.found: Any = None
+        self._key: CacheKey | None = None
+        self._context = Context()
+        self._described: Description
+
+    def finds(self, node: Any, mode: Any) -> bool:
+        """Look the graph up, as it is rewritten for `node`; never raises."""
+        try:
+            self._find(node, mode)
+        except (Unfingerprintable, SourceError):
+            self._key = None
+        except Exception as error:
+            self._key = None
+            note_failure("looking an inner graph up", type(self.op).__qualname__, error)
+        return self.found is not None
+
+    def _find(self, node: Any, mode: Any) -> None:
+        cache = default_cache()
+        if cache.absent is not None:
+            return
+        described = self._described = describe_inner(self.op, node, mode)
+        self._key, self._context = described.key, Context(ops=described.ops, arrays=described.basis.arrays)
+        found = cache.find(self._key, self._load)
+        if isinstance(found, Found) and not cache.samples_hit():
+            self.found = found.value
+
+    def _load(self, payload: bytes) -> Any:
+        """The graph in `payload`; raises TypeError if it cannot take the place of the Op's."""
+        graph, replaced = unpack_inner(payload, self._context), self.op.fgraph
+        same_inputs = [v.type for v in graph.inputs] == [v.type for v in replaced.inputs]
+        if not same_inputs or len(graph.outputs) != len(replaced.outputs):
+            raise TypeError(f"the stored graph of {self.op} is that of another")
+        if not all(map(_may_replace, replaced.outputs, graph.outputs)):
+            raise TypeError(f"the stored graph of {self.op} gives other types")
+        return graph
+
+    def keep(self, inner: Any, folded: Sequence[Any], seconds: float) -> None:
+        """Keep what `inner` has become, with the Ops `folded`, if it has a key and a stored form; never raises."""
+        if self._key is None:
+            return
+        try:
+            graph = inner.freeze()
+            content = pack_inner(graph, self._context)
+            unpack_inner(content, self._context)
+            refuse_reading(
+                (self.op, *(node.op for node in graph.toposort())), folded, self._described.rewriters
+            )
+            if changed := self._described.basis.changed():
+                raise Changed(changed)
+            summary = f"inner graph: {len(graph.toposort())} nodes after rewriting"
+            default_cache().store(self._key, Artifact(content, seconds={"rewrite": seconds}, summary=summary))
+        except Exception as error:  # its function is compiled nevertheless
+            import logging
+
+            logging.getLogger("cachegraph").info("the graph of %s is not kept: %s", self.op, error)
+
+
+def _may_replace(replaced: Any, found: Any) -> bool:
+    return bool(replaced.type.is_super(found.type))

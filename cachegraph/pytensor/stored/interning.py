@@ -1,0 +1,82 @@
+"""Frozen nodes that differ in the bits of a constant, or in what a user's Op holds, are two.
+
+PyTensor keeps every frozen node of a process in one table and takes nodes for one whose constants it finds equal: -0.0 is
+0.0, and a NaN any other. So it does with nodes whose Ops are equal by their __props__, whatever else these hold. What a graph
+with such a node within an Op is compiled to depends on what else its process has made, and a miss that kept that would carry
+it to processes in which it is not so. While the adapter is installed this table is in front of PyTensor's: a node that has a
+twin of other bits, or of a user's Op that is not alike, is kept here, under what tells it apart as well.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from pytensor.graph.basic import Constant
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.graphs import encode_op_alone
+from cachegraph.pytensor.describe.notes import parts_of
+
+_NUMBERS = (np.ndarray, np.generic, float, complex)
+
+
+class ExactNodes:
+    """The table of frozen nodes (FrozenApply._cache), with PyTensor's own, `shared`, behind it.
+
+    A key is (op, inputs, output types, position); a constant among the inputs is its signature, a pair of type and data.
+    """
+
+    def __init__(self, shared: WeakValueDictionary[Any, Any]) -> None:
+        self.shared = shared
+        self._twins: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+
+    def get(self, key: Any) -> Any:
+        """The node of that key whose constants have the bits in the key, and whose Op is like that in it; None if there is none."""
+        found = self.shared.get(key)
+        if found is None or (_has_bits(found, key[1]) and _is_alike(found.op, key[0])):
+            return found
+        return self._twins.get((key, _bits(key[1]), _held(key[0])))
+
+    def __setitem__(self, key: Any, node: Any) -> None:
+        found = self.shared.get(key)
+        if found is None or found is node:
+            self.shared[key] = node
+        else:
+            self._twins[key, _bits(key[1]), _held(key[0])] = node
+
+
+def _has_bits(node: Any, inputs: tuple[Any, ...]) -> bool:
+    return all(
+        variable.data is wanted[1] or _content(variable.data) == _content(wanted[1])
+        for variable, wanted in zip(node.inputs, inputs, strict=True)
+        if isinstance(variable, Constant)
+    )
+
+
+def _bits(inputs: tuple[Any, ...]) -> tuple[bytes, ...]:
+    return tuple(_content(wanted[1]) for wanted in inputs if isinstance(wanted, tuple))
+
+
+def _is_alike(op: Any, wanted: Any) -> bool:
+    return op is wanted or _held(op) == _held(wanted)
+
+
+def _held(op: Any) -> bytes:
+    """The encoding of a user's Op, or of one that holds such an Op; of any other, and of one that has none, nothing."""
+    if not any(is_users(part) for part in (op, *parts_of(op))):
+        return b""
+    try:
+        return encode_op_alone(op)
+    except Unfingerprintable:
+        return b""
+
+
+def _content(data: Any) -> bytes:
+    """The bits of numbers; of anything else nothing, which leaves it to PyTensor whether two are equal."""
+    if not isinstance(data, _NUMBERS):
+        return b""
+    array = np.asarray(data)
+    return b"" if array.dtype.hasobject else array.tobytes()

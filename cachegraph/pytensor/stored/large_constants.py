@@ -1,0 +1,94 @@
+"""Large constants as data: made implicit inputs before anything is rewritten, so that no rewrite sees what is in them.
+
+A function of other data is then the same function: its key has the types of the data only. What the graph claims of its data
+(static shapes, tags) it claims where it was made, of the data it has; both are in the key (docs/decisions/0053).
+
+A function has copies of its data, taken when it is made: it is called with them each time, where numba would have frozen
+them, and whoever made the arrays may overwrite them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pytensor.compile.io import In
+from pytensor.graph.basic import Apply
+from pytensor.link.basic import Container
+from pytensor.tensor.sharedvar import TensorSharedVariable
+
+from cachegraph.pytensor.describe.specification import Specification
+from cachegraph.pytensor.describe.tags import variable_tags
+
+
+class DataCell(list[Any]):
+    """Where data is stored that a function has as an input: nothing else can be put there.
+
+    PyTensor stores what it is called with before it looks which inputs may be given.
+    """
+
+    def __setitem__(self, position: Any, value: Any) -> None:
+        if value is not self[position]:
+            raise TypeError(
+                "Too many parameter passed to pytensor function: a large constant cannot be given"
+            )
+
+
+def data_inputs(constants: Sequence[Any]) -> list[Any]:
+    """An input for each constant, given a copy of its value as shared variables are given theirs; it is not overwritten."""
+    return [_input(_shared(constant)) for constant in constants]
+
+
+def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[Any]) -> Specification:
+    """`wanted` on a copy of its graph, which has the variables of `data` where it had `constants`, and them as inputs."""
+    known = dict(zip(constants, (spec.variable for spec in data), strict=True))
+    known.update((spec.variable, spec.variable) for spec in wanted.inputs)
+    _copy_graph(wanted.results, known)
+    inputs = [copy.copy(spec) for spec in wanted.inputs]
+    for spec in inputs:
+        if spec.update is not None:
+            spec.update = known.get(spec.update, spec.update)
+    outputs = [copy.copy(spec) for spec in wanted.outputs]
+    for spec in outputs:
+        spec.variable = known.get(spec.variable, spec.variable)
+    return replace(wanted, inputs=[*inputs, *data], outputs=outputs)
+
+
+def _shared(constant: Any) -> Any:
+    cell = Container(constant.type, DataCell([_copy(constant.data)]), strict=True, name=constant.name)
+    shared = TensorSharedVariable(constant.type, None, None, container=cell, name=constant.name)
+    for name, value in (variable_tags(constant) or {}).items():
+        setattr(shared.tag, name, value)
+    return shared
+
+
+def _copy(data: Any) -> Any:
+    """`data` in memory of its own, of the same layout as numba sees it."""
+    if data.flags.c_contiguous or data.flags.f_contiguous:
+        return data.copy(order="K")
+    return np.repeat(data, 2, axis=-1)[..., ::2]
+
+
+def _input(shared: Any) -> Any:
+    return In(variable=shared, value=shared.container, mutable=False, borrow=True, shared=True)
+
+
+def _copy_graph(results: Sequence[Any], known: dict[Any, Any]) -> None:
+    """Add to `known` a copy of every variable that is computed, from the copies of what it is computed from."""
+    waiting = list(results)
+    while waiting:
+        variable = waiting[-1]
+        node = variable.owner
+        if variable in known or node is None:
+            waiting.pop()
+            continue
+        missing = [v for v in node.inputs if v not in known and v.owner is not None]
+        if missing:
+            waiting += missing
+            continue
+        copied = Apply(node.op, [known.get(v, v) for v in node.inputs], [v.clone() for v in node.outputs])
+        copied.tag = copy.copy(node.tag)
+        known.update(zip(node.outputs, copied.outputs, strict=True))

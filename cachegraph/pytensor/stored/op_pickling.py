@@ -1,0 +1,139 @@
+"""Pickles of what a stored graph holds, written so that cachegraph.pickling loads them.
+
+They name external objects by number: see externals.py. What an Op has computed for itself since it was made, and the
+functions that give its gradient, are left out: they are no part of what a compiled function computes.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.inner_function import HasInnerFunction
+from pytensor.graph.basic import FrozenApply
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.tensor.elemwise import CAReduce
+
+from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pytensor.describe.externals import LOST, NOT_USERS, is_users
+from cachegraph.pytensor.describe.graphs import encode_op_alone
+from cachegraph.pytensor.errors import Unstorable
+
+_FORGOTTEN: dict[str, Any] = {
+    "_lop_op_cache": {},
+    "_rop_op_cache": None,
+    "_frozen_lop": None,
+    "_frozen_rop": None,
+}
+_REDUCERS = ("__reduce_ex__", "__reduce__", "__getstate__")
+"""The methods of object that pickle an instance, unless its class has its own."""
+
+_new_object: Any = copyreg.__newobj__  # type: ignore[attr-defined]
+
+_COMPUTED_AGAIN = ("_inner_shape_template", "_inner_shape_frozen")
+_OVERRIDES = {"pullback_overrides": "_frozen_lop", "pushforward_overrides": "_frozen_rop"}
+"""Attribute of an OpFromGraph -> where it keeps what it compares the attribute by."""
+
+
+def dumps(value: object, external: Sequence[object]) -> bytes:
+    """`value` pickled, the objects of `external` named by their number; raises what pickle raises."""
+    file = io.BytesIO()
+    _Pickler(file, external).dump(value)
+    return file.getvalue()
+
+
+def held_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
+    """The frozen graphs that `ops` hold themselves; raises what pickle raises for an Op that cannot be pickled."""
+    finder = _Finder(external)
+    finder.dump(ops)
+    return finder.graphs
+
+
+@rebuilds_pickled
+def rebuild(cls: Any, state: Any) -> Any:
+    """An instance of a class of the user's, as pickle would make it of its state."""
+    made = cls.__new__(cls)
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    elif state is not None:
+        made.__dict__.update(state)
+    return made
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
+        super().__init__(file, protocol=5)
+        self._numbers = {id(item): number for number, item in enumerate(external)}
+        self._users = [item for item in external if isinstance(item, Op) and is_users(item)]
+
+    def persistent_id(self, obj: Any) -> int | None:
+        number = self._numbers.get(id(obj))
+        if number is None and self._users and isinstance(obj, Op) and is_users(obj):
+            return self._described.get(encode_op_alone(obj))
+        return number
+
+    @cached_property
+    def _described(self) -> dict[bytes, int]:
+        """The numbers of users' Ops by what describes them: another Op that is described alike is that one."""
+        return {encode_op_alone(op): self._numbers[id(op)] for op in self._users}
+
+    def reducer_override(self, obj: Any) -> Any:
+        cls: Any = type(obj)
+        if id(cls) in self._numbers and cls not in NOT_USERS:
+            return rebuild, (cls, _state_of(obj))
+        if isinstance(obj, HasInnerFunction | CAReduce) and all(
+            getattr(cls, n) is getattr(object, n) for n in _REDUCERS
+        ):
+            return _new_object, (cls,), _without_caches(obj, dict(obj.__dict__))
+        return NotImplemented
+
+
+class _Finder(_Pickler):
+    """Pickles into nothing, and keeps the frozen graphs that it meets."""
+
+    def __init__(self, external: Sequence[object]) -> None:
+        super().__init__(io.BytesIO(), external)
+        self.graphs: list[Any] = []
+
+    def persistent_id(self, obj: object) -> int | None:
+        if isinstance(obj, FrozenFunctionGraph):
+            self.graphs.append(obj)
+            return 0
+        # Ops hold variables of their graphs, too.
+        if isinstance(getattr(obj, "owner", None), FrozenApply):
+            return 0
+        return super().persistent_id(obj)
+
+
+def _state_of(obj: Any) -> Any:
+    cls: Any = type(obj)
+    if any(getattr(cls, name) is not getattr(object, name) for name in _REDUCERS[:2]):
+        raise Unstorable(
+            f"an instance of {cls.__module__}.{cls.__qualname__}, which pickles in a way of its own"
+        )
+    state = obj.__getstate__()
+    if not isinstance(state, dict | None) and not hasattr(obj, "__setstate__"):
+        raise Unstorable(f"an instance of {cls.__module__}.{cls.__qualname__}, which has slots")
+    return _without_caches(obj, dict(state)) if isinstance(obj, HasInnerFunction | CAReduce) else state
+
+
+def _without_caches(op: Any, state: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(op, CAReduce):
+        state.pop("_ufunc", None)  # what it reduces by in Python
+        return state
+    state["_fn"] = None
+    if not isinstance(op, OpFromGraph):
+        return state
+    state.update(_FORGOTTEN)
+    for name in _COMPUTED_AGAIN:
+        state.pop(name, None)
+    for name, compared in _OVERRIDES.items():
+        if state.get(name) is not None:
+            state[name] = state[compared] = LOST
+    return state

@@ -1,0 +1,1 @@
+"""Claims: one builder for each key, among processes and hosts."""

@@ -1,0 +1,132 @@
+"""The index as it is listed. SQLAlchemy Core throughout; what compiles does without (index.py, publication.py)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select
+
+from cachegraph.store.description import refuse_nonsense
+from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.local import schema
+from cachegraph.store.local.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMiss:
+    """A miss that the index remembers: when (seconds since 1970), and the compressed encoding of a key not stored."""
+
+    digest: bytes
+    level: str
+    missed: float
+    reason: str
+    detail: str
+    encoding: bytes | None
+
+
+_ROWS_AT_ONCE = 500
+_DIGITS = 32  # of a key
+
+
+class Catalogue:
+    """The rows in `database`. Methods raise sqlite3.Error and OSError; where there is no index they find nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def scan(self) -> list[Entry]:
+        """Return every entry, the least recently used first."""
+        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
+
+    def listed(self, order: str, most: int | None, unreadable: Callable[[str], None]) -> Iterator[Entry]:
+        """Yield the `most` entries that come first in `order` (a name in schema.ORDERS; None: all), as they are asked for.
+
+        `unreadable` is told what is wrong with a row that is not what was written, and which is passed over.
+        """
+        try:
+            with self._database.reading() as connection:
+                streamed = connection.execution_options(yield_per=_ROWS_AT_ONCE)
+                for row in streamed.execute(
+                    schema.SELECT_LISTED[order], {"most": -1 if most is None else most}
+                ):
+                    try:
+                        entry = entry_of(row)
+                    except sqlite3.DataError as error:
+                        unreadable(str(error))
+                        continue
+                    yield entry
+        except FileNotFoundError:
+            return
+
+    def find(self, prefix: str, most: int | None = None) -> list[Entry]:
+        """Return entries whose key starts with `prefix` (lower-case hexadecimal digits), in order of key."""
+        if len(prefix) > _DIGITS:
+            return []
+        bounds = {
+            "first": bytes.fromhex(prefix.ljust(_DIGITS, "0")),
+            "last": bytes.fromhex(prefix.ljust(_DIGITS, "f")),
+        }
+        most = -1 if most is None else most
+        return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
+
+    def encoding(self, digest: bytes) -> bytes | None:
+        """Return the stored encoding of a key, compressed with zlib; None when it is not there."""
+        for row in self._rows(schema.SELECT_ENCODING, {"key": digest}):
+            return bytes(row[0])
+        return None
+
+    def references(self) -> list[tuple[bytes, Reference]]:
+        """Return (key digest, reference) for every reference of every entry."""
+        rows = self._rows(schema.SELECT_REFERENCES, {})
+        return [(digest, Reference(name, blob.hex(), size)) for digest, name, blob, size in rows]
+
+    def references_of(self, digest: bytes) -> list[Reference]:
+        """Return what one entry refers to, in order of name."""
+        rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
+        return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
+
+    def misses(self, most: int) -> list[KeptMiss]:
+        """Return the latest misses, those of functions before others, the last first; none of an index of an older release that kept none."""
+        if not self._database.has_table("miss"):
+            return []
+        return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]
+
+    def find_misses(self, prefix: str) -> list[KeptMiss]:
+        """Return the kept misses of keys that start with `prefix` (lower-case hexadecimal)."""
+        if not self._database.has_table("miss"):
+            return []
+        rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
+        return [KeptMiss(**row._mapping) for row in rows]
+
+    def entry_references_of(self, digest: bytes) -> list[bytes]:
+        """Return the key digests of what one entry refers to; none where an older release wrote the index."""
+        if not self._database.has_table("reference"):
+            return []
+        return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
+
+    def entry_references(self) -> list[tuple[bytes, bytes]]:
+        """Return (key digest, key digest of an entry it refers to, there or not) for every such reference."""
+        return [(digest, other) for digest, other in self._rows(schema.SELECT_ENTRY_REFERENCES, {})]
+
+    def _rows(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> Sequence[Any]:
+        try:
+            with self._database.reading() as connection:
+                return connection.execute(statement, parameters).all()
+        except FileNotFoundError:
+            return []
+
+
+def entry_of(row: Any) -> Entry:
+    """Return the entry that a row of the columns of `schema.SELECT_ENTRIES` holds; raises sqlite3.DataError."""
+    values = dict(row._mapping)
+    try:
+        seconds = json.loads(values["seconds"])
+        entry = Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})
+        refuse_nonsense(entry)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise sqlite3.DataError(f"reading the index: a row is not what was written ({error})") from error
+    return entry

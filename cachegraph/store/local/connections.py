@@ -1,0 +1,291 @@
+"""How one connection to the index is opened, for reading or for writing, whoever else is opening it just now.
+
+Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX lock that SQLite
+holds for this process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from cachegraph.store.entry import LARGEST_ENTRY
+from cachegraph.store.failures import IndexDamaged, sqlite_code
+from cachegraph.store.paths import FILE_MODE, file_size
+from cachegraph.store.shared.files import set_mode
+from cachegraph.store.trust import PRIVATE, Guard, Trust
+
+COMPANIONS = ("", "-wal", "-shm")
+READ_TIMEOUT = 2.0
+WRITE_TIMEOUT = 10.0
+SETUP_TIMEOUT = 1.0
+
+_PRAGMAS = (
+    "PRAGMA mmap_size = 0",  # a file cut short under a mapping kills the process
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA trusted_schema = OFF",
+)
+_WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+_PAUSES = (0.001, 0.005, 0.02)
+_FILES_OF_AN_INDEX = 4
+_IMMUTABLE = "mode=ro&immutable=1"
+_CANNOT_SHARE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+_CANNOT_SHARE_EXTENDED = frozenset(
+    {sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMMAP}
+)
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection | None:
+    """Return a connection that never writes to the index, None when there is no index yet; raises sqlite3.Error.
+
+    SQLite needs its two companion files (-wal, -shm) even to read, and makes them when they are missing. Where it
+    cannot, in a read-only directory or on a full disk, nobody writes either, and the index is read as an immutable
+    file: is_immutable then says so. Should somebody write after all, the record's checksum and confirmation decide, as
+    always, and what SQLite finds wrong is no damage. Where it is descriptors that lack, others may well write: that raises.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            return _opened(path, "mode=ro")
+        except sqlite3.OperationalError as error:
+            if not path_exists(path):
+                return None
+            if not _cannot_share(error):
+                raise
+            if not _is_plain_failure(error) or not _may_write_in(path.parent):
+                break
+            if pause is not None:  # whoever closes the index last removes its companions while others open it
+                time.sleep(pause)
+            elif _lacks_descriptors() or _has_log(path):
+                raise
+    return _opened(path, _IMMUTABLE)
+
+
+def is_immutable(connection: sqlite3.Connection) -> bool:
+    """Return whether the connection reads an index as a file that nobody writes."""
+    return isinstance(connection, _ImmutableConnection)
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Return a connection to the index in WAL mode and of this release's schema, made where it is missing.
+
+    Raises sqlite3.Error and OSError.
+    """
+    from cachegraph.store.local.migrations import migrate
+
+    _guard_of(path).make_directory(path.parent)
+    _make_file(path)
+    connection = _connect(path, "mode=rwc", SETUP_TIMEOUT)
+    try:
+        _enter_wal_mode(connection, path)
+        connection.execute(f"PRAGMA busy_timeout = {WRITE_TIMEOUT * 1000:.0f}")
+        _run_pragmas(connection, _PRAGMAS + _WRITE_PRAGMAS)
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_unchanged(path: Path) -> sqlite3.Connection:
+    """Return a connection that may write to an index, whatever that holds; raises sqlite3.Error and OSError."""
+    connection = _connect(path, "mode=rw", READ_TIMEOUT)
+    try:
+        _run_pragmas(connection, _PRAGMAS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_damaged(path: Path) -> sqlite3.Connection:
+    """Return a connection that reads what it can of a damaged index, its schema too; raises sqlite3.Error and OSError."""
+    connection = _connect(path, "mode=ro", READ_TIMEOUT)
+    try:
+        _run_pragmas(
+            connection, (*_PRAGMAS, "PRAGMA writable_schema = ON")
+        )  # which ignores what it cannot understand
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
+    """Return a connection that writes to an index which is there and set up, else None; raises sqlite3.Error."""
+    from cachegraph.store.local.migrations import migrate
+
+    if not path_exists(path):
+        return None
+    connection = _if_set_up(_connect(path, "mode=rw", timeout), ("PRAGMA synchronous = NORMAL",))
+    if connection is not None:
+        try:
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def path_exists(path: Path) -> bool:
+    """Return whether there is something at `path`; raises OSError when that cannot be told."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+class _ImmutableConnection(sqlite3.Connection):
+    """A connection that takes its index for a file that nobody writes."""
+
+
+def _cannot_share(error: sqlite3.Error) -> bool:
+    code = sqlite_code(error)
+    return code & 0xFF in _CANNOT_SHARE or code in _CANNOT_SHARE_EXTENDED
+
+
+def _is_plain_failure(error: sqlite3.Error) -> bool:
+    """A file could not be opened, for want of a descriptor as well as of a permission."""
+    return sqlite_code(error) & 0xFF in _CANNOT_SHARE
+
+
+def _may_write_in(directory: Path) -> bool:
+    return os.access(directory, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _lacks_descriptors() -> bool:
+    """Whether this process cannot open as many files now as SQLite needs."""
+    taken: list[int] = []
+    try:
+        taken.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FILES_OF_AN_INDEX))
+    except OSError:
+        return True
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+    return False
+
+
+def _has_log(path: Path) -> bool:
+    """Whether something of the index lies in its log, which who reads it as immutable does not see."""
+    return file_size(Path(f"{path}-wal")) > 0
+
+
+def _opened(path: Path, query: str) -> sqlite3.Connection | None:
+    return _if_set_up(_connect(path, query, READ_TIMEOUT), _PRAGMAS)
+
+
+def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqlite3.Connection | None:
+    try:
+        if connection.execute("PRAGMA user_version").fetchone() != (0,) or _has_tables(connection):
+            _run_pragmas(connection, pragmas)
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    return None
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """Asked where the number of the schema is 0: a flipped bit may have made it so."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
+    """Open an index that may be believed, before SQLite reads a byte of it and still afterwards; else Untrusted."""
+    _check_trust(path)
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{query}",
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+        factory=_ImmutableConnection if query == _IMMUTABLE else sqlite3.Connection,
+    )
+    connection.setlimit(
+        sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY
+    )  # else a damaged row may ask for a gigabyte
+    connection.text_factory = _text
+    try:
+        _check_trust(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _text(content: bytes) -> str:
+    """What is listed of an entry, also where a bit of it was flipped: one row keeps nobody from reading the others."""
+    return content.decode(errors="replace")
+
+
+def _check_trust(path: Path) -> None:
+    """Raise Untrusted unless the index, its companions and the directories that they are in are this user's alone.
+
+    Through their names: SQLite opens the files itself. Who could change the names could not have made such directories.
+    """
+    guard = _guard_of(path)
+    for companion in COMPANIONS:
+        file = Path(f"{path}{companion}")
+        with suppress(FileNotFoundError, NotADirectoryError):
+            guard.check_link(file)
+            _refuse_endless(file)
+
+
+def _refuse_endless(file: Path) -> None:
+    """Raise OSError for a pipe or a device, whose opening alone may wait for ever."""
+    mode = os.lstat(file).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))
+
+
+def _guard_of(path: Path) -> Guard:
+    return Guard(path.parent.parent, Trust.of(PRIVATE))
+
+
+def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
+    """Run the statements that SQLite reads the schema for; raises IndexDamaged where it cannot put into words what is there."""
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+    except UnicodeDecodeError as error:
+        raise IndexDamaged(f"reading the schema of the index: {error}") from error
+
+
+def _make_file(path: Path) -> None:
+    """Make the index file for its owner only; SQLite gives its companion files the same mode."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    except FileExistsError:
+        return
+    try:
+        set_mode(descriptor, FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
+    """Switch to WAL. Two processes doing so at once meet as "locked" without SQLite's busy timeout applying.
+
+    An index that somebody has cut to nothing under others stays locked by them, who have it open as it was, for as long
+    as they live: raises IndexDamaged.
+    """
+    begin = time.monotonic()
+    deadline = begin + WRITE_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new index only
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if sqlite_code(error) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            if time.monotonic() > begin + SETUP_TIMEOUT and not os.stat(path).st_size:
+                raise IndexDamaged(f"opening the index {path}: it is empty, and open elsewhere") from error
+        time.sleep(0.002 + os.urandom(1)[0] / 10_000)

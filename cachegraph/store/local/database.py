@@ -1,0 +1,335 @@
+"""The index as this process uses it: a few reading connections, one writing connection, none across a fork.
+
+A thread takes a reading connection that no other uses, and gives it back: there are as many as threads have read at once,
+whatever threads come and go, and of those that are idle MOST_IDLE stay open.
+
+SQLite keeps the locks of a process in the process's memory: a child that inherits them would believe to hold locks
+that it does not hold. So every connection is closed before a fork, and opened again when next used.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from cachegraph.forking import PausableLock, Rank, pause_at_forks
+from cachegraph.store.failures import IndexDamaged, UnsharedIndex, is_damage, is_moved, is_suspicious
+from cachegraph.store.local.connections import is_immutable, open_for_reading, open_for_writing
+from cachegraph.store.paths import Identity, identity
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+    from cachegraph.store.local.replacement import Replacement
+
+MOST_IDLE = 4
+CLEARED_SECONDS = 60.0
+"""How long an index that was found sound is not looked at again, whatever errors it meets with."""
+_CHECKED_SIZE = 10**9  # bytes; about a second
+_SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+_NOTHING_NOW: Identity = (-1, -1)
+"""What a thread has read whose connection was closed under it: no index is this one, so it looks again."""
+
+
+class Database:
+    """The index at `path`. Making one opens nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._here = threading.local()  # what this thread has read last: `read`, an Identity
+        self._idle: list[_Reader] = []
+        self._readers: WeakSet[_Reader] = WeakSet()
+        self._writer: _Writer | None = None
+        self._writing = threading.RLock()  # reentrant: a signal handler may come here in the midst of it
+        self._opening = threading.RLock()
+        self._locks = PausableLock(self._writing), PausableLock(self._opening)
+        self._written: Identity | None = None  # the file the last transaction went to
+        self._suspected: Identity | None = None
+        self._proof = ""
+        self._cleared: tuple[Identity, float] | None = None  # found sound, and when
+        self._doubted: Identity | None = None
+
+    def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
+        """Return the first row, or None; through sqlite3 alone.
+
+        What it returns may be old when the index was replaced meanwhile: ask `renew`. Raises sqlite3.Error and OSError.
+        """
+        return next(iter(self._select(statement, parameters, only_one=True)), None)
+
+    def select_all(self, statement: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        """Return every row; all else as select_one does."""
+        return self._select(statement, parameters, only_one=False)
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the index has that table: not if it is of an older release, and nobody has written to it since.
+
+        Raises sqlite3.Error and OSError.
+        """
+        return self.select_one(_SELECT_TABLE, (name,)) is not None
+
+    def _select(
+        self, statement: str, parameters: tuple[object, ...], only_one: bool
+    ) -> list[tuple[Any, ...]]:
+        reader = self._take_reader()
+        self._here.read = None if reader is None else reader.identity
+        if reader is None:
+            return []
+        try:
+            return reader.select(statement, parameters, only_one)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if self._is_stale(reader):
+                self._here.read = _NOTHING_NOW
+                return []
+            if reader.is_immutable:
+                reader.is_outdated = True
+                raise UnsharedIndex(f"reading the index {self.path} as immutable: {error}") from error
+            if is_damage(error):
+                self._suspected = reader.identity
+            raise
+        finally:
+            self._give_back(reader)
+
+    def renew(self) -> bool:
+        """Return whether there is something newer to read than `select_one` has read: the index was replaced."""
+        read: Identity | None = getattr(self._here, "read", None)
+        now = identity(self.path)
+        if read is None or read == now:
+            return False
+        self._here.read = None
+        for reader in list(self._readers):
+            reader.is_outdated = reader.is_outdated or reader.identity != now
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlalchemy.Connection]:
+        """One consistent view of the index through SQLAlchemy; raises FileNotFoundError when there is no index."""
+        database = _handle(self._open_existing)
+        try:
+            with _plain_errors(), database.begin() as connection:
+                yield connection
+        finally:
+            database.dispose()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction, committed at the end; the index is made when there is none.
+
+        Raises sqlite3.Error and OSError, after which the connection is opened anew.
+        """
+        with self._writing:
+            try:
+                connection = self._current_writer().connection
+                connection.execute("BEGIN IMMEDIATE")
+                self._check_if_doubted(connection)
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._close_writer()  # which rolls back
+                raise
+
+    def doubt(self) -> None:
+        """Have the index checked before it is next written to: a reader met a row that is not what was written.
+
+        SQLite can take a page of one row for one of another, and would spread that with every write.
+        """
+        self._doubted = identity(self.path)
+
+    def heals(self, error: BaseException) -> bool:
+        """Return whether writing again may go well after `error`: a moved index is forgotten, a damaged one replaced."""
+        if is_moved(error):
+            return True
+        proof = str(error) if isinstance(error, IndexDamaged) else ""
+        if not is_suspicious(error) or (not proof and self._was_cleared(self._written)):
+            return False
+        self._suspected, self._proof = self._written, proof
+        return True
+
+    def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:
+        """Set the index aside if it is `suspected` and damaged, and salvage what it has; return what was done, if anything.
+
+        `proof` is how the damage is known, empty where the index is to be looked at. Raises sqlite3.Error and OSError.
+        """
+        from cachegraph.store.local.replacement import replace  # only what is damaged needs them
+        from cachegraph.store.local.soundness import fault_of
+
+        if suspected != identity(self.path):
+            return None
+        fault = proof or fault_of(self.path)
+        if not fault:
+            self._cleared = suspected, time.monotonic()
+            return None
+        return replace(self.path, suspected, fault)
+
+    def close(self) -> None:
+        """Close every connection of this process; the next use opens them again."""
+        with self._writing, self._opening:
+            self._close_all()
+
+    def _take_reader(self) -> _Reader | None:
+        while self._idle:
+            try:
+                reader = self._idle.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if reader.pid != os.getpid():
+                _INHERITED.append(reader)
+            elif reader.is_outdated:
+                reader.close()
+            elif not reader.closed:
+                return reader
+        with self._opening:
+            pause_at_forks(self, Rank.INDEX)
+            connection = open_for_reading(self.path)
+            if connection is None:
+                return None
+            reader = _Reader(connection, identity(self.path))
+            self._readers.add(reader)
+        return reader
+
+    def _give_back(self, reader: _Reader) -> None:
+        if len(self._idle) < MOST_IDLE:
+            self._idle.append(reader)
+        else:
+            reader.close()
+
+    def _is_stale(self, reader: _Reader) -> bool:
+        """A fork closed it, or the index it reads was replaced or deleted."""
+        return reader.closed or reader.identity != identity(self.path)
+
+    def _open_existing(self) -> sqlite3.Connection:
+        connection = open_for_reading(self.path)
+        if connection is None:
+            raise FileNotFoundError(f"reading the index: there is none at {self.path}")
+        return connection
+
+    def _current_writer(self) -> _Writer:
+        self._replace_if_suspected()
+        self._written = identity(self.path)
+        if self._writer is not None and self._writer.pid != os.getpid():
+            _INHERITED.append(self._writer)
+            self._writer = None
+        elif self._writer is not None and self._writer.identity == self._written:
+            return self._writer
+        self._close_writer()
+        pause_at_forks(self, Rank.INDEX)
+        self._writer = _Writer(self.path)
+        return self._writer
+
+    def _replace_if_suspected(self) -> None:
+        suspected, self._suspected = self._suspected, None
+        proof, self._proof = self._proof, ""
+        if suspected is None or (not proof and self._was_cleared(suspected)):
+            return
+        self._close_writer()
+        self.replace_if_damaged(suspected, proof)
+        for reader in list(self._readers):  # what they go on reading may be nobody's index any more
+            reader.is_outdated = True
+
+    def _was_cleared(self, suspected: Identity | None) -> bool:
+        """Whether that index was found sound a moment ago: the look takes time, and would be taken at every failure."""
+        if self._cleared is None or self._cleared[0] != suspected:
+            return False
+        return time.monotonic() - self._cleared[1] < CLEARED_SECONDS
+
+    def _check_if_doubted(self, connection: sqlite3.Connection) -> None:
+        doubted, self._doubted = self._doubted, None
+        if doubted is None or doubted != identity(self.path) or os.stat(self.path).st_size > _CHECKED_SIZE:
+            return
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise IndexDamaged(f"checking the index {self.path}: {found}")
+
+    def _close_writer(self) -> None:
+        if self._writer is not None and self._writer.pid == os.getpid():
+            self._writer.connection.close()
+        self._writer = None
+
+    def _close_all(self) -> None:
+        for reader in list(self._readers):
+            if reader.pid == os.getpid():
+                reader.close()
+        self._readers.clear()
+        self._idle.clear()
+        self._close_writer()
+
+    def pause(self, seconds: float) -> None:
+        """Let what is under way end, close everything, and let nothing open until `resume`."""
+        deadline = time.monotonic() + seconds
+        for lock in self._locks:
+            lock.pause(deadline - time.monotonic())
+        self._close_all()
+
+    def resume(self, in_child: bool) -> None:
+        """Let connections be opened again."""
+        for lock in self._locks:
+            lock.resume(in_child)
+
+
+class _Reader:
+    """A reading connection; the lock is there for the one moment when a fork closes it from outside."""
+
+    def __init__(self, connection: sqlite3.Connection, identity: Identity | None) -> None:
+        self._connection = connection
+        self._lock = threading.RLock()  # reentrant, for a signal handler that forks
+        self.identity = identity
+        self.pid = os.getpid()
+        self.closed = False
+        self.is_outdated = False
+        self.is_immutable = is_immutable(connection)
+
+    def select(self, statement: str, parameters: tuple[object, ...], only_one: bool) -> list[tuple[Any, ...]]:
+        with self._lock:
+            cursor = self._connection.execute(statement, parameters)
+            return cursor.fetchmany(1) if only_one else cursor.fetchall()
+
+    def close(self) -> None:
+        with self._lock:
+            self.closed = True
+            self._connection.close()
+
+
+class _Writer:
+    """The process's writing connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = open_for_writing(path)
+        self.identity = identity(path)
+        self.pid = os.getpid()
+
+
+def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
+    import sqlalchemy
+    from sqlalchemy.pool import StaticPool
+
+    database = sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+
+    def begin_transaction(connection: sqlalchemy.Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    sqlalchemy.event.listen(database, "begin", begin_transaction)
+    return database
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raise sqlite3's errors as they are: SQLAlchemy wraps them. What quotes no text is IndexDamaged."""
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise IndexDamaged(f"reading the index: {error}") from error
+    except DBAPIError as error:
+        if isinstance(error.orig, Exception):
+            raise error.orig from None
+        raise
+
+
+_INHERITED: list[object] = []  # connections of a parent: even closing them here would be wrong

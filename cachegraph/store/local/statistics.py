@@ -1,0 +1,118 @@
+"""What a cache holds and what it was good for, added up from the index: by level, by reason, by day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from cachegraph.key import LEVELS
+from cachegraph.store.entry import Entry
+from cachegraph.store.local import schema
+from cachegraph.store.local.catalogue import entry_of
+from cachegraph.store.local.database import Database
+from cachegraph.store.local.index import SECONDS_PER_DAY
+
+MOST_UNPROFITABLE = 10
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTotals:
+    """What the index holds and has seen at one level; seconds are saved by hits and spent on misses."""
+
+    entries: int
+    bytes: int
+    hits: int
+    misses: int
+    seconds_saved: float
+    seconds_spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayTotals:
+    """What happened on one UTC day at all levels."""
+
+    day: date
+    hits: int
+    misses: int
+    bypasses: int
+    seconds_saved: float
+    seconds_spent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the index holds and has seen: by level, misses and bypasses by reason, the days asked for, the last first.
+
+    `unprofitable` are the entries whose hits cost more than building would, the most used first.
+    """
+
+    levels: Mapping[str, LevelTotals]
+    misses: Mapping[str, int]
+    bypasses: Mapping[str, int]
+    seconds_saved: float
+    seconds_spent: float
+    days: Sequence[DayTotals]
+    unprofitable: Sequence[Entry]
+
+
+def totals(database: Database, since: float = 0.0) -> Totals:
+    """Return what has been held and seen, from one view of the index; the days from that of `since` (seconds since 1970).
+
+    Raises sqlite3.Error and OSError; where there is no index, nothing was seen.
+    """
+    try:
+        with database.reading() as connection:
+            held = connection.execute(schema.SELECT_LEVELS).all()
+            activity = connection.execute(schema.SELECT_ACTIVITY).all()
+            first_day = {"day": int(since // SECONDS_PER_DAY)}
+            days = connection.execute(schema.SELECT_DAYS, first_day).all()
+            unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, {"most": MOST_UNPROFITABLE}).all()
+    except FileNotFoundError:
+        held, activity, days, unprofitable = [], [], [], []
+    return _added_up(held, activity, days, [entry_of(row) for row in unprofitable])
+
+
+def _added_up(
+    held: Sequence[Any], activity: Sequence[Any], days: Sequence[Any], unprofitable: Sequence[Entry]
+) -> Totals:
+    sizes = {level: (entries, size) for level, entries, size in held}
+    events: Counter[tuple[str, str]] = Counter()
+    seconds: Counter[tuple[str, str]] = Counter()
+    reasons: dict[str, Counter[str]] = {"hit": Counter(), "miss": Counter(), "bypass": Counter()}
+    for level, outcome, reason, count, cost in activity:
+        events[level, outcome] += count
+        seconds[level, outcome] += cost
+        reasons.setdefault(outcome, Counter())[reason] += count
+    levels = {
+        level: LevelTotals(
+            *sizes.get(level, (0, 0)),
+            events[level, "hit"],
+            events[level, "miss"],
+            float(seconds[level, "hit"]),
+            float(seconds[level, "miss"]),
+        )
+        for level in LEVELS
+    }
+    saved, spent = (
+        float(sum(cost for (_, what), cost in seconds.items() if what == outcome))
+        for outcome in ("hit", "miss")
+    )
+    return Totals(levels, reasons["miss"], reasons["bypass"], saved, spent, _by_day(days), unprofitable)
+
+
+def _by_day(rows: Sequence[Any]) -> list[DayTotals]:
+    events = {(day, outcome): count for day, outcome, count, _ in rows}
+    seconds = {(day, outcome): float(cost) for day, outcome, _, cost in rows}
+    return [
+        DayTotals(
+            _EPOCH + timedelta(days=day),
+            *(events.get((day, outcome), 0) for outcome in ("hit", "miss", "bypass")),
+            *(seconds.get((day, outcome), 0.0) for outcome in ("hit", "miss")),
+        )
+        for day in sorted({row[0] for row in rows}, reverse=True)
+    ]

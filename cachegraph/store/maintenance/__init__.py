@@ -1,0 +1,1 @@
+"""What the commands do to a store: prune, verify, diagnose."""

@@ -1,0 +1,174 @@
+"""What is to be known about the directories of a cache, as facts and as problems with what to do about each."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cachegraph.errors import NoDirectoryError
+from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
+from cachegraph.store.shared.files import read_file
+from cachegraph.store.shared.store import SharedStore, entry_files
+from cachegraph.store.signing import own_public_key, public_key_text
+from cachegraph.store.tiers import Tier
+from cachegraph.store.trust import Guard, Trust, Untrusted
+
+LARGEST_SKEW = 5.0  # seconds
+LEAST_FREE = 1 << 30  # bytes
+LEAST_INODES = 10_000
+_LEFT_OVER = 3600.0  # seconds; a writer needs no such time
+
+
+class Finding(NamedTuple):
+    """One fact; `advice` is what to do about it, empty where nothing need be done."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def examine(tier: Tier) -> list[Finding]:
+    """Return what is found in and about the directory of one tier; a probe file is written there and removed.
+
+    Never raises: what cannot be found out is a finding. A directory that is not there is not made.
+    """
+    kind = "local" if tier.file_system.local else "not known to be local"
+    findings = [Finding("file system", f"{tier.file_system.name}, {kind}")]
+    try:
+        status = os.stat(tier.directory)
+    except FileNotFoundError:
+        return [*findings, Finding("directory", "not made yet")]
+    except OSError as error:
+        return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
+    findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *_own_key(tier.trust), _clock(tier)]
+    with suppress(OSError):
+        findings += _room(os.statvfs(tier.directory))
+    findings.append(_temporary_files(tier.directory))
+    return findings
+
+
+def _owner(status: os.stat_result) -> Finding:
+    return Finding("owner", f"uid {status.st_uid}, this process is {os.geteuid()}")
+
+
+def _mode(status: os.stat_result, trust: Trust) -> Finding:
+    mode = stat.S_IMODE(status.st_mode)
+    others = (("its group", stat.S_IWGRP), ("everybody", stat.S_IWOTH))
+    open_to = [who for who, bit in others if mode & bit & ~trust.directory_mode]
+    advice = (
+        f"it can be written by {' and '.join(open_to)}: chmod {trust.directory_mode:o} it" if open_to else ""
+    )
+    return Finding("mode", f"{mode:04o}", advice)
+
+
+def _trust(tier: Tier) -> Finding:
+    """Look at what lies there as a read would; of what is refused the first is shown."""
+    refused = [str(error) for error in _refusals(tier)]
+    if not refused:
+        return Finding("trust", str(tier.trust))
+    return Finding("trust", f"{tier.trust}; {len(refused)} refused", f"{refused[0]}")
+
+
+def _own_key(trust: Trust) -> list[Finding]:
+    """Whether others believe what this user publishes, where that is a matter of signatures."""
+    if trust.signers is None:
+        return []
+    try:
+        own = own_public_key()
+    except (OSError, NoDirectoryError) as error:
+        return [Finding("key", str(error), "nothing is kept here without a key: cachegraph key")]
+    if own is None:
+        return [Finding("key", "none: this user only reads here; `cachegraph key` makes one")]
+    advice = "" if own in trust.signers else "it is not listed in CACHEGRAPH_TRUST, so nothing is kept here"
+    return [Finding("key", public_key_text(own), advice)]
+
+
+def _refusals(tier: Tier) -> Iterator[Untrusted]:
+    """Yield why files, or else the directories above them, are refused; a refused directory once."""
+    yield from _refused_files(tier)
+    if tier.trust.signers is None:
+        return
+    store = SharedStore(tier.directory, trust=tier.trust)
+    for name, path in entry_files(store.layout):
+        try:
+            store.look_at(name, path)
+        except Untrusted as error:
+            yield error
+        except (OSError, MemoryError):
+            continue
+
+
+def _refused_files(tier: Tier) -> Iterator[Untrusted]:
+    guard = Guard(tier.directory, tier.trust)
+    for place, _, names in os.walk(tier.directory):
+        try:
+            guard.check_directory(Path(place))
+        except Untrusted as error:
+            yield error
+            continue
+        except OSError:  # gone meanwhile
+            continue
+        for name in names:
+            try:
+                guard.check_link(Path(place, name))
+            except Untrusted as error:
+                yield error
+            except OSError:
+                continue
+
+
+def _clock(tier: Tier) -> Finding:
+    """Write a file and see that it reads back, and when the file system says that was."""
+    if not tier.trust.may_write:
+        return Finding("writing", "left to those who may: this user only reads here")
+    probe = tier.directory / unique_name(TEMPORARY_PREFIX)
+    before = time.time()
+    try:
+        with open(probe, "xb") as file:
+            file.write(b"probe")
+        written = os.stat(probe).st_mtime
+        same = read_file(probe, None, len(b"probe")) == b"probe"
+        os.unlink(probe)
+    except OSError as error:
+        return Finding(
+            "writing", str(error), "nothing new is kept here; free space, or set another directory"
+        )
+    if not same:
+        return Finding("writing", "reads back as something else", "use another file system")
+    skew = written - before
+    advice = "set the clocks: ages are judged by them" if abs(skew) > LARGEST_SKEW else ""
+    return Finding("clock", f"{skew:+.2f} s from this machine's", advice)
+
+
+def _room(room: os.statvfs_result) -> list[Finding]:
+    free = room.f_bavail * room.f_frsize
+    space = Finding(
+        "free space", f"{free / 1e9:.1f} GB", "cachegraph prune, or more room" if free < LEAST_FREE else ""
+    )
+    if not room.f_files:  # a file system that makes inodes as it needs them
+        return [space]
+    few = room.f_favail < LEAST_INODES
+    return [space, Finding("free inodes", str(room.f_favail), "remove files" if few else "")]
+
+
+def _temporary_files(directory: Path) -> Finding:
+    now = time.time()
+    ages = [now - changed for changed in _changes(directory)]
+    old = sum(age > _LEFT_OVER for age in ages)
+    advice = f"{old} of them were left by killed processes: cachegraph prune removes them" if old else ""
+    return Finding("temporary files", str(len(ages)), advice)
+
+
+def _changes(directory: Path) -> list[float]:
+    found = []
+    for place, _, names in os.walk(directory):
+        for name in names:
+            if name.startswith(TEMPORARY_PREFIX):
+                with suppress(OSError):
+                    found.append(os.lstat(os.path.join(place, name)).st_mtime)
+    return found

@@ -1,0 +1,1 @@
+"""The store that many hosts share: a directory of immutable files."""

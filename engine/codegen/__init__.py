@@ -1,0 +1,1 @@
+"""From a kernel in the loop language to object code."""

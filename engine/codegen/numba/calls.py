@@ -1,0 +1,106 @@
+"""Users' functions on arrays, compiled by numba and called as they are, what was compiled being kept in the store.
+
+They allocate, raise and call numba's runtime as they like, so they are no kernels. A call is shown C-contiguous copies of the
+inputs, which it may keep or overwrite, so there is one signature for a node; what numba does not compile, `perform` computes.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numba.core.errors import NumbaError
+
+from cachegraph.cache import default_cache
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import encode
+from cachegraph.numba_cache import StoredOverloads, keep_overloads
+from engine.codegen.numba.functions import dispatcher_like
+from engine.graph.apply import Apply
+from engine.graph.evaluation import computed, taken
+from engine.scalar.embedded import DESCRIBED, numba_function_of
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+Call = Callable[[Sequence[Any]], list[Any]]
+
+
+def compiled_call(node: Apply) -> Call:
+    """What computes the outputs of `node` from arrays: the function that its Op gives numba, or, without one, `perform`.
+
+    Raises TypeError if what the Op gives is no function.
+    """
+    function = numba_function_of(node.op, node)
+    return _by_python(node) if function is None else _CompiledCall(node, stored_dispatcher(function))
+
+
+def stored_dispatcher(function: Any) -> Any:
+    """A dispatcher of `function` whose overloads are in the store, if it can be described; of one of numba's, one like it,
+    for that may be used elsewhere, and keep its own elsewhere. A plain function has numpy's rules for division by 0."""
+    dispatcher = dispatcher_like(function)
+    try:
+        if hasattr(dispatcher, "targetoptions"):  # where NUMBA_DISABLE_JIT is set, it is the function
+            keep_overloads(dispatcher, encode(function, DESCRIBED))
+    except Unfingerprintable as error:
+        _log().info("what numba compiles of %s is not kept: %s", dispatcher.py_func.__qualname__, error)
+        default_cache().note_bypass("numba", "unfingerprintable")
+    return dispatcher
+
+
+class _CompiledCall:
+    """The compiled function at its place; numba compiles, or finds, it with the first call."""
+
+    def __init__(self, node: Apply, dispatcher: Any) -> None:
+        self._node = node
+        self._dispatcher = dispatcher
+        self._python: Call | None = None
+        self._is_prepared = False
+
+    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+        if self._python is not None:
+            return self._python(inputs)
+        shown = [np.array(value, order="C") for value in inputs]
+        try:
+            self._prepare(shown)
+            found = self._dispatcher(*shown)
+        except NumbaError as error:
+            self._python = _by_python(self._node)
+            _log().warning(
+                "numba does not compile the function of %s, so Python runs it: %s", self._node.op, error
+            )
+            return self._python(inputs)
+        except Exception as error:
+            error.add_note(f"This was raised by the function that {self._node.op} has numba compile.")
+            raise
+        return self._taken(found)
+
+    def _prepare(self, arguments: Sequence[Any]) -> None:
+        """Before the first call: find what it needs, or compile it, when it is this process's turn."""
+        overloads = getattr(self._dispatcher, "_cache", None)
+        if not self._is_prepared and isinstance(overloads, StoredOverloads):
+            overloads.get_or_compile(self._dispatcher, tuple(map(numba.typeof, arguments)))
+        self._is_prepared = True
+
+    def _taken(self, found: Any) -> list[Any]:
+        count = len(self._node.outputs)
+        cells = [[value] for value in found] if count > 1 and isinstance(found, tuple) else [[found]]
+        del found
+        if len(cells) != count:
+            raise TypeError(
+                f"Running {self._node.op}: its numba_function() gave {len(cells)} results, {count} are due"
+            )
+        return [taken(self._node, position, cell) for position, cell in enumerate(cells)]
+
+
+def _by_python(node: Apply) -> Call:
+    return lambda inputs: computed(node, inputs)
+
+
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("engine")

@@ -1,0 +1,138 @@
+"""Users' functions on numbers, compiled by numba to be linked into kernels.
+
+A function is compiled anew for this, in numba's full contexts, without wrappers, and with the options that it was decorated
+with; a plain Python function with numpy's rules for division by 0. What it calls is linked along. Whether its code asks for
+more than a kernel may is seen when the kernel is compiled.
+"""
+
+# mypy: disable-error-code="no-untyped-call,attr-defined"
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, compiler, types
+from numba.core.registry import cpu_target
+from numba.np.arrayobj import populate_array
+
+from cachegraph.numba_cache.fresh_compilation import compiled_anew
+from engine.codegen.numba.contexts import TYPES
+from engine.lowering.loops import FUNCTION_RAISED
+from engine.scalar.embedded import DESCRIBED, Embedded
+
+Generate = Callable[..., ir.Value]
+
+_compiled: dict[str, Any] = {}
+"""By name; what a name stands for never changes."""
+
+
+def compile_function(embedded: Embedded) -> Any:
+    """`embedded` as numba compiles it, once in a process.
+
+    Raises FunctionRefused if numba refuses it, if it gives another kind of number, or has addresses of this process.
+    """
+    found = _compiled.get(embedded.name)
+    if found is None:
+        try:
+            with compiled_anew(DESCRIBED):
+                found = _compile(embedded)
+        except Exception as error:
+            raise embedded.refused(f"{type(error).__name__}: {error}") from error
+        _check(embedded, found)
+        _compiled[embedded.name] = found
+    return found
+
+
+def _check(embedded: Embedded, compiled: Any) -> None:
+    result, due = types.unliteral(compiled.signature.return_type), TYPES[embedded.result]
+    if _kind(result) > _kind(due):
+        raise embedded.refused(f"it gives {result} where {embedded.result} is due")
+    if compiled.library.has_dynamic_globals:
+        raise embedded.refused("it has addresses of this process, or large arrays, in it")
+
+
+def dispatcher_like(function: Any) -> Any:
+    """A new dispatcher of `function`, with the options of the one that it may be: a plain function has numpy's rules for
+    division by 0. With NUMBA_DISABLE_JIT it is the function itself."""
+    plain = getattr(function, "py_func", function)
+    if plain is function:
+        return numba.njit(error_model="numpy")(plain)
+    options = {name: value for name, value in function.targetoptions.items() if name != "nopython"}
+    pipeline = function._compiler.pipeline_class
+    return numba.njit(locals=function.locals, pipeline_class=pipeline, **options)(plain)
+
+
+def generator_of(name: str, result: str) -> Generate:
+    """What writes the call of the compiled function of that name, and what becomes of an exception.
+
+    For each array there is its address, and then its lengths.
+    """
+    found = _compiled[name]
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        described, convention = found.fndesc, context.call_conv
+        arguments = list(_arrays(builder, described.argtypes, arguments))
+        context.active_code_library.add_linking_library(found.library)
+        function = context.declare_function(builder.module, described)
+        status, value = convention.call_function(
+            builder, function, described.restype, described.argtypes, arguments
+        )
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_value(builder, ir.Constant(ir.IntType(32), FUNCTION_RAISED))
+        return context.cast(builder, value, described.restype, TYPES[result])
+
+    return generate
+
+
+def _arrays(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
+    """The arguments of types `of`: arrays are put together of their address and their lengths."""
+    rest = list(words)
+    for argument in of:
+        if not isinstance(argument, types.Array):
+            yield rest.pop(0)
+            continue
+        context = cpu_target.target_context
+        array = context.make_array(argument)(context, builder)
+        size = context.get_abi_sizeof(context.get_data_type(argument.dtype))
+        pointer, lengths = rest.pop(0), [rest.pop(0) for _ in range(argument.ndim)]
+        strides = [ir.Constant(ir.IntType(64), size)]
+        for extent in lengths[:0:-1]:
+            strides.insert(0, builder.mul(strides[0], extent))
+        data = builder.bitcast(pointer, context.get_data_type(argument.dtype).as_pointer())
+        populate_array(
+            array, data, lengths, strides[: argument.ndim], ir.Constant(ir.IntType(64), size), None
+        )
+        yield array._getvalue()
+
+
+def _compile(embedded: Embedded) -> Any:
+    dispatcher = dispatcher_like(embedded.function)
+    if not hasattr(dispatcher, "targetoptions"):
+        raise RuntimeError("NUMBA_DISABLE_JIT is set")
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+    flags: Any = compiler.Flags()
+    cpu_target.options.parse_as_flags(flags, dispatcher.targetoptions)
+    flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+    arguments = tuple(TYPES[dtype] for dtype in embedded.arguments)
+    if embedded.ranks is not None:
+        known = zip(arguments, embedded.ranks, strict=True)
+        arguments = tuple(types.Array(of, rank, "C", readonly=True) for of, rank in known)
+    return compiler.compile_extra(
+        cpu_target.typing_context,
+        cpu_target.target_context,
+        dispatcher.py_func,
+        arguments,
+        None,
+        flags,
+        dispatcher.locals,
+        pipeline_class=dispatcher._compiler.pipeline_class,
+    )
+
+
+def _kind(of: Any) -> int:
+    """0 for bool, 1 for whole numbers, 2 for other real numbers, 3 for all else."""
+    kinds = (types.Boolean, types.Integer, types.Float)
+    return next((kind for kind, cls in enumerate(kinds) if isinstance(of, cls)), 3)

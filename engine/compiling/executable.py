@@ -1,0 +1,290 @@
+"""`Function`: what is called. It converts arguments, keeps the values of shared variables, can be copied and pickled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from itertools import repeat
+from operator import itemgetter, setitem
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from engine.compiling.compiled import CacheInfo, Carried, Compiled
+from engine.errors import ArgumentError
+from engine.graph.dot import to_svg
+from engine.graph.fgraph import FunctionGraph
+from engine.graph.variables import Variable
+from engine.tensor.type import is_masked
+
+
+class Holder(Protocol):
+    """Where a value is kept: `storage` is a list of one."""
+
+    storage: list[Any]
+
+
+class Shared(Protocol):
+    """A variable that holds a value of its own, in a container."""
+
+    type: Any
+    name: str | None
+    container: Holder
+
+
+_VALUE = itemgetter(0)
+
+
+def _values(storages: Iterable[list[Any]]) -> Iterable[Any]:
+    """What `storages` hold, all at one time if the interpreter goes through them in one step."""
+    return map(_VALUE, storages)
+
+
+def _store(storages: Iterable[list[Any]], values: Iterable[Any]) -> None:
+    """Put each of `values` into its storage: all or, where an interrupt comes, none."""
+    # A signal's handler, and another thread, runs between two instructions of Python: here there is but one, a call
+    # that runs no Python.
+    deque(map(setitem, storages, repeat(0), values), maxlen=0)
+
+
+class Function:
+    """A compiled function. Call it with one value an input, by position or by name.
+
+    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting. It can be pickled, with the values
+    of its shared variables: where it is loaded it runs without being rewritten or compiled. It is linked there when it is
+    first used; FunctionLoadError says why it cannot be. Functions and shared variables pickled together still share.
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        inputs: Sequence[Variable],
+        shared: Sequence[Shared],
+        name: str,
+        returns_list: bool,
+        keys: tuple[str, ...] | None = None,
+    ) -> None:
+        self.name = name
+        self.input_names = tuple(variable.name for variable in inputs)
+        self._shared_names = tuple(variable.name for variable in shared)
+        self._containers = tuple(variable.container for variable in shared)
+        self._returns_list = returns_list
+        self._keys = keys
+        self._has_updates = True
+        self._carried: Carried | None = None
+        self._attach(compiled)
+
+    def _attach(self, compiled: Compiled) -> None:
+        """Run by `compiled` from now on."""
+        runner = compiled.runner
+        self._maker: _Maker | None = None
+        self._n_inputs = len(self.input_names)
+        self._storages = [container.storage for container in self._containers]
+        updates = runner.updates if self._has_updates else ()
+        self._updated = [self._storages[position - self._n_inputs] for position, _ in updates]
+        self._new_values = [number for _, number in updates]
+        self._outputs = runner.outputs
+        self._compiled: Compiled | None = compiled
+        self._run = runner.run  # the last: another thread that sees it sees the others
+
+    def _loaded(self) -> Compiled:
+        """What runs the function, linked first if it came in a pickle and was not used yet."""
+        if self._compiled is None:
+            self._attach(cast(Carried, self._carried).load())
+        return cast(Compiled, self._compiled)
+
+    def _load_and_run(self, items: tuple[Any, ...]) -> list[Any]:
+        return self._loaded().runner.run(items)
+
+    @property
+    def cache_info(self) -> CacheInfo:
+        """How the function came about."""
+        return self._loaded().info
+
+    @property
+    def maker(self) -> _Maker:
+        """What made the function: `maker.fgraph` is the graph after rewriting."""
+        if self._maker is None:
+            self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
+        return self._maker
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or len(args) != self._n_inputs:
+            args = self._arranged(args, kwargs)
+        if self._storages:
+            args = (*args, *_values(self._storages))
+        results = self._run(args)
+        if self._updated:
+            _store(self._updated, [results[number] for number in self._new_values])
+        if not self._returns_list:
+            return results[self._outputs[0]]
+        outputs = [results[number] for number in self._outputs]
+        return outputs if self._keys is None else dict(zip(self._keys, outputs, strict=True))
+
+    def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The values of all inputs in order; refuses (TypeError) missing, unknown and repeated ones."""
+        if len(args) > self._n_inputs:
+            raise TypeError(
+                f"Calling {self.name}: it takes {self._n_inputs} arguments, {len(args)} were given"
+            )
+        names = self.input_names[len(args) :]
+        unknown = [name for name in kwargs if names.count(name) != 1]
+        if unknown:
+            raise TypeError(
+                f"Calling {self.name}: there is no argument {', '.join(unknown)}, or not just one, to give by name; "
+                f"those left to give are {', '.join(map(str, names)) or 'none'}"
+            )
+        missing = [_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
+        if missing:
+            raise TypeError(f"Calling {self.name}: no value was given for {', '.join(missing)}")
+        return (*args, *[kwargs[cast(str, name)] for name in names])
+
+    def _repr_svg_(self) -> str | None:
+        return to_svg(self)
+
+    def copy(
+        self,
+        share_memory: bool = False,
+        swap: Mapping[Shared, Shared] | None = None,
+        delete_updates: bool = False,
+        name: str | None = None,
+    ) -> Function:
+        """A function on the same program and the same shared variables, named `name` or as this one with " copy".
+
+        `swap` maps shared variables of this function to others of the same type, which the copy uses instead (TypeError,
+        ValueError for what is not one). With `delete_updates` it updates none. A call has memory of its own, so
+        `share_memory` is without effect.
+        """
+        containers = self._swapped(swap or {})
+        return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
+
+    def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[Holder, ...]:
+        """The containers of the shared variables, those of `swap` replaced."""
+        replaced = {}
+        for old, new in swap.items():
+            if not any(container is old.container for container in self._containers):
+                raise ValueError(f"Copying {self.name}: it has no shared variable {old} to swap")
+            if new.type != old.type:
+                raise TypeError(
+                    f"Copying {self.name}: {old} of type {old.type} cannot be swapped for {new} of type {new.type}"
+                )
+            replaced[id(old.container)] = new.container
+        return tuple(replaced.get(id(container), container) for container in self._containers)
+
+    def _on(self, containers: tuple[Holder, ...], name: str, has_updates: bool) -> Function:
+        new = Function.__new__(Function)
+        own = {
+            "name": name,
+            "_containers": containers,
+            "_has_updates": has_updates,
+            "_carried": self._carried,
+        }
+        new.__setstate__({**self._own_state(), **own})
+        if self._compiled is not None:
+            new._attach(self._compiled)
+        return new
+
+    def __copy__(self) -> Function:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function:
+        return self._on(deepcopy(self._containers, memo), self.name, self._has_updates)
+
+    def _own_state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _OWN_STATE}
+
+    def __getstate__(self) -> dict[str, Any]:
+        carried = self._carried if self._compiled is None else self._compiled.carried()
+        return {**self._own_state(), "_carried": carried}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._maker = self._compiled = None
+        self._n_inputs = len(self.input_names)
+        self._storages = [container.storage for container in self._containers]
+        self._outputs, self._updated, self._new_values = (), [], []
+        self._run = self._load_and_run
+
+    def __repr__(self) -> str:
+        outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
+        return f"<Function {self.name}: {outcome}>"
+
+
+_OWN_STATE = (
+    "name",
+    "input_names",
+    "_shared_names",
+    "_containers",
+    "_returns_list",
+    "_keys",
+    "_has_updates",
+)
+
+
+class _Maker(SimpleNamespace):
+    """What made a function: `fgraph` is the graph after rewriting, read from the cache when it is first asked for."""
+
+    def __init__(self, compiled: Compiled, names: Sequence[str | None]) -> None:
+        super().__init__()
+        self._compiled = compiled
+        self._names = names
+        self._fgraph: FunctionGraph | None = None
+
+    @property
+    def fgraph(self) -> FunctionGraph:
+        if self._fgraph is None:
+            self._fgraph = self._compiled.optimized()
+            for variable, name in zip(self._fgraph.inputs, self._names, strict=True):
+                variable.name = name
+        return self._fgraph
+
+
+class ArgumentConverter:
+    """Makes a value what an input takes, or says which argument of which function, or which shared variable behind the
+    `n_explicit` arguments, should have been what."""
+
+    def __init__(self, function: str, variables: Sequence[Variable], n_explicit: int) -> None:
+        self.function = function
+        self.types = [variable.type for variable in variables]
+        self.names = [variable.name for variable in variables]
+        self.n_explicit = n_explicit
+
+    def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
+        expected = self.types[position]
+        try:
+            array = expected.filter(value)
+        except (TypeError, ValueError) as error:
+            name, is_shared = self.names[position], position >= self.n_explicit
+            label = _shared_label(name, position - self.n_explicit) if is_shared else _label(name, position)
+            raise ArgumentError(self.function, label, str(expected), _found(value), is_shared) from error
+        # A subclass, a strided or an unaligned array is copied into a plain one: what the machine reads.
+        plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
+        return plain if plain.flags.aligned else plain.copy()
+
+
+def _label(name: str | None, position: int) -> str:
+    return f"{position} ({name!r})" if name else f"{position}"
+
+
+def _shared_label(name: str | None, position: int) -> str:
+    return repr(name) if name else f"number {position} (it has no name)"
+
+
+def _found_array(what: str, value: np.ndarray[Any, Any]) -> str:
+    return f"{what} of {value.dtype} with shape {value.shape}"
+
+
+def _found(value: Any) -> str:
+    if is_masked(value):
+        found = (
+            _found_array("a masked array", value)
+            if isinstance(value, np.ndarray)
+            else "a list with a masked array"
+        )
+        return f"{found} (fill it: its mask would be lost)"
+    if isinstance(value, np.ndarray):
+        return _found_array("an array", value)
+    text = repr(value)
+    return f"{text if len(text) < 60 else text[:57] + '...'} ({type(value).__name__})"

@@ -1,0 +1,360 @@
+"""The canonical encoding of frozen graphs, and of users' Ops by their code.
+
+The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/hasher.py):
+
+    graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
+    body     := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
+    table    := uint(n) bytes*
+    node     := op-number uint(n) variable* uint(n) type-number*
+    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
+    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
+              | text("") text(name of the class) HASH_VERSION(1 byte) definition bytes(extensions)  of a user
+    property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
+    constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
+
+Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
+the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
+elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
+all of their constants are identity ("c"), and so is what the graph around them has of these. Of more than 64 KiB it is the
+BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all have the array.
+
+A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may stand for a value:
+
+    definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*     order: names, in that of its dict
+    definition of a type   := "Y" bytes(type)
+    graph                  := "G" bytes(body)
+
+What follows is empty, or, where numba compiles the Op, what others have registered with numba, and its settings
+(cachegraph/fingerprint/extensions.py). Where lengths or compiled code are stored, what gives them reads nothing else (outside.py there). The names are those of its properties, then, sorted, of all other attributes; of an Op from which nothing is stored (it has
+neither `infer_shape` nor `numba_function`) only those that do not begin with an underscore. So an Op is what its class does,
+what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, cast
+
+from cachegraph.digests import strong_digest
+from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
+from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.large_arrays import LARGE
+from engine.errors import UndescribedOpError
+from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
+from engine.graph.op import Op, attributes
+from engine.graph.props import is_of_engine
+from engine.graph.types import Type
+from engine.graph.user_ops import is_users, needs_python, users_ops
+from engine.graph.variables import Constant, Variable
+from engine.scalar.embedded import DESCRIBED
+from engine.tensor.elemwise import Elemwise
+
+_AT_HAND = "at hand "
+"""What the name of an Op begins with that cannot be described."""
+
+
+class UsersOps:
+    """The users' Ops of a graph, and those made of them, by the names that what is stored of it has for them.
+
+    A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every process. An Op that
+    cannot be described has one only where `is_open`: then nothing is stored, and it is named by its place here.
+    """
+
+    def __init__(self, is_open: bool = False) -> None:
+        self.is_open = is_open
+        self.by_name: dict[str, Op] = {}
+        self._names: dict[Op, str] = {}
+        self._encodings: dict[Op, bytes] = {}
+
+    def encoding(self, op: Op) -> bytes:
+        """What describes `op`, a user's, which is known by its name from here on; raises Unfingerprintable."""
+        found = self._encodings.get(op)
+        if found is None:
+            found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
+            name = strong_digest(found).hex()
+            _refuse_if_undecided(op, self.by_name.get(name, op))
+            self._know(op, name)
+        return found
+
+    def name_of(self, op: Op) -> str:
+        """The name of `op`; raises UndescribedOpError for one that is not among these."""
+        found = self._names.get(op)
+        if found is not None:
+            return found
+        if not self.is_open:
+            raise UndescribedOpError(op)
+        return self._know(op, f"{_AT_HAND}{len(self._names)}")
+
+    def include(self, others: UsersOps) -> None:
+        """Know those of `others`, too, by the names that they have there.
+
+        Raises UndescribedOpError for a user's that is not known yet, if this is not open.
+        """
+        for name, op in others.by_name.items():
+            if name not in self.by_name and is_users(op) and not self.is_open:
+                raise UndescribedOpError(op)
+            self._know(op, name)
+
+    def know(self, op: Op, encoding: bytes) -> None:
+        """Know `op`, which `encoding` describes, by its name."""
+        self._know(op, strong_digest(encoding).hex())
+
+    def _know(self, op: Op, name: str) -> str:
+        self.by_name.setdefault(name, op)
+        return self._names.setdefault(op, name)
+
+
+def check_ops(ops: Mapping[str, Op]) -> None:
+    """Refuse (ValueError) Ops that are not, in this process, what their names say: their code is another here."""
+    for name, op in ops.items():
+        if name.startswith(_AT_HAND):
+            continue
+        try:
+            found = strong_digest(_encode_op(op, UsersOps())).hex()
+        except Unfingerprintable as error:
+            raise ValueError(f"op {op} cannot be described here: {error}") from error
+        if found != name:
+            raise ValueError(f"op {op}, or what its code reads, is another here")
+
+
+def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> bytes:
+    """The body of the encoding of `graph`, of which `data` is not identity; raises Unfingerprintable."""
+    return _GraphEncoder(graph, data, users).body()
+
+
+def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
+    """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be another next time."""
+    if users_ops(graph):
+        return graph_body(graph, (), users)
+    return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
+
+
+class _GraphEncoder:
+    """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
+
+    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> None:
+        self.graph = graph
+        self.data = data
+        self.users = users
+        self.types = Table()
+        self.ops = Table()
+        self.constants: list[bytes] = []
+        self.numbers: dict[Variable, bytes] = {}
+
+    def body(self) -> bytes:
+        graph = self.graph
+        inputs = [self.type_number(variable.type) for variable in graph.inputs]
+        self.numbers = {variable: pack_uint(2 * k) for k, variable in enumerate(graph.inputs)}
+        count = len(inputs)
+        nodes: list[bytes] = []
+        for node in graph.nodes:
+            nodes.append(self.node(node))
+            for output in node.outputs:
+                self.numbers[output] = pack_uint(2 * count)
+                count += 1
+        outputs = [self.variable(variable) for variable in graph.outputs]
+        constants = pack_uint(len(self.constants)) + b"".join(prefixed(row) for row in self.constants)
+        tables = (self.types.encoding(), self.ops.encoding(), constants)
+        return b"".join((*tables, *counted(inputs), *counted(nodes), *counted(outputs)))
+
+    def node(self, node: FrozenApply) -> bytes:
+        op = self.ops.known(node.op) or self.ops.add(node.op, _encode_op(node.op, self.users))
+        inputs = [self.numbers.get(variable) or self.variable(variable) for variable in node.inputs]
+        types = [self.type_number(variable.type) for variable in node.outputs]
+        return b"".join((op, *counted(inputs), *counted(types)))
+
+    def variable(self, variable: Variable) -> bytes:
+        found = self.numbers.get(variable)
+        if found is None:
+            found = self.numbers[variable] = pack_uint(2 * len(self.constants) + 1)
+            self.constants.append(self.constant(cast(Constant, variable)))
+        return found
+
+    def constant(self, constant: Constant) -> bytes:
+        number = self.type_number(constant.type)
+        if constant in self.data:
+            return b"d" + number
+        content = constant.data.tobytes()
+        if len(content) > LARGE:
+            return b"h" + number + strong_digest(content)
+        return b"c" + number + prefixed(content)
+
+    def type_number(self, type: Type) -> bytes:
+        return self.types.known(type) or self.types.add(type, _encode_type(type))
+
+
+def _encode_type(type: Type) -> bytes:
+    if not is_of_engine(type):
+        _refuse(type, "only types of the engine itself are described; those of others are not yet")
+    return _encode_class(type) + encode(type.props())
+
+
+def _encode_op(op: Op, users: UsersOps) -> bytes:
+    try:
+        return users.encoding(op) if is_users(op) else _encode_own_op(op, users)
+    except Unfingerprintable as error:
+        error.inside(f"op {op}")
+        raise
+
+
+def _encode_own_op(op: Op, users: UsersOps) -> bytes:
+    """An Op of the engine itself: class and properties, the engine's code being another part of the key."""
+    properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
+    encoder = Encoder()
+    encoder.uint(len(properties))
+    for name, value in properties.items():
+        encoder.text(name)
+        _write_property(encoder, name, value, users)
+    encoding = _encode_class(op) + encoder.encoding
+    if isinstance(op, Elemwise) and needs_python(op):
+        users.know(op, encoding)  # a program may call it back as a whole
+    return encoding
+
+
+def _write_property(encoder: Encoder, name: str, value: object, users: UsersOps) -> None:
+    if isinstance(value, Op):
+        encoder.tag(b"o")
+        encoder.bytes(_encode_op(value, users))
+    elif isinstance(value, Type):
+        encoder.tag(b"t")
+        encoder.bytes(_encode_type(value))
+    elif isinstance(value, FrozenFunctionGraph):
+        encoder.tag(b"g")
+        encoder.bytes(inner_body(value, users))
+    else:
+        encoder.tag(b"v")
+        try:
+            encoder.value(value)
+        except Unfingerprintable as error:
+            error.inside(f"props[{name!r}]")
+            raise
+
+
+def _encode_class(item: Op | Type) -> bytes:
+    cls = type(item)
+    return prefixed(cls.__module__.encode()) + prefixed(cls.__qualname__.encode())
+
+
+def _encode_users_op(op: Op, users: UsersOps) -> bytes:
+    """A user's Op: the code of its class, its properties and its attributes, and what these read."""
+    encoder = _CodeEncoder(users)
+    try:
+        encoder.value(op)
+        _refuse_outside(op)
+    except (Unfingerprintable, UndescribedOpError):
+        raise
+    except Exception as error:
+        # What runs here is the user's, or found in what is: no key, and nothing breaks.
+        _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
+    return prefixed(b"") + prefixed(type(op).__name__.encode()) + encoder.encoding
+
+
+def _refuse_outside(op: Op) -> None:
+    """Refuse what is stored of `op` if it depends on more than its code and its attributes: lengths and compiled code."""
+    methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
+    if not methods:
+        return
+    from cachegraph.fingerprint.external_state import refuse_outside
+
+    owner = getattr(methods[0], "__self__", op)
+    shapes_of = getattr(owner, "shapes_of", None)
+    try:
+        refuse_outside([*methods, shapes_of], attributes(owner) if isinstance(owner, Op) else {}, DESCRIBED)
+    except Unfingerprintable as error:
+        error.inside(f"class {type(op).__name__}")
+        raise
+
+
+def _encode_surroundings(op: Op) -> bytes:
+    """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
+    if not hasattr(op, "numba_function"):
+        return prefixed(b"")
+    from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
+
+    return prefixed(encode_extensions(DESCRIBED))
+
+
+class _CodeEncoder(Encoder):
+    """Writes what code reaches: Ops, types and graphs, too."""
+
+    __slots__ = ("_users",)
+
+    def __init__(self, users: UsersOps) -> None:
+        super().__init__(DESCRIBED)
+        self._users = users
+
+    def value(self, value: Any) -> None:
+        if isinstance(value, Op):
+            self.definition(value, _write_op)
+        elif isinstance(value, Type):
+            self.tag(b"Y")
+            self.bytes(_encode_type(value))
+        elif isinstance(value, FrozenFunctionGraph):
+            self.tag(b"G")
+            self.bytes(inner_body(value, self._users))
+        else:
+            super().value(value)
+
+
+def _is_hidden(op: Op, name: str) -> bool:
+    """Whether the attribute of that name is not identity: it is what an Op remembers.
+
+    What follows from an Op and is stored, lengths and compiled code, may read all.
+    """
+    return _is_run_only(op) and name.startswith("_")
+
+
+def _is_run_only(op: Op) -> bool:
+    return not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
+
+
+def _refuse_if_undecided(op: Op, other: Op) -> None:
+    """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which is called would be chance."""
+    ours, others = (
+        {name: value for name, value in _others(one).items() if _is_hidden(op, name)} for one in (op, other)
+    )
+    if ours.keys() != others.keys() or not all(map(_alike, ours.values(), others.values())):
+        _refuse(
+            op, "another of the graph differs from it in private attributes alone; name them in __props__"
+        )
+
+
+def _others(op: Op) -> dict[str, object]:
+    """The attributes of `op` that are no properties."""
+    return {name: value for name, value in attributes(op).items() if name not in (op.__props__ or ())}
+
+
+def _alike(one: object, other: object) -> bool:
+    """Whether two things that Ops remember are the same, as a table that is still empty is like another."""
+    try:
+        return one is other or (type(one) is type(other) and bool(one == other))
+    except Exception:  # what a user's == raises, or an array's
+        return False
+
+
+def _write_op(encoder: Encoder, op: Op) -> None:
+    held = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
+    named = op.__props__ or ()
+    others = {name: value for name, value in _others(op).items() if not _is_hidden(op, name)}
+    held = {**held, **{name: others[name] for name in sorted(others)}}
+    encoder.tag(b"O")
+    encoder.value(type(op))
+    # Code whose results are stored may look at `__dict__`, which has an order.
+    encoder.value(() if _is_run_only(op) else tuple(name for name in vars(op) if name in held))
+    encoder.uint(len(held))
+    for name, value in held.items():
+        encoder.text(name)
+        try:
+            encoder.value(value)
+        except Unfingerprintable as error:
+            error.inside(f"props[{name!r}]" if name in named else f"attribute {name!r}")
+            raise
+
+
+def _refuse(item: object, advice: str) -> Any:
+    raise Unfingerprintable(f"{type(item).__module__}.{type(item).__qualname__}", advice)

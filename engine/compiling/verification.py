@@ -1,0 +1,85 @@
+"""Whether a function that was found in the cache is what building it gives: the mode verify.
+
+Optimized graphs are compared by identity, which frozen graphs have if they are equal; programs by their results on random
+arguments. Kernels are compared by their bytes where they are linked (backend/linking.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cachegraph.results import is_close
+from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.types import Type
+from engine.runtime.callbacks import OF_USERS
+from engine.runtime.execution import Execution
+from engine.tensor.type import TensorType
+
+LENGTHS = (3, 1)
+"""Of every axis whose length the type leaves open: equal, for what is added or multiplied must fit."""
+
+
+def difference(
+    graphs: tuple[FrozenFunctionGraph | None, FrozenFunctionGraph | None],
+    programs: tuple[Execution, Execution],
+    inputs: Sequence[Type],
+) -> str:
+    """Return in which way the first of each pair, which was stored, differs from the second, which was built.
+
+    Empty if in none. A stored graph that there is not is no difference. `inputs` are the types of the arguments; what is
+    not an array has no random value, so the programs of functions with such inputs are not run. Where a user's Op gives
+    something else whenever it runs, results tell nothing.
+    """
+    stored, built = graphs
+    if stored is not None and stored != built:
+        return "its optimized graph is another"
+    if not all(isinstance(type, TensorType) for type in inputs):
+        return ""
+    random = np.random.default_rng()
+    for length in LENGTHS:
+        arguments = [_random_array(type, length, random) for type in inputs]
+        found, due = (_outcome(program, arguments) for program in programs)
+        if not _same(found, due) and _repeats(programs[1], arguments, due):
+            return f"on random arguments it gives {_shown(found)} instead of {_shown(due)}"
+    return ""
+
+
+def _repeats(program: Execution, arguments: Sequence[np.ndarray[Any, Any]], due: Any) -> bool:
+    """Whether `program` gives `due` again. One that runs no user's code does."""
+    return not _runs_users_code(program) or _same(_outcome(program, arguments), due)
+
+
+def _runs_users_code(program: Execution) -> bool:
+    called = [callee.execution for callee in program.callees]
+    return any(use.kind in OF_USERS for use in program.program.callbacks) or any(
+        map(_runs_users_code, called)
+    )
+
+
+def _random_array(type: Any, length: int, random: np.random.Generator) -> np.ndarray[Any, Any]:
+    shape = [length if size is None else size for size in type.shape]
+    dtype = np.dtype(type.dtype)
+    if dtype.kind in "biu":
+        return random.integers(0, 2, shape).astype(dtype)
+    return random.uniform(0.5, 1.5, shape).astype(dtype)
+
+
+def _outcome(program: Execution, arguments: Sequence[np.ndarray[Any, Any]]) -> list[Any] | Exception:
+    """The results, or the error that these arguments raise; both programs get arrays of their own."""
+    try:
+        return [np.array(result) for result in program.run(tuple(array.copy() for array in arguments))]
+    except Exception as error:  # random arguments may not fit: then both must say so
+        return error
+
+
+def _same(found: list[Any] | Exception, due: list[Any] | Exception) -> bool:
+    if isinstance(found, Exception) or isinstance(due, Exception):
+        return type(found) is type(due)
+    return len(found) == len(due) and all(map(is_close, found, due))
+
+
+def _shown(outcome: list[Any] | Exception) -> str:
+    return repr(outcome)[:200]

@@ -1,0 +1,94 @@
+"""A gradient compared with central finite differences, both computed by the numpy backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import engine.tensor
+from engine.errors import GradientError
+from engine.gradient import grad
+from engine.runtime.reference import evaluate
+
+_TOLERANCE = {"float64": 1e-6, "float32": 2e-2}
+
+
+def verify_grad(
+    fun: Callable[..., Any],
+    pt: Sequence[Any],
+    n_tests: int = 2,
+    rng: np.random.Generator | None = None,
+    eps: float | None = None,
+    abs_tol: float | None = None,
+    rel_tol: float | None = None,
+) -> None:
+    """Check the gradient of `fun`, from tensor variables to one, for each of the float arrays `pt`, at that point.
+
+    The cost is the sum of the result with random weights, drawn from `rng` `n_tests` times. The step of the
+    differences is `eps`, by default the cube root of the precision of the coarsest dtype. Raises GradientError for a
+    difference above `abs_tol` plus `rel_tol` times the larger of the two, by default 1e-6, or 0.02 if there is a
+    float32; ValueError for a gradient of another shape than its argument.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    arrays = [np.array(value) for value in pt]
+    variables = [
+        engine.tensor.tensor(None, a.dtype, [1 if n == 1 else None for n in a.shape]) for a in arrays
+    ]
+    output = fun(*variables)
+    weights = output.type.clone(shape=(None,) * output.type.ndim).make_variable()
+    gradients = grad(engine.tensor.sum(output * weights), variables, disconnected_inputs="ignore")
+    shape = evaluate(variables, [output], arrays)[0].shape
+    precision = min(
+        [np.finfo(a.dtype) for a in [*arrays, np.zeros(0, output.type.dtype)]], key=lambda f: f.bits
+    )
+    step = float(np.cbrt(precision.eps)) if eps is None else eps
+    tolerances = [
+        _TOLERANCE[precision.dtype.name] if given is None else given for given in (abs_tol, rel_tol)
+    ]
+    for _ in range(n_tests):
+        drawn = (rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)).astype(output.type.dtype)
+        found = evaluate([*variables, weights], gradients, [*arrays, drawn])
+        for position in range(len(arrays)):
+            expected = _differences(variables, output, arrays, position, step, drawn)
+            _compare(position, expected, found[position], *tolerances)
+
+
+def _differences(
+    variables: Sequence[Any],
+    output: Any,
+    arrays: Sequence[np.ndarray],
+    position: int,
+    step: float,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """The slope of the weighted sum of `output` along each element of `arrays[position]`."""
+    array = arrays[position]
+    slopes = np.zeros(array.shape)
+    for index in np.ndindex(array.shape):
+        ends = []
+        for direction in (step, -step):
+            moved = array.copy()
+            moved[index] += direction
+            values = [*arrays[:position], moved, *arrays[position + 1 :]]
+            result = evaluate(variables, [output], values)[0]
+            ends.append((float(moved[index]), result.astype("float64")))
+        (above, high), (below, low) = ends
+        slopes[index] = np.sum((high - low) * weights) / (above - below)
+    return slopes
+
+
+def _compare(position: int, expected: np.ndarray, found: np.ndarray, abs_tol: float, rel_tol: float) -> None:
+    if found.shape != expected.shape:
+        raise ValueError(
+            f"Checking the gradient for argument {position} of shape {expected.shape}: it has shape {found.shape}"
+        )
+    difference = np.abs(expected - found)
+    allowed = abs_tol + rel_tol * np.maximum(np.abs(expected), np.abs(found))
+    if difference.size and not np.all(difference <= allowed):
+        index = np.unravel_index(
+            int(np.argmax(np.nan_to_num(difference - allowed, nan=np.inf))), difference.shape
+        )
+        place = tuple([int(i) for i in index])
+        raise GradientError(position, place, float(expected[place]), float(found[place]))

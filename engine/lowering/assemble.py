@@ -1,0 +1,273 @@
+"""From the table of a lowered graph to a `Program`: memory is planned, registers are numbered, code is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from cachegraph.key import CacheKey
+from cachegraph.large_arrays import LARGE, add_blob
+from engine.graph.variables import Constant
+from engine.lowering.loops import Kernel
+from engine.lowering.lower import Lowering
+from engine.lowering.scratch import Scratch, plan_scratch
+from engine.lowering.steps import Buffer, Carried, Check, Loop, Step, Value, region_of
+from engine.lowering.steps import Invocation as StepInvocation
+from engine.lowering.table import Table
+from engine.runtime.callbacks import Callback
+from engine.runtime.instructions import Assembler
+from engine.runtime.program import (
+    Allocation,
+    BoundArray,
+    CallbackUse,
+    Invocation,
+    KernelUse,
+    Operand,
+    Program,
+    Returned,
+    Site,
+    Yield,
+    array_input,
+)
+from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
+
+_ALIGNMENT = 64
+
+
+@dataclass
+class _Layout:
+    """Code under construction, and what is said about it."""
+
+    table: Table
+    kernels: Mapping[Kernel, int]
+    callbacks: Sequence[Callback]
+    area: int
+    writers: Mapping[Buffer, str]
+    """What writes each buffer first, for a reader."""
+    assembler: Assembler = field(default_factory=Assembler)
+    yields: list[Yield] = field(default_factory=list)
+    invocations: list[Invocation] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    is_after_call: bool = False
+
+    def check(self, check: Check) -> int:
+        self.sites.append(Site(len(self.assembler.code), check.kind, check.op, check.about))
+        return len(self.sites) - 1
+
+    def name_arrays(self, buffers: Sequence[Buffer]) -> None:
+        """Say what the memory is for that the next instruction stops for (failures.py)."""
+        about = [
+            f"{b.dtype} {','.join(str(self.table.canonical(dim)) for dim in b.dims)} {self.writers.get(b, '')}"
+            for b in buffers
+        ]
+        self.sites.append(Site(len(self.assembler.code), "memory", "", tuple(about)))
+
+
+def assemble(
+    lowering: Lowering,
+    results: Sequence[Value],
+    n_outputs: int,
+    updated: Sequence[int],
+    machine: CacheKey,
+    keys: Mapping[Kernel, CacheKey],
+    callbacks: Mapping[Callback, CallbackUse],
+) -> Program:
+    """The program of a lowered graph. The first `n_outputs` of `results` are returned, the others replace the values
+    of the inputs at the positions `updated`; `keys` has the key of each kernel, `machine` is that of the machine, and
+    `callbacks` has the record of each callback."""
+    table = lowering.table
+    kernels = {kernel: table.new() for kernel in keys}
+    area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
+    scratch = plan_scratch(table)
+    writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
+    layout = _Layout(table, kernels, tuple(callbacks), area, writers)
+    inputs = [array_input(variable) for variable in lowering.inputs]
+    for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
+        _bind(layout, register, position, array.dtype, len(array.shape))
+    _lay_out_stages(layout, 0, scratch)
+    layout.assembler.emit("HALT")
+    bound, constants, blobs = _bound_arrays(lowering)
+    numbers = [cast(Any, value.buffer).result for value in results]
+    registers = np.zeros(table.count, dtype="<i8")
+    for register, number in table.initial.items():
+        registers[register] = number
+    return Program(
+        inputs=tuple(inputs),
+        bound=bound,
+        kernels=(
+            _use(0, machine),
+            *(_use(register, keys[kernel]) for kernel, register in kernels.items()),
+        ),
+        callbacks=tuple(callbacks.values()),
+        yields=tuple(layout.yields),
+        invocations=tuple(layout.invocations),
+        sites=tuple(layout.sites),
+        outputs=tuple(numbers[:n_outputs]),
+        updates=tuple(zip(updated, numbers[n_outputs:], strict=True)),
+        code=np.array(layout.assembler.code, dtype="<i8").tobytes(),
+        registers=registers.tobytes(),
+        constants=constants,
+        blobs=blobs,
+    )
+
+
+def _use(register: int, key: CacheKey) -> KernelUse:
+    return KernelUse(register, key.hex, key.confirmation.hex())
+
+
+def _bind(layout: _Layout, register: int, item: int, dtype: str, rank: int) -> None:
+    layout.assembler.emit("BIND", register, item, ARRAY_TYPE, DESCRIPTORS[dtype], rank)
+
+
+def _lay_out_stages(layout: _Layout, first: int, scratch: Scratch) -> None:
+    """Every stage from `first` to the last of its region, in turn."""
+    table = layout.table
+    used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
+    used.update(table.arithmetic, table.addresses)
+    last = max((stage for stage in used if region_of(stage) == region_of(first)), default=first)
+    for stage in range(first, last + 1):
+        _lay_out_stage(layout, stage, scratch)
+
+
+def _lay_out_stage(layout: _Layout, stage: int, scratch: Scratch) -> None:
+    """Arithmetic on lengths, stops for memory if any is needed, addresses of views, then the kernels of `stage`."""
+    table, assembler = layout.table, layout.assembler
+    for name, operands, check in table.arithmetic.get(stage, []):
+        site = () if check is None else (layout.check(check),)
+        assembler.emit(name, *operands, *site)
+    groups = scratch.get(stage, [])
+    _lay_out_scratch(layout, [buffers for buffers in groups if not buffers[0].is_kept])
+    for buffers in groups:
+        if buffers[0].is_kept:
+            _lay_out_scratch(layout, [buffers])
+    _lay_out_results(layout, [b for b in table.buffers if b.stage == stage and b.result is not None])
+    for view in table.addresses.get(stage, []):
+        assembler.emit("ADD", *view)
+    for step in table.steps:
+        if step.stage == stage and step.loop is None:
+            _lay_out_step(layout, step)
+        elif step.stage == stage:
+            _lay_out_loop(layout, cast(Loop, step.loop), scratch)
+
+
+def _lay_out_scratch(layout: _Layout, groups: list[list[Buffer]]) -> None:
+    """Where in the scratch of its stage each group of buffers lies, and a stop if there is too little of it."""
+    if not groups:
+        return
+    table, assembler = layout.table, layout.assembler
+    base, present, end = table.new(), table.new(), table.constant(0)
+    offsets = []
+    for buffers in groups:
+        offsets.append(end)
+        behind, end = table.new(), table.new()
+        assembler.emit("ADDSAT", behind, offsets[-1], table.canonical(buffers[0].nbytes))
+        assembler.emit("ALIGN", end, behind)
+    layout.name_arrays([buffers[0] for buffers in groups])
+    assembler.emit("GROW", end, present, len(layout.yields))
+    layout.yields.append(Yield(end, base, present, ()))
+    for buffers, offset in zip(groups, offsets, strict=True):
+        for buffer in buffers:
+            assembler.emit("ADD", buffer.pointer, base, offset)
+
+
+def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
+    """A stop for the arrays that the caller makes."""
+    if not buffers:
+        return
+    canonical = layout.table.canonical
+    arrays = [
+        Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims)), b.skipped) for b in buffers
+    ]
+    layout.name_arrays(buffers)
+    layout.assembler.emit("YIELD", len(layout.yields))
+    layout.yields.append(Yield(-1, -1, -1, tuple(arrays)))
+    for item, buffer in enumerate(buffers):
+        _bind(layout, buffer.pointer, item, buffer.dtype, len(buffer.dims))
+
+
+def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
+    """What is carried at its start, what is done once before the first pass, the passes, what is carried on."""
+    table, assembler = layout.table, layout.assembler
+    zero, one = table.constant(0), table.constant(1)
+    count = table.canonical(loop.count)
+    for register, initial, _ in (Carried(loop.counter, zero), *loop.carried):
+        assembler.emit("MOV", register, table.canonical(initial))
+    # Loops within loops may be too short to look for themselves.
+    assembler.emit("LOOK", int(region_of(loop.stage) == 0))
+    skips = [assembler.skip(loop.counter, count)]
+    _lay_out_stage(layout, loop.floor, scratch)
+    begin = len(assembler.code)
+    _lay_out_stages(layout, loop.first, scratch)
+    stop = table.new()
+    if loop.until is not None:
+        assembler.emit("LOAD8", stop, loop.until.pointer)
+        assembler.emit("ADD", cast(int, loop.done), loop.counter, one)
+    for ring in loop.rings:
+        for pair in pairwise(ring):
+            assembler.emit("SWAP", *pair)
+    for register, _, by in loop.carried:
+        if by is not None:
+            assembler.emit("ADD", register, register, table.canonical(by))
+    if loop.until is not None:
+        skips.append(assembler.skip(stop, one))
+    if len(assembler.code) > begin:
+        assembler.emit("NEXT", loop.counter, count, begin)
+    for skip in skips:
+        assembler.land(skip)
+
+
+def _lay_out_step(layout: _Layout, step: Step) -> None:
+    if step.invocation is not None:
+        _lay_out_invocation(layout, step.invocation, step.op)
+        return
+    arguments = [layout.table.canonical(register) for register in step.arguments]
+    if step.kernel is None:
+        layout.assembler.emit("STORE64", *arguments)
+        return
+    if layout.is_after_call and region_of(step.stage) == 0:
+        # Kernels may take long. In a loop its NEXT is enough.
+        layout.assembler.emit("LOOK", 1)
+    layout.is_after_call = True
+    layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
+    layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
+
+
+def _lay_out_invocation(layout: _Layout, step: StepInvocation, op: str) -> None:
+    canonical = layout.table.canonical
+    inputs = tuple(
+        Operand(
+            v.dtype, v.pointer, tuple(map(canonical, v.dims)), v.strides and tuple(map(canonical, v.strides))
+        )
+        for v in step.inputs
+    )
+    outputs = tuple(Returned(v.dtype, dims) for v, dims in zip(step.outputs, step.dims, strict=True))
+    layout.invocations.append(Invocation(layout.callbacks.index(step.callback), op, inputs, outputs))
+    layout.assembler.emit("INVOKE", len(layout.invocations) - 1)
+    for item, value in enumerate(step.outputs):
+        _bind(layout, value.pointer, item, value.dtype, len(value.dims))
+
+
+def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, dict[str, bytes]]:
+    """The arrays to bind when the program is loaded, the bytes of those that are not data, and the large ones as blobs."""
+    bound = [_bound(register, constant, number) for register, constant, number in lowering.data]
+    content = bytearray()
+    blobs: dict[str, bytes] = {}
+    for register, constant in lowering.constants:
+        value = np.ascontiguousarray(constant.data).tobytes()
+        if len(value) > LARGE:
+            bound.append(_bound(register, constant, blob=add_blob(blobs, value)))
+            continue
+        content.extend(bytes(-len(content) % _ALIGNMENT))
+        bound.append(_bound(register, constant, offset=len(content)))
+        content.extend(value)
+    return tuple(bound), bytes(content), blobs
+
+
+def _bound(
+    register: int, constant: Constant, data: int | None = None, offset: int = 0, blob: str | None = None
+) -> BoundArray:
+    return BoundArray(register, constant.data.dtype.name, constant.data.shape, data, offset, blob)

@@ -1,0 +1,93 @@
+"""What is computed along one axis of a contiguous array, seen as `before` times `length` times `behind` elements.
+
+Input 0 and output 0; the lengths are asked for as the extents of the dims 0, 1 and 2.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from engine.lowering.kernels.nest import Signature
+from engine.lowering.kernels.reduce import neutral_element
+from engine.lowering.loops import (
+    EMPTY_REDUCTION,
+    Carried,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Kernel,
+    Load,
+    Loop,
+    Node,
+    Place,
+    Store,
+)
+from engine.lowering.operations import FLOATS
+
+
+def cumulative(op: str, dtype: str) -> Kernel:
+    """Return the kernel of the running `op` (add or mul) of elements of `dtype`."""
+    kind = {"add": "sum", "mul": "prod"}[op]
+    body = (
+        Load("element", _place("x")),
+        Compute("following", op, ("total", "element"), dtype),
+        Store(_place("y"), "following"),
+    )
+    loop = Loop("at", 0, "length", 1, body, (Carried("total", "neutral", "following"),))
+    nodes = (Constant("neutral", dtype, neutral_element(kind, dtype)), *_nest((loop,)))
+    return _kernel(dtype, dtype, nodes, f"cumulative {op}: {dtype}")
+
+
+def position_of_extreme(kind: str, dtype: str) -> Kernel:
+    """Return the kernel of the position, an int64, of the first of the largest (`kind` max) or smallest (min) elements of
+    `dtype`; of the first NaN if there is one. Returns EMPTY_REDUCTION where there are no elements."""
+    first = Place("x", (("i", "length", "behind"), ("j",)))
+    body = (
+        Load("element", _place("x")),
+        *_is_further(kind, dtype),
+        Compute("following", "where", ("further", "element", "best"), dtype),
+        Compute("following_at", "where", ("further", "at", "best_at"), "int64"),
+    )
+    carried = (Carried("best", "first", "following"), Carried("best_at", "none", "following_at"))
+    loop = Loop("at", 1, "length", 1, body, carried)
+    result = Store(Place("y", (("i", "behind"), ("j",))), "best_at")
+    nodes = (
+        Constant("none", "int64", struct.pack("<q", 0)),
+        Compute("is_empty", "eq", ("length", "none"), "bool"),
+        If("is_empty", (Fail(EMPTY_REDUCTION),)),
+        *_nest((Load("first", first), loop, result)),
+    )
+    return _kernel(dtype, "int64", nodes, f"position of {kind}: {dtype}")
+
+
+def _is_further(kind: str, dtype: str) -> tuple[Node, ...]:
+    """`further`: the element comes before `best`. Only the first NaN comes before anything."""
+    compare = Compute("beyond", "gt" if kind == "max" else "lt", ("element", "best"), "bool")
+    if dtype not in FLOATS:
+        return (compare, Compute("further", "identity", ("beyond",), "bool"))
+    return (
+        compare,
+        Compute("element_nan", "isnan", ("element",), "bool"),
+        Compute("best_nan", "isnan", ("best",), "bool"),
+        Compute("best_number", "invert", ("best_nan",), "bool"),
+        Compute("first_nan", "and_", ("element_nan", "best_number"), "bool"),
+        Compute("further", "or_", ("beyond", "first_nan"), "bool"),
+    )
+
+
+def _place(pointer: str) -> Place:
+    return Place(pointer, (("i", "length", "behind"), ("at", "behind"), ("j",)))
+
+
+def _nest(inside: tuple[Node, ...]) -> tuple[Node, ...]:
+    return (Loop("i", 0, "before", 1, (Loop("j", 0, "behind", 1, inside),)),)
+
+
+def _kernel(dtype: str, result: str, nodes: tuple[Node, ...], summary: str) -> Kernel:
+    signature = Signature()
+    signature.pointer("x", dtype, ("input", 0))
+    for dim, name in enumerate(("before", "length", "behind")):
+        signature.integer(name, ("extent", (dim,)))
+    signature.pointer("y", result, ("output", 0))
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)

@@ -1,0 +1,187 @@
+"""Products of vectors and matrices: of floats by BLAS unless they are small, else in loops.
+
+A matrix operand is C-contiguous as it lies in memory, and is used as it lies or `transposed`. Operands are inputs 0 and
+1; the dims of the nest, whose lengths are asked for as extents, are
+
+    vector · vector   (k)
+    matrix · vector   (m, k)
+    matrix · matrix   (m, k, n)
+
+Integers wrap, bools are or-ed, and a sum of nothing is 0. BLAS is called for at least BLAS_*_SIZE multiplications if it
+can count every length; those sizes are where it overtakes the loops (docs/decisions/0002-blas-from-numpy.md).
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+from engine.lowering.kernels.nest import Operand, Signature, Statement
+from engine.lowering.kernels.reduce import reduction
+from engine.lowering.loops import (
+    Address,
+    Call,
+    Carried,
+    Compute,
+    Constant,
+    If,
+    Kernel,
+    Literal,
+    Load,
+    Loop,
+    Node,
+    Place,
+    Reference,
+    Store,
+)
+from engine.lowering.operations import FLOATS, ITEM_SIZES
+
+BLAS_MATRIX_SIZE = 100
+BLAS_VECTOR_SIZE = 200
+
+_LETTERS = {"float64": "d", "float32": "s"}
+_FORMATS = {"float64": "<d", "float32": "<f"}
+
+
+@cache
+def vector_vector(dtype: str) -> Kernel:
+    """Return the kernel of the inner product of two vectors of `dtype`, a scalar: a reduction, in its lanes."""
+    kind, product = ("any", "and_") if dtype == "bool" else ("sum", "mul")
+    body = [Statement(product, (("input", 0), ("input", 1)), dtype)]
+    return reduction(kind, [Operand(dtype, (False,))] * 2, body, ("value", 0), 1, (0,), dtype, dtype)
+
+
+@cache
+def matrix_vector(dtype: str, transposed: bool) -> Kernel:
+    """Return the kernel of matrix · vector of `dtype`; vector · matrix is that of the matrix transposed."""
+    signature = _signature(dtype, ("m", "k"))
+    loops = _loops(dtype, _matrix("x0", "m", "k", transposed), Place("x1", (("at_k",),)), ("m",))
+    if dtype not in FLOATS:
+        return _kernel(signature, loops, f"matrix_vector: {dtype}")
+    # Fortran sees the matrix transposed.
+    rows, columns = ("m", "k") if transposed else ("k", "m")
+    call = Call(
+        f"blas_{_LETTERS[dtype]}gemv",
+        (
+            _letter(not transposed),
+            Reference(rows),
+            Reference(columns),
+            _scalar(dtype, 1.0),
+            Address(Place("x0")),
+            Reference(rows),
+            Address(Place("x1")),
+            _one(),
+            _scalar(dtype, 0.0),
+            Address(Place("y")),
+            _one(),
+        ),
+    )
+    nodes = _either(loops, ("m", "k"), BLAS_VECTOR_SIZE, call)
+    return _kernel(signature, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
+
+
+@cache
+def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -> Kernel:
+    """Return the kernel of matrix · matrix of `dtype`."""
+    signature = _signature(dtype, ("m", "k", "n"))
+    first, second = _matrix("x0", "m", "k", first_transposed), _matrix("x1", "k", "n", second_transposed)
+    loops = _loops(dtype, first, second, ("m", "n"))
+    if dtype not in FLOATS:
+        return _kernel(signature, loops, f"matrix_matrix: {dtype}")
+    # Fortran sees each matrix transposed, so it computes the transposed product: second times first.
+    call = Call(
+        f"blas_{_LETTERS[dtype]}gemm",
+        (
+            _letter(second_transposed),
+            _letter(first_transposed),
+            Reference("n"),
+            Reference("m"),
+            Reference("k"),
+            _scalar(dtype, 1.0),
+            Address(Place("x1")),
+            Reference("k" if second_transposed else "n"),
+            Address(Place("x0")),
+            Reference("m" if first_transposed else "k"),
+            _scalar(dtype, 0.0),
+            Address(Place("y")),
+            Reference("n"),
+        ),
+    )
+    nodes = _either(loops, ("m", "k", "n"), BLAS_MATRIX_SIZE, call)
+    transposed = " transposed" * first_transposed, " transposed" * second_transposed
+    return _kernel(signature, nodes, f"matrix_matrix: {dtype}{transposed[0]}, {dtype}{transposed[1]}")
+
+
+def _signature(dtype: str, lengths: tuple[str, ...]) -> Signature:
+    signature = Signature()
+    for position in range(2):
+        signature.pointer(f"x{position}", dtype, ("input", position))
+    for dim, length in enumerate(lengths):
+        signature.integer(length, ("extent", (dim,)))
+    signature.pointer("y", dtype, ("output", 0))
+    return signature
+
+
+def _kernel(signature: Signature, nodes: tuple[Node, ...], summary: str) -> Kernel:
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+
+
+def _matrix(pointer: str, row: str, column: str, transposed: bool) -> Place:
+    """The element in row `at_{row}` and column `at_{column}` of a matrix as it is used."""
+    if transposed:
+        return Place(pointer, ((f"at_{column}", row), (f"at_{row}",)))
+    return Place(pointer, ((f"at_{row}", column), (f"at_{column}",)))
+
+
+def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tuple[Node, ...]:
+    product, add = ("and_", "or_") if dtype == "bool" else ("mul", "add")
+    inner = (
+        Load("a", first),
+        Load("b", second),
+        Compute("product", product, ("a", "b"), dtype),
+        Compute("following", add, ("total", "product"), dtype),
+    )
+    terms = (("at_m", "n"), ("at_n",)) if len(kept) == 2 else (("at_m",),)
+    nodes: tuple[Node, ...] = (
+        Loop("at_k", 0, "k", 1, inner, (Carried("total", "zero", "following"),)),
+        Store(Place("y", terms), "total"),
+    )
+    for length in reversed(kept):
+        nodes = (Loop(f"at_{length}", 0, length, 1, nodes),)
+    return (Constant("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
+
+
+def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:
+    """`loops`, or `call` instead where there are at least `size` products and BLAS can count the `lengths`."""
+    nodes: list[Node] = [
+        Constant("blas_size", "float64", struct.pack("<d", size)),
+        Constant("blas_limit", "int64", struct.pack("<q", 2**31)),
+        Compute("products0", "cast", (lengths[0],), "float64"),
+        Compute("longest0", "identity", (lengths[0],), "int64"),
+    ]
+    for number, length in enumerate(lengths[1:], start=1):
+        nodes += [
+            Compute(f"length{number}", "cast", (length,), "float64"),
+            Compute(f"products{number}", "mul", (f"products{number - 1}", f"length{number}"), "float64"),
+            Compute(f"longest{number}", "maximum", (f"longest{number - 1}", length), "int64"),
+        ]
+    last = len(lengths) - 1
+    return (
+        *nodes,
+        Compute("is_long", "ge", (f"products{last}", "blas_size"), "bool"),
+        Compute("is_countable", "lt", (f"longest{last}", "blas_limit"), "bool"),
+        Compute("is_for_blas", "and_", ("is_long", "is_countable"), "bool"),
+        If("is_for_blas", (call,), loops),
+    )
+
+
+def _letter(transposed: bool) -> Literal:
+    return Literal(b"T" if transposed else b"N")
+
+
+def _one() -> Literal:
+    return Literal(struct.pack("<q", 1))
+
+
+def _scalar(dtype: str, value: float) -> Literal:
+    return Literal(struct.pack(_FORMATS[dtype], value))

@@ -1,0 +1,177 @@
+"""Reading, setting and adding to rows of an array by an integer index.
+
+An array is seen as `size` rows of `row` elements, C-contiguous; the index as `count` integers. A negative index counts
+from the end; one that is out of range returns INDEX_OUT_OF_RANGE before anything of the output has been added to.
+Beside those in kernels/__init__.py the arguments are
+
+    ("count",)  how many integers the index has
+    ("size",)   how many rows the array has
+    ("row",)    how many elements a row has; not asked for if the array is a vector, whose rows are elements
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal
+
+from engine.lowering.kernels.nest import Signature
+from engine.lowering.loops import (
+    INDEX_OUT_OF_RANGE,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Kernel,
+    Load,
+    Loop,
+    Node,
+    Place,
+    Store,
+)
+from engine.lowering.operations import INTEGERS, ITEM_SIZES
+from engine.runtime.errors import InvalidKernel
+
+Base = Literal["copied", "zeros", "overwritten"]
+
+
+def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
+    """Return the kernel of `output[i] = array[index[i]]`: input 0 is the array, of `dtype`, input 1 the index.
+
+    Raises InvalidKernel if `index_dtype` is no integer.
+    """
+    signature = Signature()
+    signature.pointer("array", dtype, ("input", 0))
+    _declare_index(signature, index_dtype, 1, vector)
+    signature.pointer("output", dtype, ("output", 0))
+    copy = _row(
+        vector, (Load("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector))
+    )
+    nodes = (_zero("none"), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
+    summary = f"gather: {dtype} by {index_dtype}" + (" from a vector" if vector else " in rows")
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+
+
+def wrap(index_dtype: str) -> Kernel:
+    """Return the kernel of `output[i] = index[i]`, an int64 counted from the start: input 0 is the index.
+
+    Raises InvalidKernel if `index_dtype` is no integer.
+    """
+    signature = Signature()
+    _declare_index(signature, index_dtype, 0, True)
+    signature.pointer("output", "int64", ("output", 0))
+    body = (*_wrapped_index(index_dtype), _store("output", "i", "wrapped", True))
+    nodes = (_zero("none"), Loop("i", 0, "count", 1, body))
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"wrap: {index_dtype}")
+
+
+def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
+    """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, repeated indices included.
+
+    Input 0 is the index, input 1 the values, input 2 the base if it is "copied": the output has its shape. The base
+    may be "zeros", or "overwritten": then it is what the output holds already. The whole index is checked first. Raises
+    InvalidKernel if `index_dtype` is no integer.
+    """
+    add = (
+        Load("before", _element("output", "wrapped", vector)),
+        Load("value", _element("values", "i", vector)),
+        Compute("after", "add", ("before", "value"), dtype),
+        _store("output", "wrapped", "after", vector),
+    )
+    return _scatter("scatter_add", dtype, index_dtype, vector, base, add)
+
+
+def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
+    """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
+    change = (
+        Load("value", _element("values", "i", vector)),
+        _store("output", "wrapped", "value", vector),
+    )
+    return _scatter("scatter_set", dtype, index_dtype, vector, base, change)
+
+
+def _scatter(
+    name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: tuple[Node, ...]
+) -> Kernel:
+    signature = Signature()
+    _declare_index(signature, index_dtype, 0, vector)
+    signature.pointer("values", dtype, ("input", 1))
+    if base == "copied":
+        signature.pointer("base", dtype, ("input", 2))
+    signature.pointer("output", dtype, ("output", 0))
+    nodes = (
+        _zero("none"),
+        Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
+        *(() if base == "overwritten" else _initialized(dtype, vector, base == "zeros")),
+        Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, change))),
+    )
+    summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+
+
+def _declare_index(signature: Signature, index_dtype: str, position: int, vector: bool) -> None:
+    if index_dtype not in INTEGERS:
+        raise InvalidKernel(
+            "building", "a kernel with an index", f"the index is {index_dtype}, not an integer"
+        )
+    signature.pointer("index", index_dtype, ("input", position))
+    signature.integer("count", ("count",))
+    signature.integer("size", ("size",))
+    if not vector:
+        signature.integer("row", ("row",))
+    signature.pointer("details", "int64", ("details",))
+
+
+def _wrapped_index(
+    index_dtype: str, at: str = "i", suffix: str = "", checked: bool = True
+) -> tuple[Node, ...]:
+    """`wrapped` is the row that the index at `at` means; returns from the kernel if there is none."""
+    index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
+    nodes = (
+        Load(f"loaded{suffix}", Place("index", ((at,),))),
+        Compute(index, "cast", (f"loaded{suffix}",), "int64"),
+        Compute(negative, "lt", (index, "none"), "bool"),
+        Compute(f"from_end{suffix}", "add", (index, "size"), "int64"),
+        Compute(wrapped, "where", (negative, f"from_end{suffix}", index), "int64"),
+    )
+    if not checked:
+        return nodes
+    return (
+        *nodes,
+        Compute("too_low", "lt", (wrapped, "none"), "bool"),
+        Compute("too_high", "ge", (wrapped, "size"), "bool"),
+        Compute("outside", "or_", ("too_low", "too_high"), "bool"),
+        If("outside", (Fail(INDEX_OUT_OF_RANGE, "details", (at, index, "size")),)),
+    )
+
+
+def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]:
+    """The output, made equal to the base."""
+    rows = "size"
+    if onto_zeros:
+        zero = Constant("zero", dtype, bytes(ITEM_SIZES[dtype]))
+        body: tuple[Node, ...] = (Store(_element("output", "r", vector, "e"), "zero"),)
+        before: tuple[Node, ...] = (zero,)
+    else:
+        before = ()
+        body = (
+            Load("kept", _element("base", "r", vector, "e")),
+            Store(_element("output", "r", vector, "e"), "kept"),
+        )
+    inner = body if vector else (Loop("e", 0, "row", 1, body),)
+    return (*before, Loop("r", 0, rows, 1, inner))
+
+
+def _row(vector: bool, body: tuple[Node, ...]) -> tuple[Node, ...]:
+    return body if vector else (Loop("j", 0, "row", 1, body),)
+
+
+def _element(pointer: str, row: str, vector: bool, column: str = "j") -> Place:
+    return Place(pointer, ((row,),) if vector else ((row, "row"), (column,)))
+
+
+def _store(pointer: str, row: str, value: str, vector: bool) -> Store:
+    return Store(_element(pointer, row, vector), value)
+
+
+def _zero(name: str) -> Constant:
+    return Constant(name, "int64", struct.pack("<q", 0))

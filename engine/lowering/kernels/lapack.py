@@ -1,0 +1,329 @@
+"""Systems of equations, Cholesky's factor and determinants, by LAPACK.
+
+LAPACK reads memory column after column, so a matrix as it lies in memory is the transposed one to it. It works in
+place: the caller copies what is to be overwritten into buffers, which are the outputs, and gives scratch memory for
+pivots. A right-hand side, and the solution that takes its place, lie column after column. Beside those in
+kernels/__init__.py the arguments are
+
+    ("rows",)     how many rows the matrix has, and columns
+    ("columns",)  how many columns the right-hand side has
+
+Nothing is computed of a matrix of no rows. A failure's details are LAPACK's `info`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+from engine.lowering.kernels.nest import Signature
+from engine.lowering.loops import (
+    NOT_POSITIVE_DEFINITE,
+    TOO_LONG,
+    Address,
+    Array,
+    Call,
+    Carried,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Kernel,
+    Literal,
+    Load,
+    Loop,
+    Node,
+    Place,
+    Reference,
+    Store,
+)
+
+FEW = 1024
+"""At most so many elements of a right-hand side are solved for column by column."""
+
+Count = Reference | Literal
+
+_LETTERS = {"float64": "d", "float32": "s"}
+_FORMATS = {"float64": "<d", "float32": "<f"}
+
+
+def solve_general(dtype: str, transposed: bool) -> Kernel:
+    """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU decomposition.
+
+    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many int64s as it
+    has rows. Where there is no solution it is made of NaNs.
+    """
+    signature = _signature(dtype, ("output", 1))
+    _declare_right_side(signature, dtype)
+    signature.pointer("pivots", "int64", ("output", 2))
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+        arguments = (
+            # To LAPACK the matrix is transposed already.
+            Literal(b"N" if transposed else b"T"),
+            *(
+                Reference("rows"),
+                columns,
+                Address(Place("matrix")),
+                Reference("rows"),
+                Address(Place("pivots")),
+            ),
+            *(Address(right), Reference("rows"), Address(Place("info"))),
+        )
+        return (Call(f"lapack_{_LETTERS[dtype]}getrs", arguments),)
+
+    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    nodes = _called(_factorization(dtype), "factored", failed, _for_columns(solved))
+    return _kernel(signature, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
+
+
+def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: bool) -> Kernel:
+    """Return the kernel that solves with a triangle of a matrix of `dtype`: input 0, as it lies or `transposed`.
+
+    `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the solution.
+    Where there is a 0 on the diagonal it is made of NaNs.
+    """
+    signature = _signature(dtype, ("input", 0))
+    _declare_right_side(signature, dtype)
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+        call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
+        return _called(call, name, _nans(dtype, right, columns, name))
+
+    nodes = _for_columns(solved)
+    summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
+    return _kernel(
+        signature,
+        nodes,
+        summary + " unit_diagonal" * unit_diagonal + " transposed" * transposed,
+        ("columns",),
+    )
+
+
+def solve_positive(dtype: str, lower: bool) -> Kernel:
+    """Return the kernel that solves with a positive definite matrix of `dtype`, of which the `lower` or upper triangle is
+    read.
+
+    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. Where that is not positive
+    definite the solution is made of NaNs.
+    """
+    signature = _signature(dtype, ("output", 1))
+    _declare_right_side(signature, dtype)
+
+    def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+        # The factor lies in LAPACK's other triangle. L y = b, then L' x = y; or U' y = b, then U x = y.
+        return (
+            _triangular(dtype, not lower, lower, False, right, columns),
+            _triangular(dtype, not lower, not lower, False, right, columns),
+        )
+
+    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    nodes = _called(_cholesky(dtype, lower), "factored", failed, _for_columns(solved))
+    return _kernel(signature, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
+
+
+def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
+    """Return the kernel of Cholesky's factor of a matrix of `dtype`, of which the `lower` or upper triangle is read.
+
+    Output: the matrix, which becomes the factor. Where it is not positive definite it returns NOT_POSITIVE_DEFINITE if
+    it `fails`, else the factor is made of NaNs.
+    """
+    signature = _signature(dtype, ("output", 0))
+    failed: tuple[Node, ...] = (Fail(NOT_POSITIVE_DEFINITE, "details", ("factored",)),)
+    if not fails:
+        nan = Constant("nan", dtype, struct.pack(_FORMATS[dtype], float("nan")))
+        failed = (nan, Loop("r", 0, "rows", 1, (Loop("c", 0, "rows", 1, (_store("r", "c", "nan"),)),)))
+    zeros = (_zero("empty", dtype), _other_triangle(lower))
+    nodes = _called(_cholesky(dtype, lower), "factored", failed, zeros)
+    summary = f"cholesky: {dtype} {'lower' if lower else 'upper'}"
+    return _kernel(signature, nodes, summary + " or NaN" * (not fails))
+
+
+def slogdet(dtype: str) -> Kernel:
+    """Return the kernel of the determinant of a matrix of `dtype`: its sign, and the logarithm of its magnitude.
+
+    Outputs: the sign, the logarithm, the matrix, which is overwritten, and as many int64s as it has rows.
+    """
+    signature = _signature(dtype, ("output", 2))
+    signature.pointer("sign", dtype, ("output", 0))
+    signature.pointer("logarithm", dtype, ("output", 1))
+    signature.pointer("pivots", "int64", ("output", 3))
+    signature.pointer("halves", "int32", ("output", 3))
+    constants = (
+        _zero("nothing", dtype),
+        Constant("unit", dtype, struct.pack(_FORMATS[dtype], 1.0)),
+        Constant("minus", dtype, struct.pack(_FORMATS[dtype], -1.0)),
+    )
+    # What a matrix of no rows has; its factorization is not asked for.
+    initial = (Store(Place("sign"), "unit"), Store(Place("logarithm"), "nothing"))
+    # A pivot that is 0 is no failure here.
+    nodes = (_factorization(dtype), *_diagonal_product(dtype))
+    return _kernel(signature, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
+
+
+def _diagonal_product(dtype: str) -> tuple[Node, ...]:
+    """The sign and the logarithm of the product of the factor's diagonal, the sign changed by every exchange of rows.
+
+    Pivots are int64s or int32s, as LAPACK has integers: if they are int32s, the second, which is not 0, makes the first
+    int64 at least 2**32.
+    """
+    body = (
+        Load("pivot", Place("matrix", (("at", "rows"), ("at",)))),
+        Compute("magnitude", "abs", ("pivot",), dtype),
+        Compute("term", "log", ("magnitude",), dtype),
+        Compute("logarithms", "add", ("before", "term"), dtype),
+        Compute("own", "sign", ("pivot",), dtype),
+        Load("exchanged32", Place("halves", (("at", "width"),))),
+        Compute("exchanged", "cast", ("exchanged32",), "int64"),
+        Compute("place", "add", ("at", "one"), "int64"),
+        Compute("is_exchanged", "neq", ("exchanged", "place"), "bool"),
+        Compute("turn", "where", ("is_exchanged", "minus", "unit"), dtype),
+        Compute("turned", "mul", ("own", "turn"), dtype),
+        Compute("signs", "mul", ("sign_before", "turned"), dtype),
+    )
+    carried = (Carried("before", "nothing", "logarithms"), Carried("sign_before", "unit", "signs"))
+    return (
+        Constant("two", "int64", struct.pack("<q", 2)),
+        Constant("half", "int64", struct.pack("<q", 2**32)),
+        Load("first", Place("pivots")),
+        Compute("is_wide", "lt", ("first", "half"), "bool"),
+        Compute("width", "where", ("is_wide", "two", "one"), "int64"),
+        Loop("at", 0, "rows", 1, body, carried),
+        Compute("is_unknown", "isnan", ("before",), "bool"),
+        Compute("known_sign", "where", ("is_unknown", "before", "sign_before"), dtype),
+        Store(Place("sign"), "known_sign"),
+        Store(Place("logarithm"), "before"),
+    )
+
+
+def _signature(dtype: str, matrix: tuple[str, int]) -> Signature:
+    signature = Signature()
+    signature.pointer("matrix", dtype, matrix)
+    signature.integer("rows", ("rows",))
+    signature.pointer("details", "int64", ("details",))
+    return signature
+
+
+def _declare_right_side(signature: Signature, dtype: str) -> None:
+    signature.pointer("right", dtype, ("output", 0))
+    signature.integer("columns", ("columns",))
+
+
+def _kernel(
+    signature: Signature,
+    nodes: tuple[Node, ...],
+    summary: str,
+    counted: tuple[str, ...] = (),
+    before: tuple[Node, ...] = (),
+) -> Kernel:
+    """`nodes` for a matrix that has rows, if LAPACK can count these and the lengths `counted`."""
+    limits: list[Node] = []
+    for name in ("rows", *counted):
+        is_long = Compute(f"{name}_long", "ge", (name, "limit"), "bool")
+        limits += [is_long, If(is_long.target, (Fail(TOO_LONG, "details", (name,)),))]
+    body = (
+        _zero("none", "int64"),
+        Constant("one", "int64", struct.pack("<q", 1)),
+        Constant("limit", "int64", struct.pack("<q", 2**31)),
+        Array("info", "int64", 1),
+        *before,
+        *limits,
+        Compute("has_rows", "gt", ("rows", "none"), "bool"),
+        If("has_rows", nodes),
+    )
+    return Kernel(tuple(signature.parameters), body, tuple(signature.arguments), summary)
+
+
+def _called(
+    call: Call, name: str, failed: tuple[Node, ...], otherwise: tuple[Node, ...] = ()
+) -> tuple[Node, ...]:
+    """`call`, then `failed` where its info, which gets this `name`, is not 0, else `otherwise`."""
+    return (
+        Store(Place("info"), "none"),
+        call,
+        Load(name, Place("info")),
+        Compute(f"{name}_not", "neq", (name, "none"), "bool"),
+        If(f"{name}_not", failed, otherwise),
+    )
+
+
+def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+    """NaN in every row of these columns of the right-hand side; `name` begins the names of what that takes."""
+    at, nan, stop = f"{name}_at", f"{name}_nan", "rows"
+    counted: tuple[Node, ...] = ()
+    if isinstance(columns, Reference):
+        stop = f"{name}_elements"
+        counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
+    element = Place(right.pointer, (*right.terms, (at,)))
+    bits = struct.pack(_FORMATS[dtype], float("nan"))
+    return (Constant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Store(element, nan),)))
+
+
+def _factorization(dtype: str) -> Call:
+    """Of the matrix, into LU with exchanged rows."""
+    return Call(
+        f"lapack_{_LETTERS[dtype]}getrf",
+        (
+            *(Reference("rows"), Reference("rows"), Address(Place("matrix")), Reference("rows")),
+            *(Address(Place("pivots")), Address(Place("info"))),
+        ),
+    )
+
+
+def _cholesky(dtype: str, lower: bool) -> Call:
+    triangle = Literal(b"U" if lower else b"L")
+    return Call(
+        f"lapack_{_LETTERS[dtype]}potrf",
+        (triangle, Reference("rows"), Address(Place("matrix")), Reference("rows"), Address(Place("info"))),
+    )
+
+
+def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """The columns of the right-hand side `solved`, in one call; or one after the other where they have FEW elements: for
+    more than one column OpenBLAS has its threads begin together, which takes longer than to solve."""
+    each = solved(Place("right", (("column", "rows"),)), Literal(struct.pack("<q", 1)), "solved_each")
+    return (
+        Compute("elements", "mul", ("rows", "columns"), "int64"),
+        Constant("few", "int64", struct.pack("<q", FEW)),
+        Compute("is_small", "le", ("elements", "few"), "bool"),
+        If(
+            "is_small",
+            (Loop("column", 0, "columns", 1, each),),
+            solved(Place("right"), Reference("columns"), "solved_all"),
+        ),
+    )
+
+
+def _triangular(
+    dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
+) -> Call:
+    """Solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
+    return Call(
+        f"lapack_{_LETTERS[dtype]}trtrs",
+        (
+            *(Literal(b"L" if lower else b"U"), Literal(b"T" if transposed else b"N")),
+            *(Literal(b"U" if unit_diagonal else b"N"), Reference("rows"), columns),
+            *(Address(Place("matrix")), Reference("rows"), Address(right), Reference("rows")),
+            Address(Place("info")),
+        ),
+    )
+
+
+def _other_triangle(lower: bool) -> Loop:
+    """Zeros above the diagonal, or below it."""
+    if lower:
+        inner: tuple[Node, ...] = (
+            Compute("behind", "add", ("i", "one"), "int64"),
+            Loop("j", "behind", "rows", 1, (_store("i", "j", "empty"),)),
+        )
+    else:
+        inner = (Loop("j", 0, "i", 1, (_store("i", "j", "empty"),)),)
+    return Loop("i", 0, "rows", 1, inner)
+
+
+def _store(row: str, column: str, value: str) -> Store:
+    return Store(Place("matrix", ((row, "rows"), (column,))), value)
+
+
+def _zero(name: str, dtype: str) -> Constant:
+    return Constant(name, dtype, bytes(4 if dtype in ("float32", "int32") else 8))

@@ -1,0 +1,350 @@
+"""A loop nest over operands, and the scalar statements inside it: what elementwise and reduction kernels share.
+
+A nest has dims, numbered from the outermost. Adjacent dims that no operand tells apart become one loop, so that a
+nest over contiguous operands is one flat loop whatever its rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.lowering.loops import (
+    NEGATIVE_POWER,
+    Argument,
+    Carried,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Integer,
+    Load,
+    Loop,
+    Node,
+    Parameter,
+    Place,
+    Pointer,
+)
+from engine.lowering.operations import INTEGERS, ITEM_SIZES
+from engine.runtime.errors import InvalidKernel
+from engine.scalar.embedded import Embedded
+
+Ref = (
+    tuple[Literal["input", "value"], int]
+    | tuple[Literal["result"], int, int]
+    | tuple[Literal["constant"], str, bytes]
+)
+"""("input", i) | ("value", j), the result of statement j | ("result", j, k), result k of statement j, a `Repeat` |
+("constant", dtype, little-endian bytes)."""
+
+_TRUE: Ref = ("constant", "bool", b"\1")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An input of `dtype`: for each dim, whether it stands still there; `strided` unless C-contiguous in the others."""
+
+    dtype: str
+    broadcast: tuple[bool, ...]
+    strided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One scalar operation (operations.py), or a user's function, of `arguments`, giving `dtype`."""
+
+    op: str | Embedded
+    arguments: tuple[Ref, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`body`, done again and again: `arguments` are how often (an int64), then its inputs in the first pass.
+
+    Its inputs are `dtypes`, of which the first are states: each pass takes for them what `following` names of the pass
+    before. The states after the last pass are the results; with `until`, a bool of the body, the pass that makes it
+    true is the last, and a further result is whether one did, or no pass was asked for.
+    """
+
+    arguments: tuple[Ref, ...]
+    dtypes: tuple[str, ...]
+    body: tuple[Statement | Repeat, ...]
+    following: tuple[Ref, ...]
+    until: Ref | None = None
+
+    @property
+    def op(self) -> str:
+        """What it is to a reader."""
+        return f"loop({', '.join(str(statement.op) for statement in self.body)})"
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The dtypes of the results."""
+        return (*self.dtypes[: len(self.following)], *(["bool"] if self.until else []))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One loop of a nest: the dims it runs over, and the names of its index and its extent."""
+
+    dims: tuple[int, ...]
+    index: str
+    extent: str
+
+
+def collapse(operands: Sequence[Operand], rank: int, kinds: Sequence[object] = ()) -> tuple[Axis, ...]:
+    """Return the axes of a nest over `rank` dims; dims of different `kinds` stay apart."""
+    for position, operand in enumerate(operands):
+        if len(operand.broadcast) != rank:
+            found = f"its pattern has {len(operand.broadcast)} dims, the nest {rank}"
+            raise InvalidKernel("collapsing dims of", f"operand {position}", found)
+    groups: list[list[int]] = []
+    for dim in range(rank):
+        joins = dim > 0 and (not kinds or kinds[dim] == kinds[dim - 1])
+        if joins and all(_runs_on(operand, dim) for operand in operands):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    return tuple(Axis(tuple(dims), f"i{n}", f"n{n}") for n, dims in enumerate(groups))
+
+
+def _runs_on(operand: Operand, dim: int) -> bool:
+    here, before = operand.broadcast[dim], operand.broadcast[dim - 1]
+    return here == before and (here or not operand.strided)
+
+
+@dataclass
+class Signature:
+    """The parameters of a kernel under construction, and what to pass for each."""
+
+    parameters: list[Parameter] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+
+    def pointer(self, name: str, dtype: str, argument: Argument) -> str:
+        self.parameters.append(Pointer(name, dtype))
+        self.arguments.append(argument)
+        return name
+
+    def integer(self, name: str, argument: Argument) -> str:
+        self.parameters.append(Integer(name))
+        self.arguments.append(argument)
+        return name
+
+
+def declare(signature: Signature, operands: Sequence[Operand], axes: Sequence[Axis]) -> None:
+    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides that are not implied."""
+    for position, operand in enumerate(operands):
+        signature.pointer(f"x{position}", operand.dtype, ("input", position))
+    for axis in axes:
+        signature.integer(axis.extent, ("extent", axis.dims))
+    for position, operand in enumerate(operands):
+        for axis in _strided_axes(operand, axes):
+            signature.integer(_stride(position, axis), ("stride", position, axis.dims[0]))
+
+
+def _strided_axes(operand: Operand, axes: Sequence[Axis]) -> list[Axis]:
+    return [axis for axis in axes if operand.strided and not operand.broadcast[axis.dims[0]]]
+
+
+def _stride(position: int, axis: Axis) -> str:
+    return f"s{position}_{axis.dims[0]}"
+
+
+def contiguous_terms(axes: Sequence[Axis]) -> tuple[tuple[str, ...], ...]:
+    """Return the index of an element of an array that is C-contiguous over `axes`."""
+    return tuple((axis.index, *(a.extent for a in axes[n + 1 :])) for n, axis in enumerate(axes))
+
+
+@dataclass
+class Fused:
+    """The loads and statements of a nest whose loops are `axes`, outermost first.
+
+    Each is emitted at the depth (number of loops around it) where all it needs is there, so that what an inner loop
+    does not change is computed outside it. What belongs at full depth can be emitted several times, as `copy`.
+    """
+
+    operands: Sequence[Operand]
+    statements: Sequence[Statement | Repeat]
+    axes: Sequence[Axis]
+    order: Sequence[Axis]
+    """The same axes in the order of memory."""
+
+    def __post_init__(self) -> None:
+        self._constants: dict[Ref, str] = {}
+        self._input_depths = [self._input_depth(operand) for operand in self.operands]
+        self._value_depths: list[int] = []
+        for statement in self.statements:
+            self._value_depths.append(self._statement_depth(statement))
+
+    @property
+    def depth(self) -> int:
+        return len(self.axes)
+
+    def dtype(self, ref: Ref) -> str:
+        """Return the dtype of what `ref` names; raises InvalidKernel if there is no such thing."""
+        return dtype_of(ref, [operand.dtype for operand in self.operands], self.statements)
+
+    def name(self, ref: Ref, copy: str = "") -> str:
+        """Return the name of what `ref` names, in the given `copy` of the innermost statements."""
+        self.dtype(ref)
+        if ref[0] == "constant":
+            return self._constant(ref)
+        suffix = copy if self._depth_of(ref) == self.depth else ""
+        result = f"_{ref[2]}" if ref[0] == "result" else ""
+        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}{result}"
+
+    def constants(self) -> tuple[Node, ...]:
+        """Return the definitions of all constants that were named so far."""
+        return tuple(
+            Constant(name, str(ref[1]), ref[2])
+            for ref, name in self._constants.items()
+            if isinstance(ref[-1], bytes)
+        )
+
+    def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
+        """Return the loads and statements at `depth`; `innermost` replaces the name of the innermost index."""
+        nodes: list[Node] = []
+        for position, at in enumerate(self._input_depths):
+            if at == depth:
+                nodes.append(Load(self.name(("input", position), copy), self.place(position, innermost)))
+        for position, at in enumerate(self._value_depths):
+            if at == depth:
+                nodes.extend(self._statement(position, copy))
+        return tuple(nodes)
+
+    def _statement(self, position: int, copy: str) -> tuple[Node, ...]:
+        statement = self.statements[position]
+        arguments = tuple(self.name(ref, copy) for ref in statement.arguments)
+        # What a Repeat gives has a name for each result, all of which begin with this.
+        is_innermost = self._value_depths[position] == self.depth
+        target = f"v{position}{copy if is_innermost else ''}"
+        return _nodes_of(statement, target, arguments, self._constant)
+
+    def _constant(self, ref: Ref) -> str:
+        return self._constants.setdefault(ref, f"c{len(self._constants)}")
+
+    def place(self, position: int, innermost: str = "") -> Place:
+        """Return where the element of an input is; `innermost` replaces the name of the innermost index."""
+        operand = self.operands[position]
+        moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
+        if operand.strided:
+            terms: tuple[tuple[str, ...], ...] = tuple(
+                (axis.index, _stride(position, axis)) for axis in moving
+            )
+        else:
+            terms = contiguous_terms(moving)
+        if innermost:
+            terms = tuple(
+                (innermost if term[0] == self.axes[-1].index else term[0], *term[1:]) for term in terms
+            )
+        return Place(f"x{position}", terms)
+
+    def _input_depth(self, operand: Operand) -> int:
+        return max(
+            (n + 1 for n, axis in enumerate(self.axes) if not operand.broadcast[axis.dims[0]]), default=0
+        )
+
+    def _statement_depth(self, statement: Statement | Repeat) -> int:
+        if _may_fail(statement):
+            return self.depth
+        return max((self._depth_of(ref) for ref in statement.arguments), default=0)
+
+    def _depth_of(self, ref: Ref) -> int:
+        self.dtype(ref)
+        if ref[0] == "constant":
+            return 0
+        if ref[0] == "input":
+            return self._input_depths[ref[1]]
+        if ref[1] < len(self._value_depths):
+            return self._value_depths[ref[1]]
+        raise InvalidKernel("resolving", f"value {ref[1]}", "it is used before it is computed")
+
+
+def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:
+    """Return the dtype of what `ref` names among `inputs` (dtypes) and `statements`.
+
+    Raises InvalidKernel if there is no such thing.
+    """
+    if ref[0] == "constant" and ref[1] in ITEM_SIZES:
+        return ref[1]
+    if ref[0] == "input" and 0 <= ref[1] < len(inputs):
+        return inputs[ref[1]]
+    if ref[0] in ("value", "result") and 0 <= ref[1] < len(statements):
+        statement = statements[ref[1]]
+        if isinstance(statement, Statement) and ref[0] == "value":
+            return statement.dtype
+        if isinstance(statement, Repeat) and ref[0] == "result" and ref[2] < len(statement.results):
+            return statement.results[ref[2]]
+    raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
+
+
+Named = Callable[[Ref], str]
+
+
+def _nodes_of(
+    statement: Statement | Repeat, target: str, arguments: tuple[str, ...], constant: Named
+) -> tuple[Node, ...]:
+    """One statement of values with these names: its value is `target`, its results are `{target}_0`, ..."""
+    if isinstance(statement, Repeat):
+        return _Repeated(statement, target, constant).nodes(arguments)
+    compute = Compute(target, statement.op, arguments, statement.dtype)
+    if statement.op != "pow" or not _may_fail(statement):
+        return (compute,)
+    zero = constant(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
+    negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
+    return negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A Repeat whose names begin with `target`."""
+
+    repeat: Repeat
+    target: str
+    constant: Named
+
+    def nodes(self, arguments: tuple[str, ...]) -> tuple[Node, ...]:
+        steps, *inputs = arguments
+        repeat, body = self.repeat, self._body(inputs)
+        states = inputs[: len(repeat.following)]
+        carried = []
+        for number, (initial, ref) in enumerate(zip(states, repeat.following, strict=True)):
+            body.append(self._handed_on(number, ref, inputs))
+            carried.append(Carried(f"{self.target}_{number}", initial, f"{self.target}_next{number}"))
+        until = ""
+        if repeat.until is not None:
+            until = f"{self.target}_next{len(states)}"
+            body.append(self._handed_on(len(states), repeat.until, inputs))
+            carried.append(Carried(f"{self.target}_{len(states)}", self.constant(_TRUE), until))
+        return (Loop(f"{self.target}_i", 0, steps, 1, tuple(body), tuple(carried), until),)
+
+    def _body(self, inputs: Sequence[str]) -> list[Node]:
+        nodes: list[Node] = []
+        for position, statement in enumerate(self.repeat.body):
+            arguments = tuple(self._name(ref, inputs) for ref in statement.arguments)
+            nodes += _nodes_of(statement, f"{self.target}_v{position}", arguments, self.constant)
+        return nodes
+
+    def _name(self, ref: Ref, inputs: Sequence[str]) -> str:
+        dtype_of(ref, self.repeat.dtypes, self.repeat.body)
+        if ref[0] == "constant":
+            return self.constant(ref)
+        if ref[0] == "input":
+            position = int(ref[1])
+            return f"{self.target}_{position}" if position < len(self.repeat.following) else inputs[position]
+        return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
+
+    def _handed_on(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
+        """What the next pass finds, under a name of its own: it may be what another state was."""
+        dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
+        return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)
+
+
+def _may_fail(statement: Statement | Repeat) -> bool:
+    if isinstance(statement, Repeat):
+        return any(map(_may_fail, statement.body))
+    if isinstance(statement.op, Embedded):
+        return True
+    return statement.op == "pow" and statement.dtype in INTEGERS

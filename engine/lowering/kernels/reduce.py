@@ -1,0 +1,324 @@
+"""Reductions over some dims of a nest, with scalar statements fused in front of them.
+
+Arguments: inputs, extents, strides of strided inputs, output 0, which is C-contiguous over the dims that are kept.
+
+Two ways to walk, by which dim is innermost in memory:
+
+- It is reduced: each element of the output is finished before the next. Floats go through LANES partial results, which
+  the processor computes side by side, in blocks of BLOCK elements: the rounding error of a sum grows with BLOCK / LANES
+  plus the number of blocks, not with the number of elements (numpy's pairwise sum has about the same for usual sizes).
+- It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in its order.
+  A sum then adds element by element, as numpy's does along an outer axis.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import (
+    Axis,
+    Fused,
+    Operand,
+    Ref,
+    Repeat,
+    Signature,
+    Statement,
+    collapse,
+    contiguous_terms,
+    declare,
+)
+from engine.lowering.loops import (
+    EMPTY_REDUCTION,
+    Array,
+    Carried,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Kernel,
+    Load,
+    Loop,
+    Node,
+    Place,
+    Store,
+)
+from engine.lowering.operations import FLOATS, ITEM_SIZES
+from engine.runtime.errors import InvalidKernel
+
+LANES = 8
+BLOCK = 1024
+TILE = 256
+
+_OPERATIONS = {
+    "sum": "add",
+    "prod": "mul",
+    "max": "maximum",
+    "min": "minimum",
+    "all": "and_",
+    "any": "or_",
+}
+_FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "bool": "<?"}
+
+
+def reduction(
+    kind: str,
+    inputs: Sequence[Operand],
+    body: Sequence[Statement | Repeat],
+    reduced: Ref,
+    rank: int,
+    dims: Sequence[int],
+    accumulator: str,
+    result: str,
+) -> Kernel:
+    """Return the kernel that reduces `reduced`, a value of `body`, over `dims` of a nest of `rank` dims.
+
+    `kind` is sum, prod, max, min, all or any (the last two of bools); each element is cast to the dtype `accumulator`,
+    the outcome to the dtype `result`. max and min pass NaN on; over no elements they return EMPTY_REDUCTION (whether or
+    not the output is empty, as numpy does), where the others give their neutral element. Raises InvalidKernel if the
+    description contradicts itself.
+    """
+    return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, frozenset(dims), accumulator, result)
+
+
+@lru_cache(maxsize=1024)
+def _reduction(
+    kind: str,
+    inputs: tuple[Operand, ...],
+    body: tuple[Statement | Repeat, ...],
+    reduced: Ref,
+    rank: int,
+    over: frozenset[int],
+    accumulator: str,
+    result: str,
+) -> Kernel:
+    if kind not in _OPERATIONS or not over <= set(range(rank)):
+        raise InvalidKernel(
+            "building", f"a {kind} over dims {tuple(sorted(over))}", f"the nest has {rank} dims"
+        )
+    statements: list[Statement | Repeat] = [*body, Statement("cast", (reduced,), accumulator)]
+    if not over:
+        statements.append(Statement("cast", (("value", len(body)),), result))
+        return elementwise(inputs, statements, [("value", len(statements) - 1)], rank)
+    axes = collapse(inputs, rank, [dim in over for dim in range(rank)])
+    kept = tuple(axis for axis in axes if axis.dims[0] not in over)
+    gone = tuple(axis for axis in axes if axis.dims[0] in over)
+    by_column = axes[-1] in kept
+    order = (*kept[:-1], *gone, kept[-1]) if by_column else kept + gone
+    plan = _Plan(kind, Fused(inputs, statements, order, axes), kept, gone, accumulator, result)
+    signature = Signature()
+    declare(signature, inputs, axes)
+    signature.pointer("y", result, ("output", 0))
+    nest = plan.columns() if by_column else plan.rows()
+    nodes = (*plan.constants(), *plan.empty_check(), *nest)
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), plan.summary())
+
+
+@dataclass(frozen=True)
+class _Plan:
+    kind: str
+    fused: Fused
+    kept: tuple[Axis, ...]
+    gone: tuple[Axis, ...]
+    accumulator: str
+    result: str
+
+    @property
+    def reduced(self) -> Ref:
+        return ("value", len(self.fused.statements) - 1)
+
+    def summary(self) -> str:
+        operations = ", ".join(str(s.op) for s in self.fused.statements[:-1])
+        of = f" of {operations}" if operations else ""
+        inputs = ", ".join(operand.dtype + " strided" * operand.strided for operand in self.fused.operands)
+        return f"{self.kind}{of}: ({inputs}) -> ({self.result}), {len(self.gone)} loops of {self.fused.depth}"
+
+    def constants(self) -> tuple[Node, ...]:
+        neutral = Constant("neutral", self.accumulator, neutral_element(self.kind, self.accumulator))
+        return (*self.fused.constants(), neutral)
+
+    def empty_check(self) -> tuple[Node, ...]:
+        if self.kind not in ("max", "min"):
+            return ()
+        return (
+            *_product("reduced_size", self.gone),
+            _integer("none", 0),
+            Compute("is_empty", "eq", ("reduced_size", "none"), "bool"),
+            If("is_empty", (Fail(EMPTY_REDUCTION),)),
+        )
+
+    def combine(self, target: str, left: str, right: str) -> Compute:
+        return Compute(target, _OPERATIONS[self.kind], (left, right), self.accumulator)
+
+    def store(self, accumulated: str) -> tuple[Node, ...]:
+        cast = Compute("result", "cast", (accumulated,), self.result)
+        return (cast, Store(Place("y", contiguous_terms(self.kept)), "result"))
+
+    def nest(self, axes: Sequence[Axis], first: int, inside: tuple[Node, ...]) -> tuple[Node, ...]:
+        """Loops over `axes`, the outermost at depth `first`, around `inside`."""
+        for depth in reversed(range(first, first + len(axes))):
+            axis = axes[depth - first]
+            inside = (*self.fused.nodes(depth), Loop(axis.index, 0, axis.extent, 1, inside))
+        return inside
+
+    # ---- the innermost dim is reduced
+
+    def rows(self) -> tuple[Node, ...]:
+        depth = self.fused.depth - 1
+        if self.accumulator in FLOATS:
+            before: tuple[Node, ...] = _lane_setup(self.gone[-1].extent, self.accumulator)
+            inner, total = self.in_lanes("neutral" if depth == len(self.kept) else f"total{depth - 1}")
+        else:
+            before = ()
+            inner, total = self.in_turn("neutral" if depth == len(self.kept) else f"total{depth - 1}")
+        for outer in reversed(range(len(self.kept), depth)):
+            inner, total = self.outer_loop(outer, inner, total)
+        return before + self.nest(self.kept, 0, inner + self.store(total))
+
+    def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
+        """A loop over a reduced axis around `inner`, which adds to what came before."""
+        axis, name = self.fused.axes[depth], f"total{depth}"
+        initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
+        loop = Loop(axis.index, 0, axis.extent, 1, inner, (Carried(name, initial, total),))
+        return (*self.fused.nodes(depth), loop), name
+
+    def in_turn(self, initial: str) -> tuple[tuple[Node, ...], str]:
+        """The innermost loop, element by element; returns it and the name of what has been accumulated."""
+        depth, axis = self.fused.depth, self.gone[-1]
+        body = (
+            *self.fused.nodes(depth),
+            self.combine("following", "accumulated", self.fused.name(self.reduced)),
+        )
+        loop = Loop(axis.index, 0, axis.extent, 1, body, (Carried("accumulated", initial, "following"),))
+        return (*self.fused.nodes(depth - 1), loop), "accumulated"
+
+    def in_lanes(self, initial: str) -> tuple[tuple[Node, ...], str]:
+        """The innermost loop: whole groups of LANES in blocks, then what is left, element by element."""
+        depth, axis = self.fused.depth, self.gone[-1]
+        block = Loop(
+            "block", 0, "grouped", BLOCK, self.block_of_lanes(), (Carried("blocks", initial, "blocks_next"),)
+        )
+        rest_body = (
+            *self.fused.nodes(depth),
+            self.combine("rest_next", "rest", self.fused.name(self.reduced)),
+        )
+        rest = Loop(
+            axis.index, "grouped", axis.extent, 1, rest_body, (Carried("rest", "blocks", "rest_next"),)
+        )
+        return (*self.fused.nodes(depth - 1), block, rest), "rest"
+
+    def block_of_lanes(self) -> tuple[Node, ...]:
+        name = self.fused.name(self.reduced, "m")
+        lane = Place("lanes", (("lane",),))
+        in_group = (
+            Compute("element", "add", ("group", "lane"), "int64"),
+            *self.fused.nodes(self.fused.depth, "m", "element"),
+            Load("lane_before", lane),
+            self.combine("lane_after", "lane_before", name),
+            Store(lane, "lane_after"),
+        )
+        gather = (
+            Load("gathered", Place("lanes", (("gathering",),))),
+            self.combine("block_next", "block_total", "gathered"),
+        )
+        return (
+            *_end_of("block", "block_size", "grouped"),
+            Loop("cleared", 0, LANES, 1, (Store(Place("lanes", (("cleared",),)), "neutral"),)),
+            Loop("group", "block", "block_end", LANES, (Loop("lane", 0, LANES, 1, in_group),)),
+            Loop("gathering", 0, LANES, 1, gather, (Carried("block_total", "neutral", "block_next"),)),
+            self.combine("blocks_next", "blocks", "block_total"),
+        )
+
+    # ---- the innermost dim is kept
+
+    def columns(self) -> tuple[Node, ...]:
+        outer, column = self.kept[:-1], self.kept[-1]
+        depth, place = self.fused.depth, Place("accumulated", (("position",),))
+        accumulate = (
+            *self.fused.nodes(depth),
+            Compute("position", "sub", (column.index, "tile"), "int64"),
+            Load("before", place),
+            self.combine("after", "before", self.fused.name(self.reduced)),
+            Store(place, "after"),
+        )
+        walk = (*self.fused.nodes(depth - 1), Loop(column.index, "tile", "tile_end", 1, accumulate))
+        for at in reversed(range(len(outer), depth - 1)):
+            axis = self.fused.axes[at]
+            hoisted = self.fused.nodes(at) if at > len(outer) else ()
+            walk = (*hoisted, Loop(axis.index, 0, axis.extent, 1, walk))
+        tiles = Loop("tile", 0, column.extent, TILE, self.tile(walk))
+        hoisted = self.fused.nodes(len(outer))
+        return (
+            Array("accumulated", self.accumulator, TILE),
+            _integer("tile_size", TILE),
+            *self.nest(outer, 0, (*hoisted, tiles)),
+        )
+
+    def tile(self, walk: tuple[Node, ...]) -> tuple[Node, ...]:
+        column = self.kept[-1]
+        finished = Axis(column.dims, "finished", column.extent)
+        terms = contiguous_terms((*self.kept[:-1], finished))
+        finish = (
+            Compute("finished_position", "sub", ("finished", "tile"), "int64"),
+            Load("total", Place("accumulated", (("finished_position",),))),
+            Compute("result", "cast", ("total",), self.result),
+            Store(Place("y", terms), "result"),
+        )
+        return (
+            *_end_of("tile", "tile_size", column.extent),
+            Compute("tile_width", "sub", ("tile_end", "tile"), "int64"),
+            Loop("cleared", 0, "tile_width", 1, (Store(Place("accumulated", (("cleared",),)), "neutral"),)),
+            *walk,
+            Loop("finished", "tile", "tile_end", 1, finish),
+        )
+
+
+def neutral_element(kind: str, dtype: str) -> bytes:
+    """Return the little-endian bytes of what leaves any element of `dtype` as it is under `kind`."""
+    if kind in ("max", "min"):
+        lowest = kind == "max"
+        if dtype in FLOATS:
+            value: float = float("-inf") if lowest else float("inf")
+        elif dtype == "bool":
+            value = not lowest
+        else:
+            smallest = -(1 << (8 * ITEM_SIZES[dtype] - 1))
+            value = smallest if lowest else -smallest - 1
+    else:
+        value = kind in ("prod", "all")
+    if dtype in FLOATS:
+        return struct.pack(_FORMATS[dtype], float(value))
+    return struct.pack(_FORMATS[dtype], value)
+
+
+def _integer(name: str, value: int) -> Constant:
+    return Constant(name, "int64", struct.pack("<q", value))
+
+
+def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:
+    nodes: list[Node] = [_integer(f"{target}0", 1)]
+    for n, axis in enumerate(axes):
+        nodes.append(Compute(f"{target}{n + 1}", "mul", (f"{target}{n}", axis.extent), "int64"))
+    return (*nodes, Compute(target, "identity", (f"{target}{len(axes)}",), "int64"))
+
+
+def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
+    """`{start}_end` is where what begins at `start` and is of `size` ends, at the latest at `stop`."""
+    return (
+        Compute(f"{start}_full", "add", (start, size), "int64"),
+        Compute(f"{start}_end", "minimum", (f"{start}_full", stop), "int64"),
+    )
+
+
+def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
+    """`lanes`, and `grouped`, how many elements of the innermost axis go through them."""
+    return (
+        Array("lanes", dtype, LANES),
+        _integer("lane_count", LANES),
+        _integer("block_size", BLOCK),
+        Compute("groups", "floor_div", (extent, "lane_count"), "int64"),
+        Compute("grouped", "mul", ("groups", "lane_count"), "int64"),
+    )

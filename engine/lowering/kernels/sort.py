@@ -1,0 +1,110 @@
+"""The order of the elements of each row of a contiguous matrix: a merge sort from the bottom up, which is stable.
+
+Runs of `width` positions are sorted; each pass merges two neighbours (Knuth, "The Art of Computer Programming", volume 3,
+5.2.4). Input 0 is the matrix, output 0 the positions, output 1 scratch memory for those of a row; the extents of the dims
+0 and 1 are asked for. NaNs come last.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from engine.lowering.kernels.nest import Signature
+from engine.lowering.loops import Carried, Compute, Constant, Kernel, Load, Loop, Node, Place, Store
+from engine.lowering.operations import FLOATS
+
+_PASSES = 63
+
+
+def argsort(dtype: str) -> Kernel:
+    """Return the kernel of the positions, int64s, that sort each row of elements of `dtype`."""
+    signature = Signature()
+    signature.pointer("x", dtype, ("input", 0))
+    signature.integer("rows", ("extent", (0,)))
+    signature.integer("length", ("extent", (1,)))
+    signature.pointer("order", "int64", ("output", 0))
+    signature.pointer("merged", "int64", ("output", 1))
+    start = Loop("k", 0, "length", 1, (Store(_place("order", "k"), "k"),))
+    passes = Loop("n", 0, _PASSES, 1, _merge(dtype), (Carried("width", "one", "double"),), "is_sorted")
+    nodes = (
+        Constant("zero", "int64", struct.pack("<q", 0)),
+        Constant("one", "int64", struct.pack("<q", 1)),
+        Compute("last_or_less", "sub", ("length", "one"), "int64"),
+        Compute("last", "maximum", ("last_or_less", "zero"), "int64"),
+        Loop("row", 0, "rows", 1, (start, passes)),
+    )
+    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"argsort: {dtype}")
+
+
+def _place(pointer: str, index: str) -> Place:
+    return Place(pointer, (("row", "length"), (index,)))
+
+
+def _merge(dtype: str) -> tuple[Node, ...]:
+    """One pass: each two runs of `width` become one of `double`."""
+    body = (
+        *_bounds(),
+        *_candidate("left"),
+        *_candidate("right"),
+        *_takes_right(dtype),
+        Compute("taken", "where", ("takes_right", "right_position", "left_position"), "int64"),
+        Store(Place("merged", (("at",),)), "taken"),
+        Compute("right_step", "cast", ("takes_right",), "int64"),
+        Compute("left_step", "sub", ("one", "right_step"), "int64"),
+        Compute("left_next", "add", ("left", "left_step"), "int64"),
+        Compute("right_next", "add", ("right", "right_step"), "int64"),
+    )
+    carried = (Carried("left_before", "zero", "left_next"), Carried("right_before", "zero", "right_next"))
+    back = (Load("moved", Place("merged", (("m",),))), Store(_place("order", "m"), "moved"))
+    return (
+        Compute("double", "add", ("width", "width"), "int64"),
+        Loop("at", 0, "length", 1, body, carried),
+        Loop("m", 0, "length", 1, back),
+        Compute("is_sorted", "ge", ("double", "length"), "bool"),
+    )
+
+
+def _bounds() -> tuple[Node, ...]:
+    """Where the two runs begin and end, and how far into them the merge is."""
+    return (
+        Compute("behind_start", "mod", ("at", "double"), "int64"),
+        Compute("begin", "sub", ("at", "behind_start"), "int64"),
+        Compute("full_middle", "add", ("begin", "width"), "int64"),
+        Compute("middle", "minimum", ("full_middle", "length"), "int64"),
+        Compute("full_end", "add", ("begin", "double"), "int64"),
+        Compute("end", "minimum", ("full_end", "length"), "int64"),
+        Compute("is_start", "eq", ("behind_start", "zero"), "bool"),
+        Compute("left", "where", ("is_start", "begin", "left_before"), "int64"),
+        Compute("right", "where", ("is_start", "middle", "right_before"), "int64"),
+    )
+
+
+def _candidate(side: str) -> tuple[Node, ...]:
+    """The next position and element of a run; of one that is used up, any."""
+    return (
+        Compute(f"{side}_at", "minimum", (side, "last"), "int64"),
+        Load(f"{side}_position", _place("order", f"{side}_at")),
+        Load(f"{side}_element", _place("x", f"{side}_position")),
+    )
+
+
+def _takes_right(dtype: str) -> tuple[Node, ...]:
+    """Whether the right run's element comes next: it is less, or the left run is used up."""
+    less: tuple[Node, ...] = (Compute("is_below", "lt", ("right_element", "left_element"), "bool"),)
+    name = "is_below"
+    if dtype in FLOATS:
+        less += (
+            Compute("left_nan", "isnan", ("left_element",), "bool"),
+            Compute("right_nan", "isnan", ("right_element",), "bool"),
+            Compute("right_number", "invert", ("right_nan",), "bool"),
+            Compute("before_nan", "and_", ("left_nan", "right_number"), "bool"),
+            Compute("is_before", "or_", ("is_below", "before_nan"), "bool"),
+        )
+        name = "is_before"
+    return (
+        *less,
+        Compute("left_is_used", "ge", ("left", "middle"), "bool"),
+        Compute("right_is_left", "lt", ("right", "end"), "bool"),
+        Compute("is_next", "or_", ("left_is_used", name), "bool"),
+        Compute("takes_right", "and_", ("is_next", "right_is_left"), "bool"),
+    )

@@ -1,0 +1,409 @@
+"""Lowering: from an optimized graph to the table of a program and the kernels that it calls.
+
+Every node is visited once, in the order that the graph gives: what overwrites comes after all that reads the old
+elements. Its rule works out the lengths of its outputs, and, if something needs their values, which kernel computes
+them. What only has its shape asked for is never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from engine.errors import InconsistencyError, LoweringError, UndescribedOpError
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.user_ops import is_users
+from engine.graph.variables import Constant, Variable
+from engine.lowering.kernels.elementwise import copy, elementwise
+from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.overwriting import overwriting_nodes
+from engine.lowering.steps import Buffer, Check, Value
+from engine.lowering.table import Table
+from engine.runtime.callbacks import Callback
+from engine.tensor.type import is_data
+
+MOST_SKIPPED = 8
+"""The memory of so many rows at most is kept with a result that they are no part of, rather than copying it."""
+
+Rule = Callable[["Lowering", Apply], None]
+ValueInputs = Callable[[Apply], Sequence[Variable]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpRule:
+    """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read,
+    `lengths` those that the lengths of its outputs depend on. Into loops that `reduce`, an elementwise computation
+    that nothing else reads is pulled. What is all of its first input but so many rows at the beginning says so with
+    `skipped`."""
+
+    lower: Rule
+    reads: ValueInputs = lambda node: node.inputs
+    lengths: ValueInputs = lambda node: ()
+    reduces: bool = False
+    skipped: Callable[[Apply], int | None] = lambda node: None
+
+
+def rule_for(node: Apply, rule_of: Callable[[Apply], OpRule | None]) -> OpRule:
+    """The rule for `node`; raises LoweringError if there is none."""
+    found = rule_of(node)
+    if found is None:
+        advice = (
+            "implement perform() for it, on tensors"
+            if is_users(node.op)
+            else "compile with mode='NUMPY' to run it in Python"
+        )
+        raise LoweringError(node.op, "numba", f"it has no kernel; {advice}")
+    return found
+
+
+def _no_name(op: Op) -> str:
+    raise UndescribedOpError(op)
+
+
+@dataclass
+class Lowering:
+    """What is known of each variable while a graph is lowered: `nodes`, in the order in which they run."""
+
+    rule_of: Callable[[Apply], OpRule | None]
+    inputs: Sequence[Variable]
+    nodes: Sequence[Apply]
+    outputs: Sequence[Variable]
+    bindable: Sequence[Constant]
+    """The data of the graph that was described in the key: bound when the program is loaded."""
+    embedded: Sequence[Constant] = ()
+    """Large constants that were described by their numbers: a part of the program."""
+    table: Table = field(default_factory=Table)
+    destroyable: Collection[Variable] = ()
+    """The inputs that may be overwritten."""
+    name_of: Callable[[Op], str] = _no_name
+    """The name of a user's Op in what is stored."""
+
+    def __post_init__(self) -> None:
+        self.uses = count_uses(self.nodes, self.outputs, self.rule)
+        self.dims: dict[Variable, tuple[int, ...]] = {}
+        self.values: dict[Variable, Value] = {}
+        self.scalars: dict[Variable, int] = {}
+        self.reduced = {
+            node.inputs[0]
+            for node in self.nodes
+            if self.rule(node).reduces
+            and self.uses.get(node.inputs[0]) == 1
+            and self.uses.get(node.outputs[0])
+        }
+        self.nodes = self._with_reductions_first()
+        self.overwriting = overwriting_nodes(self.nodes, self.inputs, self.outputs, self.destroyable)
+        self.data: list[tuple[int, Constant, int]] = []
+        self.constants: list[tuple[int, Constant]] = []
+        self.input_registers: list[int] = []
+        self._roots: set[Variable] = set()
+        self._results = self._whole_results()
+
+    def _whole_results(self) -> dict[Variable, int]:
+        """What is computed into arrays that the caller keeps, and how many of the first rows it does not."""
+        results = {self.origin(variable): 0 for variable in self.outputs}
+        for variable in self.outputs:
+            skipped = self._skipped(variable)
+            if skipped is not None and skipped <= MOST_SKIPPED:
+                results.setdefault(self.origin(cast(Apply, variable.owner).inputs[0]), skipped)
+        return results
+
+    def _skipped(self, variable: Variable) -> int | None:
+        return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)
+
+    def _with_reductions_first(self) -> list[Apply]:
+        """The nodes, each reduction straight behind what runs in its loops: there that reads its inputs."""
+        reductions: dict[Variable, list[Apply]] = {}
+        for node in self.nodes:
+            if self._follows(node):
+                # Several of one input: all but one are asked for their lengths alone.
+                reductions.setdefault(node.inputs[0], []).append(node)
+        order: list[Apply] = []
+        for node in self.nodes:
+            waiting = [] if self._follows(node) else [node]
+            while waiting:
+                order.append(waiting.pop())
+                waiting += reductions.pop(order[-1].outputs[0], [])[::-1]
+        return order
+
+    def _follows(self, node: Apply) -> bool:
+        """Whether `node` is a reduction that may have a computation in its loops."""
+        if not self.rule(node).reduces or node.inputs[0] not in self.reduced:
+            return False
+        producer = node.inputs[0].owner
+        return producer is not None and len(producer.outputs) == 1
+
+    def origin(self, variable: Variable) -> Variable:
+        """What has the memory of `variable` first, where that comes about by overwriting."""
+        while variable.owner in self.overwriting:
+            overwritten = variable.owner.op.destroy_map.get(cast(int, variable.index))
+            if overwritten is None:
+                break
+            variable = variable.owner.inputs[overwritten[0]]
+        return variable
+
+    def run(self) -> list[Value]:
+        """Lower every node; the results, in the order of `outputs`, each an array of its own."""
+        for position, variable in enumerate(self.inputs):
+            self._declare_input(position, variable)
+        self.lower_nodes()
+        claimed: set[Buffer] = set()
+        return [self._result(variable, claimed) for variable in self.outputs]
+
+    def lower_nodes(self) -> None:
+        """Lower every node."""
+        for node in self.nodes:
+            self.rule(node).lower(self, node)
+            for output in node.outputs:
+                self._check_lengths(node, output)
+
+    def _check_lengths(self, node: Apply, output: Variable) -> None:
+        """Demand that each length that the type of `output` knows is the one that is computed: kernels rely on it."""
+        dims = self.dims.get(output, ())
+        for dim, (register, known) in enumerate(zip(dims, _shape(output), strict=False)):
+            if known is not None and self.table.number(register) != known:
+                about = f"the length of the result along dim {dim} is known to be {known}"
+                check = Check("rows", str(node.op), (about,))
+                self.table.same(register, self.table.constant(known), check)
+
+    def rule(self, node: Apply) -> OpRule:
+        """The rule for `node`; raises LoweringError if its Op has none."""
+        return rule_for(node, self.rule_of)
+
+    def is_needed(self, variable: Variable) -> bool:
+        """Whether the value of `variable`, and not only its shape, is used."""
+        return self.uses.get(variable, 0) > 0
+
+    def dims_of(self, variable: Variable) -> tuple[int, ...]:
+        """The registers of the lengths of `variable`."""
+        found = self.dims.get(variable)
+        if found is None:
+            assert isinstance(variable, Constant)
+            found = self.dims[variable] = tuple(
+                self.table.constant(n) for n in cast(Any, variable).data.shape
+            )
+        return found
+
+    def value_of(self, variable: Variable) -> Value:
+        """Where the value of `variable` is; a number that was only in a register is stored first."""
+        found = self.values.get(variable)
+        if found is not None:
+            return found
+        if variable in self.scalars and not isinstance(variable, Constant):
+            register = self.scalars[variable]
+            found = self.array(variable, (), self.table.stage((register,)))
+            self.table.store(register, found)
+        else:
+            found = self.values[variable] = self.bind(variable)
+        return found
+
+    def scalar_of(self, variable: Variable) -> int:
+        """The register that holds the 0-d integer `variable`."""
+        found = self.scalars.get(variable)
+        if found is None:
+            if isinstance(variable, Constant) and not is_data(variable):
+                found = self.table.constant(int(variable.data))
+            else:
+                found = self.table.load(self.value_of(variable), variable in self._roots)
+            self.scalars[variable] = found
+        return found
+
+    def allocate(
+        self, variable: Variable, reads: Sequence[Value], dims: Sequence[int], nest: Sequence[int] = ()
+    ) -> Value:
+        """A new array for `variable`, in the first stage that has its lengths, those of `nest` and all of `reads`."""
+        stage = max([self.table.stage((*dims, *nest)), *(value.stage for value in reads)])
+        return self.array(variable, dims, stage)
+
+    def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
+        """A new array for `variable`, whose elements are written in `stage`, or as soon as they can be."""
+        stage = max(stage, self.first_stage(variable))
+        skipped = self._results.get(variable)
+        value = self.table.buffer(dtype(variable), dims, stage, result=skipped is not None)
+        cast(Buffer, value.buffer).skipped = skipped or 0
+        self.values[variable] = value
+        return value
+
+    def first_stage(self, variable: Variable) -> int:
+        """The first stage in which `variable` may be computed; one for all outputs of a node."""
+        return self.table.floor
+
+    def invoke(self, node: Apply, callback: Callback, dims: Sequence[Sequence[int | None]]) -> None:
+        """Have Python compute all outputs of `node`: `dims` has, for each, the registers of the lengths that are known
+        beforehand; a length that is None here may still be known from the output's type."""
+        table = self.table
+        outputs = [
+            (
+                dtype(output),
+                [_static(table, n) if d is None else d for d, n in zip(known, _shape(output), strict=True)],
+            )
+            for output, known in zip(node.outputs, dims, strict=True)
+        ]
+        reads = [self.value_of(variable) for variable in node.inputs]
+        first = max(map(self.first_stage, node.outputs))
+        values = table.invoke(callback, reads, outputs, str(node.op), first)
+        for output, value in zip(node.outputs, values, strict=True):
+            self.dims[output] = value.dims
+            self.values[output] = value
+
+    def overwrite(
+        self, node: Apply, base: Variable, reads: Sequence[Value], registers: Sequence[int]
+    ) -> Value | None:
+        """The array of `base` as that of the output of `node`, in the first stage that has `registers` and `reads` and
+        follows all that read the old elements; None if `node` must not overwrite it."""
+        value = self.value_of(base)
+        if node not in self.overwriting or value.buffer is None:
+            return None
+        used = self.table.last_use(value.buffer)
+        stage = max(value.stage, used, self.table.stage(registers), *(v.stage for v in reads))
+        result = Value(value.pointer, value.dtype, value.dims, stage, value.strides, value.buffer)
+        self.values[node.outputs[0]] = result
+        return result
+
+    def contiguous(self, value: Value, dtype: str | None = None) -> Value:
+        """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""
+        if value.strides is None and dtype in (None, value.dtype):
+            return value
+        result = self.table.buffer(dtype or value.dtype, value.dims, value.stage)
+        self.copy(value, result)
+        return result
+
+    def copy(self, value: Value, result: Value) -> None:
+        """Write the elements of `value`, cast if need be, to `result`, which is C-contiguous."""
+        operand = Operand(value.dtype, (False,) * len(value.dims), value.strides is not None)
+        kernel = copy(operand.dtype, operand.broadcast, operand.strided)
+        if value.dtype != result.dtype:
+            cast_to = Statement("cast", (("input", 0),), result.dtype)
+            kernel = elementwise([operand], [cast_to], [("value", 0)], len(value.dims))
+        arguments = kernel_arguments(self.table, kernel.arguments, [value], [result], value.dims)
+        self.table.call(kernel, arguments, [value], [result], "copy")
+
+    def _declare_input(self, position: int, variable: Variable) -> None:
+        tensor = cast(Any, variable.type)
+        pointer = self.table.new(0, 1 + tensor.ndim)
+        lengths = []
+        for dim, length in enumerate(tensor.shape):
+            register = pointer + 1 + dim
+            if length is not None:
+                check = Check("input-shape", "", (str(position), str(dim)))
+                register = self.table.same(register, self.table.constant(length), check)
+            lengths.append(register)
+        self.input_registers.append(pointer)
+        self.dims[variable] = tuple(lengths)
+        self.values[variable] = Value(pointer, tensor.dtype, tuple(lengths), 0)
+        self._roots.add(variable)
+
+    def bind(self, constant: Variable) -> Value:
+        """Where the value of a variable is that the graph does not compute: a constant's."""
+        assert isinstance(constant, Constant)
+        register = self.table.new()
+        if is_data(constant) and not _is_among(constant, self.embedded):
+            self.data.append((register, constant, self._data_number(constant)))
+        else:
+            self.constants.append((register, constant))
+        self._roots.add(constant)
+        return Value(register, dtype(constant), self.dims_of(constant), 0)
+
+    def _data_number(self, constant: Constant) -> int:
+        for number, known in enumerate(self.bindable):
+            if _is_among(constant, (known,)):
+                return number
+        raise InconsistencyError(
+            f"Lowering a graph: the data {constant.type} is not among those it was described with; a rewrite made "
+            "new data out of old, which would give a wrong result for other numbers"
+        )
+
+    def _result(self, variable: Variable, claimed: set[Buffer]) -> Value:
+        """An array of its own for one output: what it was computed into if that is all of such an array, else a copy."""
+        value = self.value_of(variable)
+        buffer = value.buffer
+        if (
+            buffer is None
+            or buffer.result is None
+            or buffer in claimed
+            or not self._is_result(buffer, variable)
+        ):
+            stage = max(value.stage, self.table.stage(value.dims))
+            result = self.table.buffer(value.dtype, value.dims, stage, result=True)
+            self.copy(value, result)
+            value, buffer = result, cast(Buffer, result.buffer)
+        claimed.add(buffer)
+        return value
+
+    def _is_result(self, buffer: Buffer, variable: Variable) -> bool:
+        """Whether `variable` is the array in `buffer` as it was made, or all but the rows that the caller does not get."""
+        if buffer.skipped:
+            if self._skipped(variable) != buffer.skipped:
+                return False
+            variable = cast(Apply, variable.owner).inputs[0]
+        value = self.value_of(variable)
+        if value.strides is not None or value.pointer != buffer.pointer:
+            return False
+        return list(map(self.table.canonical, value.dims)) == list(map(self.table.canonical, buffer.dims))
+
+
+def _shape(variable: Variable) -> tuple[int | None, ...]:
+    return cast(tuple[int | None, ...], cast(Any, variable.type).shape)
+
+
+def _static(table: Table, length: int | None) -> int | None:
+    return None if length is None else table.constant(length)
+
+
+def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:
+    """Whether one of `known` is the same constant: of the same array, not of an equal one, which other data would not be."""
+    return any(v.type == constant.type and v.data is constant.data for v in known)
+
+
+def dtype(variable: Variable) -> str:
+    """The dtype of a tensor variable."""
+    return cast(str, cast(Any, variable.type).dtype)
+
+
+def kernel_arguments(
+    table: Table,
+    arguments: Sequence[tuple[Any, ...]],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    dims: Sequence[int],
+    named: Mapping[str, int] | None = None,
+) -> list[int]:
+    """The registers to pass for what a kernel over a nest of lengths `dims` asks for; `named` has those that only
+    kernels of its family ask for."""
+    registers = []
+    for kind, *about in arguments:
+        if kind == "input":
+            registers.append(inputs[about[0]].pointer)
+        elif kind == "output":
+            registers.append(outputs[about[0]].pointer)
+        elif kind == "extent":
+            registers.append(table.product([dims[dim] for dim in about[0]]))
+        elif kind == "stride":
+            registers.append(nest_stride(inputs[about[0]], about[1], len(dims)))
+        else:
+            registers.append((named or {})[kind])
+    return registers
+
+
+def nest_stride(value: Value, dim: int, rank: int) -> int:
+    """The stride of `value` along dim `dim` of a nest of `rank` dims, its own dims being the last of them."""
+    assert value.strides is not None
+    return value.strides[dim - (rank - len(value.dims))]
+
+
+def count_uses(
+    nodes: Sequence[Apply], outputs: Collection[Variable], rule: Callable[[Apply], OpRule]
+) -> dict[Variable, int]:
+    """How often the value of each variable is read, by kernels that something needs, for lengths and by the caller."""
+    uses: dict[Variable, int] = {}
+    for variable in outputs:
+        uses[variable] = uses.get(variable, 0) + 1
+    for node in reversed(nodes):
+        for variable in rule(node).lengths(node):
+            uses[variable] = uses.get(variable, 0) + 1
+        if not any(uses.get(output) for output in node.outputs):
+            continue
+        for variable in rule(node).reads(node):
+            uses[variable] = uses.get(variable, 0) + 1
+    return uses

@@ -1,0 +1,74 @@
+"""The scalar operations a kernel is made of: how many arguments each takes, of which dtypes, and what it gives.
+
+Their meaning is numpy's for arrays of that dtype: maximum and minimum pass NaN on, integers wrap at their own width,
+`floor_div` and `mod` have Python's sign and give 0 for an integer divisor 0, bool adds as `or` and multiplies as
+`and`. A float cast to an integer that cannot hold it gives the smallest integer, as numpy does on x86-64. `pow` of
+integers takes an exponent of at least 0: whoever builds a kernel tests it first (`NEGATIVE_POWER`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.runtime.errors import InvalidKernel
+from engine.scalar.embedded import Embedded
+
+ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
+FLOATS = ("float64", "float32")
+INTEGERS = ("int64", "int32")
+NUMBERS = FLOATS + INTEGERS
+DTYPES = tuple(ITEM_SIZES)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`arity` arguments of one dtype out of `dtypes`; the result is of that dtype, or bool if `compares`."""
+
+    arity: int
+    dtypes: tuple[str, ...]
+    compares: bool = False
+
+
+SIGNATURES = {
+    **{op: Signature(2, DTYPES) for op in ("add", "mul", "maximum", "minimum")},
+    **{op: Signature(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
+    **{op: Signature(2, ("int64", "int32", "bool")) for op in ("and_", "or_", "xor")},
+    **{op: Signature(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
+    **{op: Signature(1, DTYPES) for op in ("identity", "abs", "sqr")},
+    **{op: Signature(1, NUMBERS) for op in ("neg", "sign")},
+    **{op: Signature(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
+    **{op: Signature(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
+    **{op: Signature(1, FLOATS) for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")},
+    **{op: Signature(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")},
+    **{op: Signature(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
+    **{op: Signature(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
+    **{op: Signature(2, FLOATS) for op in ("true_div", "arctan2")},
+    "invert": Signature(1, ("int64", "int32", "bool")),
+    **{op: Signature(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
+}
+"""Every operation but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
+
+OPERATIONS = frozenset(SIGNATURES) | {"cast", "where"}
+
+
+def check_operation(op: str | Embedded, arguments: tuple[str, ...], result: str) -> None:
+    """Refuse (InvalidKernel) an operation that does not take `arguments` or does not give `result`, both dtypes."""
+    if result not in ITEM_SIZES:
+        raise InvalidKernel("typing", str(op), f"a result of dtype {result}, which kernels do not have")
+    if not _accepts(op, arguments, result):
+        raise InvalidKernel("typing", str(op), f"it does not take ({', '.join(arguments)}) and give {result}")
+
+
+def _accepts(op: str | Embedded, arguments: tuple[str, ...], result: str) -> bool:
+    if isinstance(op, Embedded):
+        return (op.arguments, op.result) == (arguments, result)
+    if op == "cast":
+        return len(arguments) == 1 and arguments[0] in ITEM_SIZES
+    if op == "where":
+        return arguments == ("bool", result, result)
+    signature = SIGNATURES.get(op)
+    if signature is None or len(arguments) != signature.arity:
+        return False
+    operand = arguments[0]
+    expected = "bool" if signature.compares else operand
+    return operand in signature.dtypes and set(arguments) == {operand} and result == expected

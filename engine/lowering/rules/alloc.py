@@ -1,0 +1,111 @@
+"""Lowering of tensors of a given shape: filled with a value, or with numbers in steps."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.lowering.kernels.arange import arange
+from engine.lowering.kernels.elementwise import copy, elementwise
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.operations import ITEM_SIZES
+from engine.lowering.rules.elementwise import baked, is_baked
+from engine.lowering.steps import Check
+from engine.lowering.table import Table
+from engine.tensor.alloc import LONGEST_RANGE, Alloc, ARange
+
+
+def _lower_alloc(lowering: Lowering, node: Apply) -> None:
+    table = lowering.table
+    source, *lengths = node.inputs
+    output = node.outputs[0]
+    dims = [lowering.scalar_of(length) for length in lengths]
+    for dim, register in enumerate(dims):
+        table.demand(register, Check("negative", str(node.op), (str(len(dims)),)))
+        if not cast(Any, source.type).broadcastable[dim]:
+            about = f"dim {dim} of the value is not that of the result"
+            found = lowering.dims_of(source)[dim]
+            dims[dim] = table.same(register, found, Check("rows", str(node.op), (about,)))
+    _demand_memory(lowering, dims, node)
+    lowering.dims[output] = tuple(dims)
+    if not lowering.is_needed(output):
+        return
+    values = [lowering.value_of(variable) for variable in _read(node)]
+    if values:
+        kernel = copy(dtype(source), cast(Any, source.type).broadcastable, values[0].strides is not None)
+    else:
+        kernel = elementwise([], [], [baked(source)], len(dims))
+    result = lowering.allocate(output, values, dims)
+    arguments = kernel_arguments(table, kernel.arguments, values, [result], dims)
+    table.call(kernel, arguments, values, [result], str(node.op))
+
+
+def _read(node: Apply) -> list[Variable]:
+    return [] if is_baked(node.inputs[0]) else [node.inputs[0]]
+
+
+def _demand_memory(lowering: Lowering, dims: list[int], node: Apply) -> None:
+    """Demand that an array of these lengths has no more bytes than an int64 counts."""
+    table = lowering.table
+    left = table.constant((2**63 - 1) // ITEM_SIZES[dtype(node.outputs[0])])
+    for register in dims:
+        left = table.compute("FLOORDIV", left, table.compute("MAX", register, table.constant(1)))
+    about = tuple(str(table.canonical(register)) for register in dims)
+    table.demand(table.compute("SUB", left, table.constant(1)), Check("too-big", str(node.op), about))
+
+
+def _lower_arange(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    start, stop, step = (lowering.scalar_of(variable) for variable in node.inputs)
+    dims = lowering.dims[output] = (_count(table, node, start, stop, step),)
+    if not lowering.is_needed(output):
+        return
+    kernel = arange()
+    result = lowering.allocate(output, [], dims, (start, step))
+    named = {"start": start, "step": step}
+    arguments = kernel_arguments(table, kernel.arguments, [], [result], dims, named)
+    table.call(kernel, arguments, [], [result], str(node.op))
+
+
+def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
+    """The register of the number of int64s from `start`, in steps, to before `stop`.
+
+    No step on the way leaves the int64s, whatever the bounds are: what is divided is not their distance.
+    """
+    one, two = table.constant(1), table.constant(2)
+    about = tuple(str(table.canonical(register)) for register in (start, stop, step))
+    size = table.compute("MAX", step, table.compute("NEG", step))
+    # -2**63 is its own negative.
+    table.demand(
+        table.compute("SUB", table.compute("MAX", size, table.constant(0)), one),
+        Check("step", str(node.op), about),
+    )
+    first, last = (_upwards(table, bound, step) for bound in (start, stop))
+    before, behind = (table.compute("FLOORDIV", bound, size) for bound in (first, last))
+    if table.canonical(size) != table.canonical(one):
+        rests = [table.compute("MOD", bound, size) for bound in (last, first)]
+        more = table.compute("MAX", table.compute("SUB", *rests), table.constant(0))
+        behind = table.compute("ADD", behind, table.compute("MIN", more, one))
+    behind = table.compute("MAX", behind, before)
+    halves = [table.compute("FLOORDIV", register, two) for register in (behind, before)]
+    half = table.compute("SUB", *halves)
+    left = table.compute("SUB", table.constant(LONGEST_RANGE // 2), half)
+    table.demand(left, Check("range", str(node.op), about))
+    return table.compute("SUB", behind, before)
+
+
+def _upwards(table: Table, bound: int, step: int) -> int:
+    """The register of `bound`, or, where the step is negative, of -1 - `bound`: so that steps go upwards."""
+    one, zero = table.constant(1), table.constant(0)
+    is_up = table.compute("MAX", table.compute("MIN", step, one), zero)
+    is_down = table.compute("SUB", one, is_up)
+    mirrored = table.compute("SUB", table.constant(-1), bound)
+    return table.compute("ADD", table.compute("MUL", is_up, bound), table.compute("MUL", is_down, mirrored))
+
+
+RULES: dict[type[Op], OpRule] = {
+    Alloc: OpRule(_lower_alloc, _read, lambda node: node.inputs[1:]),
+    ARange: OpRule(_lower_arange, lambda node: (), lambda node: node.inputs),
+}

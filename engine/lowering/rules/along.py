@@ -1,0 +1,48 @@
+"""Lowering of what is computed along one axis: running sums and products, positions of the largest and the smallest."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.lowering.kernels.along import cumulative, position_of_extreme
+from engine.lowering.loops import Kernel
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.tensor.cumulative import CumOp
+from engine.tensor.extremes import Argmax, Argmin
+
+
+def _lower_cumulative(lowering: Lowering, node: Apply) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    lowering.dims[output] = lowering.dims_of(source)
+    if lowering.is_needed(output):
+        _call(lowering, node, cumulative(cast(CumOp, node.op).mode, dtype(source)))
+
+
+def _lower_extreme(lowering: Lowering, node: Apply) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    axis = cast(Any, node.op).axis
+    lengths = lowering.dims_of(source)
+    lowering.dims[output] = (*lengths[:axis], *lengths[axis + 1 :])
+    if lowering.is_needed(output):
+        kind = "max" if isinstance(node.op, Argmax) else "min"
+        _call(lowering, node, position_of_extreme(kind, dtype(source)))
+
+
+def _call(lowering: Lowering, node: Apply, kernel: Kernel) -> None:
+    table, output = lowering.table, node.outputs[0]
+    axis = cast(Any, node.op).axis
+    value = lowering.contiguous(lowering.value_of(node.inputs[0]))
+    lengths = value.dims
+    extents = (table.product(lengths[:axis]), lengths[axis], table.product(lengths[axis + 1 :]))
+    result = lowering.allocate(output, [value], lowering.dims[output], extents)
+    arguments = kernel_arguments(table, kernel.arguments, [value], [result], extents)
+    table.call(kernel, arguments, [value], [result], str(node.op))
+
+
+RULES: dict[type[Op], OpRule] = {
+    CumOp: OpRule(_lower_cumulative),
+    Argmax: OpRule(_lower_extreme),
+    Argmin: OpRule(_lower_extreme),
+}

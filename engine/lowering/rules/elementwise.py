@@ -1,0 +1,174 @@
+"""Lowering of elementwise Ops: one kernel over a loop nest, or arithmetic in registers for integer scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.user_ops import needs_python
+from engine.graph.variables import Constant, Variable
+from engine.inner.statements import ScalarBody, scalar_statements
+from engine.inner.statements import Statement as ScalarStatement
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import Operand, Ref, Repeat, Statement
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.steps import Check, Value
+from engine.scalar import ScalarOp, embedded
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.type import is_data
+
+_IN_REGISTERS = {"add": "ADD", "sub": "SUB", "mul": "MUL", "maximum": "MAX", "minimum": "MIN"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """An elementwise computation ready for a nest of lengths `dims`: operands, statements, and what comes out."""
+
+    values: tuple[Value, ...]
+    operands: tuple[Operand, ...]
+    statements: tuple[Statement | Repeat, ...]
+    outputs: tuple[Ref, ...]
+    dims: tuple[int, ...]
+
+    def arguments(self, lowering: Lowering, arguments: Sequence[Any], outputs: Sequence[Value]) -> list[int]:
+        """The registers for what the kernel of these loops asks for."""
+        return kernel_arguments(lowering.table, arguments, self.values, outputs, self.dims)
+
+
+def has_loops(node: Apply) -> bool:
+    """Whether `node` is elementwise and computed in loops of a kernel, not by Python."""
+    return isinstance(node.op, Elemwise) and embedded.has_loops(node)
+
+
+def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
+    """The lengths of what `node` computes. Every dim that is not statically 1 must have the same length at run time."""
+    rank = cast(Any, node.outputs[0].type).ndim
+    dims = []
+    for dim in range(rank):
+        length: int | None = None
+        for position, variable in enumerate(node.inputs):
+            if cast(Any, variable.type).shape[dim] == 1:
+                continue
+            found = lowering.dims_of(variable)[dim]
+            check = Check("broadcast", str(node.op), (str(position), str(dim)))
+            length = found if length is None else lowering.table.same(length, found, check)
+        dims.append(lowering.table.constant(1) if length is None else length)
+    return tuple(dims)
+
+
+def read_inputs(node: Apply) -> list[Variable]:
+    """The inputs whose values an elementwise node reads: constants of one element are part of the kernel."""
+    body = elementwise_body(node)
+    used = {ref[1] for statement in body.statements for ref in statement.args if ref[0] == "input"}
+    used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
+    return [v for position, v in enumerate(node.inputs) if position in used and not is_baked(v)]
+
+
+def loops_of(lowering: Lowering, node: Apply) -> Loops:
+    """The loops that compute `node`, of the operands that they read only."""
+    body = elementwise_body(node)
+    read = list(dict.fromkeys(read_inputs(node)))
+    places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
+    numbers = {position: baked(v) for position, v in enumerate(node.inputs) if is_baked(v)}
+
+    def ref(argument: Any) -> Ref:
+        if argument[0] != "input":
+            return cast(Ref, argument)
+        return numbers.get(argument[1]) or ("input", places[argument[1]])
+
+    values = tuple(lowering.value_of(v) for v in read)
+    statements = tuple(_kernel_statement(s, tuple(map(ref, s.args))) for s in body.statements)
+    return Loops(
+        values,
+        tuple(
+            Operand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None)
+            for v, value in zip(read, values, strict=True)
+        ),
+        statements,
+        tuple(map(ref, body.outputs)),
+        lowering.dims[node.outputs[0]],
+    )
+
+
+def _kernel_statement(statement: Any, arguments: tuple[Ref, ...]) -> Statement | Repeat:
+    """`statement` as kernels have it; within a loop its arguments are what they are called there."""
+    if isinstance(statement, ScalarStatement):
+        return Statement(statement.op, arguments, statement.dtype)
+    inner = statement.body
+    body = tuple(_kernel_statement(s, s.args) for s in inner.statements)
+    states, until = (inner.outputs[:-1], inner.outputs[-1]) if statement.is_while else (inner.outputs, None)
+    return Repeat(arguments, statement.dtypes, body, states, until)
+
+
+def elementwise_body(node: Apply) -> ScalarBody:
+    """The statements of an elementwise node."""
+    scalar_op = cast(Elemwise, node.op).scalar_op
+    # What a user's function reads may be another the next time.
+    find = scalar_statements if needs_python(scalar_op) else _statements
+    return find(scalar_op, tuple(dtype(v) for v in node.inputs))
+
+
+@lru_cache(maxsize=1024)
+def _statements(scalar_op: ScalarOp, dtypes: tuple[str, ...]) -> ScalarBody:
+    return scalar_statements(scalar_op, dtypes)
+
+
+def is_baked(variable: Variable) -> bool:
+    """Whether `variable` is a constant of one element, which kernels have in them."""
+    return isinstance(variable, Constant) and not is_data(variable) and variable.data.size == 1
+
+
+def baked(variable: Variable) -> Ref:
+    """The number that `variable` is, as kernels name it."""
+    data = np.asarray(cast(Constant, variable).data)
+    return "constant", data.dtype.name, data.astype(data.dtype.newbyteorder("<")).tobytes()
+
+
+def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
+    dims = elementwise_dims(lowering, node)
+    lowering.dims.update(dict.fromkeys(node.outputs, dims))
+    if not dims and _lower_in_registers(lowering, node):
+        return
+    if not any(map(lowering.is_needed, node.outputs)):
+        return
+    if len(node.outputs) == 1 and node.outputs[0] in lowering.reduced:
+        return
+    loops = loops_of(lowering, node)
+    kernel = elementwise(loops.operands, loops.statements, loops.outputs, len(dims))
+    outputs = [lowering.allocate(variable, loops.values, dims) for variable in node.outputs]
+    registers = loops.arguments(lowering, kernel.arguments, outputs)
+    lowering.table.call(kernel, registers, loops.values, outputs, str(node.op))
+
+
+def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
+    """Arithmetic on lengths stays in registers; whether this was such."""
+    known = [v in lowering.scalars or is_baked(v) for v in node.inputs]
+    if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
+        return False
+    body = elementwise_body(node)
+    if any(s.op not in _IN_REGISTERS or getattr(s, "dtype", "") != "int64" for s in body.statements):
+        return False
+    results: list[int] = []
+
+    def register(argument: Any) -> int:
+        if argument[0] == "constant":
+            return lowering.table.constant(int.from_bytes(argument[2], "little", signed=True))
+        return (
+            results[argument[1]] if argument[0] == "value" else lowering.scalar_of(node.inputs[argument[1]])
+        )
+
+    for statement in body.statements:
+        operands = map(register, statement.args)
+        results.append(lowering.table.compute(_IN_REGISTERS[cast(str, statement.op)], *operands))
+    for variable, argument in zip(node.outputs, body.outputs, strict=True):
+        lowering.scalars[variable] = register(argument)
+    return True
+
+
+RULES: dict[type[Op], OpRule] = {Elemwise: OpRule(_lower_elementwise, read_inputs)}

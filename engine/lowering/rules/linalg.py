@@ -1,0 +1,122 @@
+"""Lowering of linear algebra: what LAPACK overwrites is copied first; a transposed matrix is used as it lies.
+
+LAPACK wants a matrix of right-hand sides column after column: it is copied transposed, and the solution is a view.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.lowering.kernels.lapack import cholesky, slogdet, solve_general, solve_positive, solve_triangular
+from engine.lowering.loops import Kernel
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.rules.linear import as_it_lies
+from engine.lowering.steps import Check, Value
+from engine.runtime.registers import ADDRESS_OF_DETAILS
+from engine.tensor.linalg.cholesky import Cholesky
+from engine.tensor.linalg.determinant import SLogDet
+from engine.tensor.linalg.solvers import Solve, SolveTriangular
+
+
+def _rows(lowering: Lowering, node: Apply) -> int:
+    """The number of rows of the matrix, which must be square, and of the right-hand side, if there is one."""
+    table = lowering.table
+    rows, columns = lowering.dims_of(node.inputs[0])
+    rows = table.same(rows, columns, Check("rows", str(node.op), ("the matrix must be square",)))
+    for right in node.inputs[1:]:
+        about = "the right-hand side must have a row for each of the matrix"
+        rows = table.same(rows, lowering.dims_of(right)[0], Check("rows", str(node.op), (about,)))
+    return rows
+
+
+def _copied(lowering: Lowering, value: Value, stage: int) -> Value:
+    """A copy of `value` that nothing else reads."""
+    result = lowering.table.buffer(value.dtype, value.dims, stage)
+    lowering.copy(value, result)
+    return result
+
+
+def _right_side(lowering: Lowering, node: Apply, matrix: Value, rows: int) -> Value:
+    """A copy of the right-hand side, column after column: memory for the solution, which is declared to be there."""
+    table, output = lowering.table, node.outputs[0]
+    value = lowering.value_of(node.inputs[1])
+    if len(value.dims) == 1:
+        result = lowering.allocate(output, [value, matrix], lowering.dims[output])
+        lowering.copy(value, result)
+        return result
+    strides = value.strides or table.strides(value.dims)
+    columns = Value(value.pointer, value.dtype, value.dims[::-1], value.stage, strides[::-1], value.buffer)
+    stage = max(matrix.stage, value.stage, table.stage(lowering.dims[output]))
+    result = _copied(lowering, columns, stage)
+    view = (table.constant(1), rows)
+    lowering.values[output] = Value(
+        result.pointer, result.dtype, lowering.dims[output], result.stage, view, result.buffer
+    )
+    return result
+
+
+def _lower_solver(lowering: Lowering, node: Apply) -> None:
+    table, output, op = lowering.table, node.outputs[0], node.op
+    rows = _rows(lowering, node)
+    lowering.dims[output] = (rows, *lowering.dims_of(node.inputs[1])[1:])
+    if not lowering.is_needed(output):
+        return
+    matrix, transposed = as_it_lies(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
+    right = _right_side(lowering, node, matrix, rows)
+    if isinstance(op, SolveTriangular):
+        kernel = solve_triangular(matrix.dtype, op.lower, op.unit_diagonal, transposed)
+        _call(lowering, node, kernel, [matrix], [right], rows)
+    elif cast(Solve, op).assume_a == "pos":
+        kernel = solve_positive(matrix.dtype, cast(Solve, op).lower != transposed)
+        _call(lowering, node, kernel, [], [right, _copied(lowering, matrix, right.stage)], rows)
+    else:
+        pivots = table.buffer("int64", (rows,), right.stage)
+        kernel = solve_general(matrix.dtype, transposed)
+        _call(lowering, node, kernel, [], [right, _copied(lowering, matrix, right.stage), pivots], rows)
+
+
+def _lower_cholesky(lowering: Lowering, node: Apply) -> None:
+    output, op = node.outputs[0], cast(Cholesky, node.op)
+    rows = _rows(lowering, node)
+    lowering.dims[output] = (rows, rows)
+    if not lowering.is_needed(output):
+        return
+    matrix = lowering.value_of(node.inputs[0])
+    result = lowering.allocate(output, [matrix], lowering.dims[output])
+    lowering.copy(matrix, result)
+    kernel = cholesky(dtype(output), op.lower, op.on_error == "raise")
+    _call(lowering, node, kernel, [], [result], rows)
+
+
+def _lower_slogdet(lowering: Lowering, node: Apply) -> None:
+    rows = _rows(lowering, node)
+    lowering.dims.update(dict.fromkeys(node.outputs, ()))
+    if not any(map(lowering.is_needed, node.outputs)):
+        return
+    # A transposed matrix has the same determinant.
+    matrix, _ = as_it_lies(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
+    results = [lowering.allocate(output, [matrix], (), (rows,)) for output in node.outputs]
+    stage = results[0].stage
+    copy = _copied(lowering, matrix, stage)
+    pivots = lowering.table.buffer("int64", (rows,), stage)
+    _call(lowering, node, slogdet(matrix.dtype), [], [*results, copy, pivots], rows)
+
+
+def _call(
+    lowering: Lowering, node: Apply, kernel: Kernel, reads: list[Value], writes: list[Value], rows: int
+) -> None:
+    right = node.inputs[1:]
+    columns = lowering.table.product(lowering.dims_of(right[0])[1:]) if right else rows
+    named: dict[str, Any] = {"rows": rows, "columns": columns, "details": ADDRESS_OF_DETAILS}
+    registers = kernel_arguments(lowering.table, kernel.arguments, reads, writes, (), named)
+    lowering.table.call(kernel, registers, reads, writes, str(node.op))
+
+
+RULES: dict[type[Op], OpRule] = {
+    Solve: OpRule(_lower_solver),
+    SolveTriangular: OpRule(_lower_solver),
+    Cholesky: OpRule(_lower_cholesky),
+    SLogDet: OpRule(_lower_slogdet),
+}

@@ -1,0 +1,109 @@
+"""Lowering of what users' Ops compute: the program stops and has `perform` called (evaluation.py), or what the Op has numba
+compile (backend/numba/calls.py); but if that gives one number, it is tried as a kernel.
+
+The callback's options, as JSON: {"op": the name of the Op (encoding.py, UsersOps), "inputs": and "outputs": a list of
+[dtype, [length or null for each axis]]}.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.lowering.kernels.evaluate import evaluation
+from engine.lowering.lower import Lowering, OpRule, dtype
+from engine.lowering.operations import ITEM_SIZES
+from engine.lowering.rules.elementwise import elementwise_dims
+from engine.runtime.callbacks import Callback
+from engine.scalar.embedded import embedded_node, refused_signatures
+from engine.tensor.elemwise import Elemwise
+from engine.tensor.type import TensorType
+
+
+def python_rule(node: Apply) -> OpRule | None:
+    """The rule for `node`, which a user's Op computes; None if that has no perform(), or is not one on tensors."""
+    if type(node.op) is Elemwise:
+        return _ELEMENTWISE
+    if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
+        return None
+    if not all(isinstance(v.type, TensorType) for v in (*node.inputs, *node.outputs)):
+        return None
+    return _EVALUATE if _may_be_kernel(node) else _PERFORM
+
+
+def _may_be_kernel(node: Apply) -> bool:
+    """Whether `node` is a function of arrays for numba that gives one number, and was not refused so far."""
+    if not hasattr(node.op, "numba_function") or len(node.outputs) != 1:
+        return False
+    if _signature(node) in refused_signatures(node.op):
+        return False
+    variables = (*node.inputs, *node.outputs)
+    return node.outputs[0].type.ndim == 0 and all(v.type.dtype in ITEM_SIZES for v in variables)
+
+
+def _signature(node: Apply) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    return tuple(map(dtype, node.inputs)), tuple(v.type.ndim for v in node.inputs)
+
+
+def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
+    (output,) = node.outputs
+    lowering.dims[output] = ()
+    if not lowering.is_needed(output):
+        return
+    dtypes, ranks = _signature(node)
+    kernel = evaluation(embedded_node(node, dtypes, dtype(output), ranks))
+    reads = [lowering.contiguous(lowering.value_of(variable)) for variable in node.inputs]
+    result = lowering.allocate(output, reads, (), [length for value in reads for length in value.dims])
+    registers = [register for value in reads for register in (value.pointer, *value.dims)]
+    lowering.table.call(kernel, [*registers, result.pointer], reads, [result], str(node.op))
+
+
+def _lower_perform(lowering: Lowering, node: Apply) -> None:
+    if any(map(lowering.is_needed, node.outputs)) or not _has_known_lengths(node):
+        lowering.invoke(node, _callback(lowering, node), [[None] * v.type.ndim for v in node.outputs])
+        return
+    for output in node.outputs:
+        lowering.dims[output] = tuple(map(lowering.table.constant, output.type.shape))
+
+
+def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
+    dims = elementwise_dims(lowering, node)
+    if any(map(lowering.is_needed, node.outputs)):
+        lowering.invoke(node, _callback(lowering, node), [dims] * len(node.outputs))
+        return
+    lowering.dims.update(dict.fromkeys(node.outputs, dims))
+
+
+def _callback(lowering: Lowering, node: Apply) -> Callback:
+    options = {
+        "op": lowering.name_of(node.op),
+        "inputs": _described(node.inputs),
+        "outputs": _described(node.outputs),
+    }
+    kind = "compiled" if hasattr(node.op, "numba_function") else "perform"
+    return Callback(kind, 1, json.dumps(options, sort_keys=True, separators=(",", ":")), ())
+
+
+def _described(variables: Sequence[Variable]) -> list[tuple[str, tuple[int | None, ...]]]:
+    return [(variable.type.dtype, variable.type.shape) for variable in variables]
+
+
+def _has_known_lengths(node: Apply) -> bool:
+    return not any(None in output.type.shape for output in node.outputs)
+
+
+def _reads(node: Apply) -> Sequence[Variable]:
+    return node.inputs if _has_known_lengths(node) else ()
+
+
+def _lengths(node: Apply) -> Sequence[Variable]:
+    """Only the result tells the lengths that the types leave open."""
+    return () if _has_known_lengths(node) else node.inputs
+
+
+_EVALUATE = OpRule(_lower_evaluate)
+_PERFORM = OpRule(_lower_perform, _reads, _lengths)
+_ELEMENTWISE = OpRule(_lower_elementwise)

@@ -1,0 +1,58 @@
+"""Lowering of reductions. An elementwise computation that only a reduction reads runs inside the reduction's loops."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Variable
+from engine.lowering.kernels.nest import Operand
+from engine.lowering.kernels.reduce import reduction
+from engine.lowering.lower import Lowering, OpRule, dtype
+from engine.lowering.rules.elementwise import Loops, has_loops, loops_of
+from engine.tensor import quantifiers
+from engine.tensor.reduction import Max, Min, Prod, Sum
+
+
+def _lower_reduction(lowering: Lowering, node: Apply) -> None:
+    source, output = node.inputs[0], node.outputs[0]
+    op = cast(Any, node.op)
+    lengths = lowering.dims_of(source)
+    lowering.dims[output] = tuple(length for dim, length in enumerate(lengths) if dim not in op.axis)
+    if not lowering.is_needed(output):
+        return
+    loops = _loops(lowering, source, lengths)
+    kernel = reduction(
+        _KINDS[type(op)],
+        loops.operands,
+        loops.statements,
+        loops.outputs[0],
+        len(lengths),
+        op.axis,
+        getattr(op, "acc_dtype", dtype(source)),
+        dtype(output),
+    )
+    result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
+    registers = loops.arguments(lowering, kernel.arguments, [result])
+    lowering.table.call(kernel, registers, loops.values, [result], str(op))
+
+
+def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:
+    producer = source.owner if source in lowering.reduced else None
+    if producer is not None and has_loops(producer) and len(producer.outputs) == 1:
+        return loops_of(lowering, producer)
+    value = lowering.value_of(source)
+    operand = Operand(dtype(source), (False,) * len(lengths), value.strides is not None)
+    return Loops((value,), (operand,), (), (("input", 0),), lengths)
+
+
+_KINDS: dict[type[Op], str] = {
+    Sum: "sum",
+    Prod: "prod",
+    Max: "max",
+    Min: "min",
+    quantifiers.All: "all",
+    quantifiers.Any: "any",
+}
+RULES: dict[type[Op], OpRule] = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}

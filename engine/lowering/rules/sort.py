@@ -1,0 +1,27 @@
+"""Lowering of sorting along the last axis: rows are sorted one after the other, in scratch memory for one."""
+
+from __future__ import annotations
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.lowering.kernels.sort import argsort
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.tensor.sort import ArgSortOp
+
+
+def _lower_argsort(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    dims = lowering.dims[output] = lowering.dims_of(node.inputs[0])
+    if not lowering.is_needed(output):
+        return
+    value = lowering.contiguous(lowering.value_of(node.inputs[0]))
+    kernel = argsort(dtype(node.inputs[0]))
+    extents = (table.product(dims[:-1]), dims[-1])
+    result = lowering.allocate(output, [value], dims, extents)
+    scratch = table.buffer("int64", (dims[-1],), result.stage)
+    writes = [result, scratch]
+    arguments = kernel_arguments(table, kernel.arguments, [value], writes, extents)
+    table.call(kernel, arguments, [value], writes, str(node.op))
+
+
+RULES: dict[type[Op], OpRule] = {ArgSortOp: OpRule(_lower_argsort)}

@@ -1,0 +1,125 @@
+"""Lowering of indexing by a vector of integers, and of adding to what is indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.graph.variables import Constant, Variable
+from engine.lowering.kernels.gather import Base, gather, scatter_add, scatter_set, wrap
+from engine.lowering.loops import Kernel
+from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.rules.elementwise import elementwise_body, has_loops
+from engine.lowering.steps import Check, Value
+from engine.runtime.registers import ADDRESS_OF_DETAILS
+from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
+from engine.tensor.type import is_data
+
+
+def _lower_gather(lowering: Lowering, node: Apply) -> None:
+    source, index = node.inputs
+    output = node.outputs[0]
+    rows, *rest = lowering.dims_of(source)
+    count = lowering.dims_of(index)[0]
+    lowering.dims[output] = (count, *rest)
+    if not lowering.is_needed(output):
+        return
+    reads = [lowering.contiguous(lowering.value_of(variable)) for variable in (source, index)]
+    kernel = gather(dtype(source), dtype(index), not rest)
+    result = lowering.allocate(output, reads, lowering.dims[output], (rows,))
+    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
+    table = lowering.table
+    base, values, index = node.inputs
+    output = node.outputs[0]
+    rows, *rest = lowering.dims_of(base)
+    count = lowering.dims_of(index)[0]
+    lowering.dims[output] = lowering.dims_of(base)
+    for dim, (due, found) in enumerate(zip((count, *rest), lowering.dims_of(values), strict=True)):
+        table.same(
+            due,
+            found,
+            Check("rows", str(node.op), (f"dim {dim} of what is added does not fit what is indexed",)),
+        )
+    if not lowering.is_needed(output):
+        return
+    reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
+    kind, result = _onto(lowering, node, reads, count)
+    scatter = scatter_set if cast(AdvancedIncSubtensor1, node.op).set_instead_of_inc else scatter_add
+    kernel = scatter(dtype(base), dtype(index), not rest, kind)
+    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _onto(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
+    """What the result holds at first, and the result; a base to copy is appended to `reads`."""
+    base, output = node.inputs[0], node.outputs[0]
+    if is_zeros(base):
+        return "zeros", lowering.allocate(output, reads, lowering.dims[output], (count,))
+    if lowering.value_of(base).strides is None:
+        result = lowering.overwrite(node, base, reads, (count,))
+        if result is not None:
+            return "overwritten", result
+    reads.append(lowering.contiguous(lowering.value_of(base)))
+    return "copied", lowering.allocate(output, reads, lowering.dims[output], (count,))
+
+
+def _lower_wrap(lowering: Lowering, node: Apply) -> None:
+    table = lowering.table
+    index, length = node.inputs
+    output, op = node.outputs[0], cast(WrapIndex, node.op)
+    dims = lowering.dims[output] = lowering.dims_of(index)
+    size = lowering.scalar_of(length)
+    if not lowering.is_needed(output):
+        return
+    value = lowering.contiguous(lowering.value_of(index))
+    kernel = wrap(dtype(index))
+    count = table.product(dims)
+    result = lowering.allocate(output, [value], dims, (count, size))
+    named = {"count": count, "size": size, "details": ADDRESS_OF_DETAILS}
+    registers = kernel_arguments(table, kernel.arguments, [value], [result], (), named)
+    table.call(kernel, registers, [value], [result], str(op), (str(op.axis),))
+
+
+def _call(
+    lowering: Lowering,
+    kernel: Kernel,
+    reads: Sequence[Value],
+    result: Value,
+    lengths: tuple[int, int, Sequence[int]],
+    node: Apply,
+) -> None:
+    count, rows, rest = lengths
+    named = {"count": count, "size": rows, "row": lowering.table.product(rest), "details": ADDRESS_OF_DETAILS}
+    registers = kernel_arguments(lowering.table, kernel.arguments, reads, [result], (), named)
+    lowering.table.call(kernel, registers, reads, [result], str(node.op))
+
+
+def is_zeros(variable: Variable) -> bool:
+    """Whether every element is known to be 0 (and not -0.0), so that nothing has to be copied."""
+    if isinstance(variable, Constant):
+        return not is_data(variable) and not any(variable.data.tobytes())
+    node = variable.owner
+    if node is None or not has_loops(node):
+        return False
+    body = elementwise_body(node)
+    computed = body.outputs[variable.index or 0]
+    if computed[0] == "input":
+        operand = node.inputs[computed[1]]
+        return isinstance(operand, Constant) and operand.data.size == 1 and is_zeros(operand)
+    return computed[0] == "constant" and not any(computed[2])
+
+
+def _read(node: Apply) -> list[Variable]:
+    base, values, index = node.inputs
+    return [values, index] if is_zeros(base) else [base, values, index]
+
+
+RULES: dict[type[Op], OpRule] = {
+    AdvancedSubtensor1: OpRule(_lower_gather),
+    AdvancedIncSubtensor1: OpRule(_lower_scatter_add, _read),
+    WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
+}

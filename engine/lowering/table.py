@@ -1,0 +1,280 @@
+"""The table of a program under construction: registers, arithmetic by stage, buffers and steps (steps.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from engine.lowering.loops import Kernel
+from engine.lowering.operations import ITEM_SIZES
+from engine.lowering.steps import STAGES, Buffer, Check, Instruction, Invocation, Loop, Step, Value, region_of
+from engine.runtime.callbacks import Callback
+from engine.runtime.instructions import MOST
+from engine.runtime.registers import FIRST_FREE
+
+_FOLDED: dict[str, Callable[..., int]] = {
+    "ADD": lambda a, b: a + b,
+    "SUB": lambda a, b: a - b,
+    "MUL": lambda a, b: a * b,
+    "ADDSAT": lambda a, b: min(a + b, MOST),
+    "MULSAT": lambda a, b: min(a * b, MOST),
+    "MAX": max,
+    "MIN": min,
+    "NEG": lambda a: -a,
+    "FLOORDIV": lambda a, b: a // b if b else 0,
+    "MOD": lambda a, b: a % b if b else 0,
+}
+_NEUTRAL = {"ADD": 0, "ADDSAT": 0, "SUB": 0, "MUL": 1, "MULSAT": 1, "FLOORDIV": 1}
+_COMMUTATIVE = ("ADD", "ADDSAT", "MUL", "MULSAT", "MAX", "MIN")
+
+
+@dataclass
+class Table:
+    """Collects registers, arithmetic by stage, buffers and steps. Equal arithmetic gets one register."""
+
+    initial: dict[int, int] = field(default_factory=dict)
+    arithmetic: dict[int, list[Instruction]] = field(default_factory=dict)
+    addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    """Of views, by stage: (register, register of the address they are reckoned from, register of the distance)."""
+    buffers: list[Buffer] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    count: int = FIRST_FREE
+    results: int = 0
+
+    def __post_init__(self) -> None:
+        self.floor = 0
+        """The first stage of the region that is being lowered."""
+        self._regions = 1
+        self._scopes: dict[int, list[int]] = {}
+        self._stages: dict[int, int] = {}
+        self._constants: dict[int, int] = {}
+        self._known: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._equal: dict[int, int] = {}
+        self._loads: list[tuple[int, Buffer]] = []
+
+    def new(self, stage: int = 0, count: int = 1) -> int:
+        """The first of `count` new registers that hold their values from `stage` on."""
+        first = self.count
+        self.count += count
+        self._stages.update(dict.fromkeys(range(first, self.count), stage))
+        return first
+
+    def constant(self, number: int) -> int:
+        """The register that holds `number`."""
+        found = self._constants.get(number)
+        if found is None:
+            found = self._constants[number] = self.new()
+            self.initial[found] = number
+        return found
+
+    def number(self, register: int) -> int | None:
+        """The number that `register` is known to hold, if it is a constant."""
+        return self.initial.get(self.canonical(register))
+
+    def stage(self, registers: Iterable[int]) -> int:
+        """The first stage in which all `registers` hold their values."""
+        return max((self._stages[register] for register in registers), default=0)
+
+    def canonical(self, register: int) -> int:
+        """The register that stands for all those known to hold the same number."""
+        while register in self._equal:
+            register = self._equal[register]
+        return register
+
+    def same(self, first: int, second: int, check: Check) -> int:
+        """Demand that two registers hold the same number; the one that stands for both from here on."""
+        first, second = self.canonical(first), self.canonical(second)
+        if first == second:
+            return first
+        self.emit("SAME", (first, second), self.stage((first, second)), check)
+        keep, drop = sorted((first, second), key=lambda r: (r not in self.initial, self._stages[r], r))
+        self._equal[drop] = keep
+        self._scopes.setdefault(self.floor, []).append(drop)
+        return keep
+
+    def demand(self, register: int, check: Check) -> None:
+        """Demand that what `register` holds is not negative."""
+        number = self.number(register)
+        if number is None or number < 0:
+            self.emit("NONNEG", (register,), self.stage((register,)), check)
+
+    def compute(self, op: str, *operands: int) -> int:
+        """The register that holds `op` of `operands`; what is known is worked out now, what was done before not again."""
+        operands = tuple(self.canonical(register) for register in operands)
+        folded = self._folded(op, operands)
+        if folded is not None:
+            return folded
+        if op in _COMMUTATIVE:
+            operands = tuple(sorted(operands))
+        found = self._known.get((op, operands))
+        if found is None:
+            stage = self.stage(operands)
+            found = self._known[(op, operands)] = self.new(stage)
+            self.emit(op, (found, *operands), stage)
+        return found
+
+    def _folded(self, op: str, operands: tuple[int, ...]) -> int | None:
+        """The register of a result that follows from the constants among `operands`, if any does."""
+        numbers = [self.initial.get(register) for register in operands]
+        if None not in numbers:
+            found = _FOLDED[op](*numbers) if op in _FOLDED else None
+            return self.constant(found) if found is not None and abs(found) <= MOST else None
+        if op in ("MUL", "MULSAT") and 0 in numbers:
+            return self.constant(0)
+        if op in _NEUTRAL and numbers[1] == _NEUTRAL[op]:
+            return operands[0]
+        is_neutral = op in _COMMUTATIVE and op in _NEUTRAL and numbers[0] == _NEUTRAL[op]
+        return operands[1] if is_neutral else None
+
+    def product(self, registers: Sequence[int]) -> int:
+        """The register that holds the product of lengths, 1 of none; MOST where they are of more than there can be."""
+        one = self.constant(1)
+        factors = [r for r in sorted(map(self.canonical, registers)) if r != one]
+        if not factors:
+            return one
+        result = factors[0]
+        for register in factors[1:]:
+            result = self.compute("MULSAT", result, register)
+        return result
+
+    def emit(self, name: str, operands: Sequence[int], stage: int, check: Check | None = None) -> None:
+        """Append an instruction to the arithmetic of `stage`; one that may fail stays in the region."""
+        if check is not None:
+            stage = max(stage, self.floor)
+        self.arithmetic.setdefault(stage, []).append(Instruction(name, tuple(operands), check))
+
+    def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
+        """The registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
+        return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
+
+    def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
+        """A new C-contiguous array, written in `stage`; with `result` it is one that the caller makes and keeps."""
+        stage = max(stage, self.floor)
+        dims = tuple(map(self.canonical, dims))
+        nbytes = self.compute("MULSAT", self.product(dims), self.constant(ITEM_SIZES[dtype]))
+        # In a loop memory of a known size is there from before the first pass on.
+        made = max(self.floor, self.stage((nbytes,))) if self.floor else stage
+        # A result is bound by the machine, which writes the lengths of the array behind its address.
+        pointer = self.new(made, 1 + len(dims) if result else 1)
+        buffer = Buffer(pointer, dtype, dims, nbytes, made)
+        if result:
+            buffer.result = self.results
+            self.results += 1
+        self.buffers.append(buffer)
+        return Value(pointer, dtype, dims, stage, None, buffer)
+
+    def view(self, value: Value, offset: int, dims: Sequence[int], strides: tuple[int, ...] | None) -> Value:
+        """The array of lengths `dims` and `strides` whose first element lies `offset` elements behind that of `value`:
+        all three in registers; strides None if it is C-contiguous."""
+        distance = self.compute("MULSAT", offset, self.constant(ITEM_SIZES[value.dtype]))
+        stage = max(value.stage, self.stage((distance, *dims, *(strides or ()))))
+        pointer = value.pointer
+        if self.number(distance) != 0:
+            pointer = self.new(stage)
+            self.addresses.setdefault(stage, []).append((pointer, value.pointer, distance))
+        return Value(pointer, value.dtype, tuple(dims), stage, strides, value.buffer)
+
+    def load(self, value: Value, at_once: bool) -> int:
+        """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""
+        stage = value.stage if at_once else value.stage + 1
+        register = self.new(stage)
+        if value.buffer is not None:
+            value.buffer.is_loaded = True
+            self._note_use(value.buffer, stage)
+            self._loads.append((region_of(stage), value.buffer))
+        self.emit("LOAD64" if value.dtype == "int64" else "LOAD32", (register, value.pointer), stage)
+        return register
+
+    def call(
+        self,
+        kernel: Kernel,
+        arguments: Sequence[int],
+        reads: Sequence[Value],
+        writes: Sequence[Value],
+        op: str,
+        about: tuple[str, ...] = (),
+    ) -> None:
+        """Append the call of `kernel`, in the stage of the arrays that it writes."""
+        stage = writes[0].stage
+        memory = tuple(value.buffer for value in reads if value.buffer is not None)
+        written = tuple(value.buffer for value in writes if value.buffer is not None)
+        self._append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
+
+    def invoke(
+        self,
+        callback: Callback,
+        reads: Sequence[Value],
+        outputs: Sequence[tuple[str, Sequence[int | None]]],
+        op: str,
+        stage: int,
+    ) -> list[Value]:
+        """Append the invocation of `callback`, not before `stage`; the arrays that it returns, one for each of `outputs`: dtype, and the
+        register of each length, or None. The next stage has the arrays, and the lengths that were not known before."""
+        known = [tuple([None if d is None else self.canonical(d) for d in dims]) for _, dims in outputs]
+        lengths = [d for dims in known for d in dims if d is not None]
+        stage = max([stage, self.stage(lengths), *(value.stage for value in reads)])
+        values = [
+            self._returned(dtype, dims, stage + 1) for (dtype, _), dims in zip(outputs, known, strict=True)
+        ]
+        memory = tuple(value.buffer for value in reads if value.buffer is not None)
+        invocation = Invocation(callback, tuple(reads), tuple(values), tuple(known))
+        self._append(Step(None, (), stage, memory, (), op, invocation=invocation))
+        return values
+
+    def _returned(self, dtype: str, dims: tuple[int | None, ...], stage: int) -> Value:
+        pointer = self.new(stage, 1 + len(dims))
+        lengths = [pointer + 1 + k if d is None else d for k, d in enumerate(dims)]
+        return Value(pointer, dtype, tuple(lengths), stage)
+
+    def store(self, register: int, value: Value) -> None:
+        """Append the store of `register` into the scalar `value`."""
+        assert value.buffer is not None
+        self._append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
+
+    def last_use(self, buffer: Buffer) -> int:
+        """The last stage of this region, of those known so far, that reads or writes `buffer`."""
+        return buffer.used.get(region_of(self.floor), self.floor)
+
+    def _append(self, step: Step) -> None:
+        self.steps.append(step)
+        for buffer in (*step.reads, *step.writes):
+            self._note_use(buffer, step.stage)
+
+    def _note_use(self, buffer: Buffer, stage: int) -> None:
+        region = region_of(stage)
+        buffer.used[region] = max(buffer.used.get(region, 0), stage)
+
+    def begin_loop(self, stage: int, count: int) -> Loop:
+        """A new loop, a step of `stage`: its body is lowered in its `region`, then it is ended."""
+        floor = self._regions * STAGES
+        self._regions += 1
+        return Loop(floor, stage, count, self.new(floor + 1))
+
+    @contextmanager
+    def region(self, floor: int) -> Iterator[None]:
+        """What is lowered within belongs to the region whose first stage is `floor`.
+
+        What is found equal there is so in no region around it, where no pass may be made.
+        """
+        around, self.floor = self.floor, floor
+        yield
+        if floor > around:
+            for register in self._scopes.pop(floor, []):
+                del self._equal[register]
+        self.floor = around
+
+    def end_loop(self, loop: Loop, op: str) -> None:
+        """Append the loop, as a step that reads and writes what the steps of its body do."""
+        region = region_of(loop.floor)
+        body = [step for step in self.steps if region_of(step.stage) == region]
+        loaded = [buffer for place, buffer in self._loads if place == region]
+        reads, writes = (
+            dict.fromkeys(b for buffers in found for b in buffers if region_of(b.stage) != region)
+            for found in ([loaded, *(step.reads for step in body)], [step.writes for step in body])
+        )
+        self._append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
+
+    def drop_loop(self, loop: Loop) -> None:
+        """Forget what the body of the loop does, as nothing needs it."""
+        self.steps = [step for step in self.steps if step.stage < loop.floor]

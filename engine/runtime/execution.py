@@ -1,0 +1,209 @@
+"""`Execution`: a program linked into this process, ready to be called with arrays.
+
+A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. What it does not take as
+it stands (a list, another dtype, a strided array) is converted by the input's type, and the call begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from cachegraph.key import CacheKey
+from cachegraph.large_arrays import blob_name
+from engine.graph.op import Op
+from engine.runtime import instructions
+from engine.runtime.call_state import CallState, Pool, ScratchSite
+from engine.runtime.callbacks import build_callback, check_site
+from engine.runtime.invocation import BoundInvocation
+from engine.runtime.load import LinkedKernel
+from engine.runtime.machine import Machine, dtype_word, items_address
+from engine.runtime.program import BoundArray, Program, Yield
+from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
+
+Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
+"""`convert(position, value)`: an array of just the dtype and rank that the input takes, or an error."""
+
+
+class Callee(NamedTuple):
+    """A function that a callback calls, an entry of its own: its key, its stored program, and that linked."""
+
+    key: CacheKey
+    payload: bytes
+    execution: Execution
+
+
+class Execution:
+    """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
+
+    Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
+    dtypes than the program binds. `callees` has the functions that each of the program's callbacks calls, `ops` the users' Ops
+    that callbacks name.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        kernels: Sequence[LinkedKernel],
+        data: Sequence[np.ndarray[Any, Any]],
+        convert: Convert,
+        name: str,
+        callees: Sequence[Sequence[Callee]] = (),
+        ops: Mapping[str, Op] | None = None,
+    ) -> None:
+        code = np.frombuffer(program.code, dtype="<i8").astype(np.int64)
+        self.program = program
+        self.outputs = program.outputs
+        self.updates = program.updates
+        self.name = name
+        self._convert = convert
+        self._template = np.frombuffer(program.registers, dtype="<i8").astype(np.int64)
+        words = code.tolist()
+        rows = instructions.read_code(words)
+        instructions.check_code(rows, len(self._template))
+        instructions.check_items(rows, *_items(program))
+        self._code = code
+        self._code_address = code.ctypes.data
+        self.machine = machine
+        self.kernels = kernels
+        self._machine = machine.run
+        self._bound = [_bound_array(program, row, data) for row in program.bound]
+        self._fill_template()
+        self._allocations = [_allocations(site) for site in program.yields]
+        self.callees = [callee for row in callees for callee in row]
+        callbacks = [
+            build_callback(use, [callee.execution.compute for callee in row], ops or {})
+            for use, row in zip(program.callbacks, callees, strict=True)
+        ]
+        for site in program.invocations:
+            check_site(program.callbacks[site.callback], site)
+        self._invocations = [
+            BoundInvocation(site, callbacks[site.callback], name) for site in program.invocations
+        ]
+        self._n_results = sum(len(site.arrays) for site in program.yields)
+        self._pool = Pool(
+            [ScratchSite(n, *site[:3]) for n, site in enumerate(program.yields) if not site.arrays]
+        )
+
+    def _fill_template(self) -> None:
+        template = self._template
+        template[ARRAY_TYPE] = id(np.ndarray)
+        for dtype, register in DESCRIPTORS.items():
+            template[register] = dtype_word(np.dtype(dtype))
+        for row, array in zip(self.program.bound, self._bound, strict=True):
+            template[row.register] = array.ctypes.data
+        for use, kernel in zip(self.program.kernels[1:], self.kernels, strict=True):
+            template[use.register] = kernel.address
+
+    def run(self, items: tuple[Any, ...]) -> list[Any]:
+        """The results, in the program's numbering, for one value an input."""
+        try:
+            state = self._pool.pop()
+        except IndexError:
+            state = CallState(self._template, len(self._allocations))
+        try:
+            return self._run(items, state)
+        finally:
+            if not state.is_settled:
+                self._pool.settle(state)
+            self._pool.append(state)
+
+    def compute(self, items: tuple[Any, ...]) -> list[Any]:
+        """The outputs, for one value an input."""
+        results = self.run(items)
+        return [results[number] for number in self.outputs]
+
+    def _run(self, items: tuple[Any, ...], state: CallState) -> list[Any]:
+        machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
+        results: list[Any] = [None] * self._n_results
+        status = machine(items_address(items), address, code, 0)
+        if status == instructions.NOT_BOUND:
+            items = tuple([self._convert(position, value) for position, value in enumerate(items)])
+            status = machine(items_address(items), address, code, 0)
+        given = items
+        while status in _RESUMED:
+            # Where the machine paused there is nothing to do: Python sees to signals here, and then it goes on.
+            if status != instructions.PAUSED:
+                given = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
+            status = machine(items_address(given), address, code, registers[0])
+        if status != instructions.HALTED:
+            self._fail(status, registers.tolist(), items)
+        return results
+
+    def _make(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
+        """Make the arrays, or the scratch, that the program stopped for."""
+        registers = state.registers
+        number = registers[1]
+        need, base, present, arrays = self._allocations[number]
+        try:
+            if not arrays:
+                state.grow(ScratchSite(number, need, base, present))
+                return ()
+            made = []
+            for result, dtype, dims, skipped in arrays:
+                array = np.empty([registers[dim] for dim in dims], dtype)
+                results[result] = array[skipped:] if skipped else array
+                made.append(array)
+            return tuple(made)
+        except (MemoryError, ValueError) as error:
+            from engine.runtime.failures import describe_shortage
+
+            raise describe_shortage(self.program, self.name, registers.tolist()) from error
+
+    def _invoke(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
+        """Have the callback that the program stopped for make its arrays."""
+        number = state.registers[1]
+        arrays = self._invocations[number](state.registers)
+        state.hold(number, arrays)
+        return arrays
+
+    def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:
+        from engine.runtime.failures import describe_failure
+
+        # An array of another shape than its type's is refused by the type, which knows the argument's name.
+        for position, value in enumerate(items):
+            self._convert(position, value)
+        raise describe_failure(self.program, self.name, status, registers)
+
+
+_RESUMED = (instructions.YIELDED, instructions.INVOKED, instructions.PAUSED)
+
+
+def _items(program: Program) -> tuple[instructions.Items, list[instructions.Items], list[instructions.Items]]:
+    """What the program binds, in the call, at each yield and at each invocation."""
+    given = [_item(row.dtype, row.shape) for row in program.inputs]
+    made = [[_item(row.dtype, row.dims) for row in site.arrays] for site in program.yields]
+    returned = [[_item(row.dtype, row.dims) for row in site.outputs] for site in program.invocations]
+    return given, [*made], [*returned]
+
+
+def _item(dtype: str, dims: Sequence[object]) -> tuple[int, int]:
+    return DESCRIPTORS.get(dtype, -1), len(dims)
+
+
+def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...], int]]]:
+    return *site[:3], [(a.result, np.dtype(a.dtype), a.dims, a.skipped) for a in site.arrays]
+
+
+def _bound_array(
+    program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
+    """The array to bind: data that the caller has, or a constant of the program."""
+    if row.blob is not None:
+        content = np.frombuffer(program.blobs[blob_name(row.blob)], np.dtype(row.dtype).newbyteorder("<"))
+        return content.reshape(row.shape).astype(row.dtype, copy=False)
+    if row.data is None:
+        size = prod(row.shape)
+        content = np.frombuffer(program.constants, np.dtype(row.dtype).newbyteorder("<"), size, row.offset)
+        return np.ascontiguousarray(content.astype(row.dtype))
+    array = np.ascontiguousarray(data[row.data])
+    if array.shape != row.shape or array.dtype != row.dtype:
+        raise ValueError(
+            f"Binding data {row.data} of a program: {row.dtype} of shape {row.shape} is due, "
+            f"{array.dtype} of shape {array.shape} was given"
+        )
+    return array

@@ -1,0 +1,122 @@
+"""What object code may ask of this process: libm and memory functions by name, BLAS and LAPACK by an external's name.
+
+Both are the OpenBLAS that numpy has loaded already, else what is behind SciPy's `cython_blas` and `cython_lapack`, whose
+extension files are loaded without importing scipy.linalg (docs/decisions/0002-blas-from-numpy.md). Nothing is resolved
+before a kernel needs it. All externals have Fortran's conventions: every argument is an address. An integer is passed
+as the address of an int64; a library of 32-bit integers reads, and writes, the low half of it (both supported
+processors are little-endian), so a kernel may call one only with integers below 2**31, and clears what it is to write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from functools import cache
+
+from cachegraph.cython_functions import cython_function
+from cachegraph.errors import CythonFunctionError
+from engine.runtime.errors import LoadError
+
+_BLAS = {"gemm": 13, "gemv": 11}
+_LAPACK = {"getrf": 6, "getrs": 9, "potrf": 5, "trtrs": 10}
+EXTERNALS = {
+    f"{library}_{precision}{routine}": count
+    for library, routines in (("blas", _BLAS), ("lapack", _LAPACK))
+    for routine, count in routines.items()
+    for precision in "ds"
+}
+"""Externals a kernel may call, with the number of their arguments."""
+
+_LIBM = (
+    "exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sqrt cbrt pow fmod hypot floor ceil trunc rint round atan2 erf erfc lgamma tgamma ldexp"
+)
+PROCESS_SYMBOLS = frozenset(
+    (*_LIBM.split(), *(f"{name}f" for name in _LIBM.split()))
+    + ("sincos", "sincosf", "memset", "memcpy", "memmove", "bzero", "__bzero", "_fltused")
+)
+"""Symbols that code generation may leave undefined: the C library has them in every process."""
+
+
+def is_allowed(symbol: str) -> bool:
+    """True if object code may leave `symbol` (without the platform's prefix) undefined."""
+    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS
+
+
+def resolve(symbol: str) -> int:
+    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to be found."""
+    if symbol in EXTERNALS:
+        return _linear_algebra(symbol)
+    if symbol not in PROCESS_SYMBOLS:
+        raise LoadError("resolving", symbol, "object code may not ask a process for it")
+    return _process_symbol(symbol)
+
+
+@cache
+def _process_symbol(symbol: str) -> int:
+    for library in _c_libraries():
+        if (found := _address(library, symbol)) is not None:
+            return found
+    raise LoadError("resolving", symbol, "this process's C library does not have it")
+
+
+@cache
+def _c_libraries() -> tuple[ctypes.CDLL, ...]:
+    if os.name == "nt":
+        return tuple(ctypes.CDLL(name) for name in ("ucrtbase", "vcruntime140"))
+    return (ctypes.CDLL(None),)
+
+
+def _address(library: ctypes.CDLL, symbol: str) -> int | None:
+    try:
+        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+@cache
+def _linear_algebra(external: str) -> int:
+    library_name, routine = external.split("_", 1)
+    for library in _libraries_numpy_loaded():
+        for symbol in (f"scipy_{routine}_64_", f"scipy_{routine}_", f"{routine}_64_", f"{routine}_"):
+            if (found := _address(library, symbol)) is not None:
+                return found
+    return _from_scipy(f"cython_{library_name}", routine)
+
+
+@cache
+def _libraries_numpy_loaded() -> tuple[ctypes.CDLL, ...]:
+    return tuple(_opened_if_loaded(numpy_libraries()))
+
+
+def numpy_libraries() -> list[str]:
+    """Return the paths of the BLAS libraries that numpy's wheel brought, sorted; none where numpy uses another."""
+    import numpy
+
+    package = os.path.dirname(numpy.__file__)
+    directories = (os.path.join(os.path.dirname(package), "numpy.libs"), os.path.join(package, ".dylibs"))
+    return sorted(
+        os.path.join(directory, name)
+        for directory in directories
+        if os.path.isdir(directory)
+        for name in os.listdir(directory)
+        if "openblas" in name
+    )
+
+
+def _opened_if_loaded(paths: list[str]) -> Iterator[ctypes.CDLL]:
+    if not hasattr(os, "RTLD_NOLOAD"):
+        return
+    for path in paths:
+        try:
+            yield ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        except OSError:
+            continue
+
+
+def _from_scipy(extension: str, routine: str) -> int:
+    try:
+        return cython_function(f"scipy.linalg.{extension}", routine)
+    except CythonFunctionError as error:
+        raise LoadError("resolving", routine, str(error)) from error

@@ -1,0 +1,213 @@
+"""What to say when a program stops: the machine's status and registers, as the error that numpy would raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from numpy.linalg import LinAlgError
+
+from engine.lowering import loops
+from engine.lowering.operations import ITEM_SIZES
+from engine.runtime.instructions import MOST
+from engine.runtime.program import Program, Site
+from engine.runtime.registers import DETAILS
+from engine.tensor.alloc import too_many
+from engine.tensor.masks import mismatch
+
+Registers = Sequence[int]
+
+
+def describe_failure(program: Program, name: str, status: int, registers: Registers) -> Exception:
+    """The exception for a program that stopped with `status`, called with arguments of the right types."""
+    site = next((site for site in program.sites if site.pc == registers[0]), None)
+    if site is None or site.kind not in _DESCRIPTIONS:
+        return RuntimeError(
+            f"Calling {name}: the machine stopped with status {status} at word {registers[0]}"
+        )
+    return _DESCRIPTIONS[site.kind](name, site, registers)
+
+
+def describe_shortage(program: Program, name: str, registers: Registers) -> Exception:
+    """The exception for a program that stopped for memory that there is not: of the arrays that it is for, the largest is
+    named. As from numpy it is a ValueError for more bytes than an int64 counts, else a MemoryError."""
+    stop = max((s for s in program.sites if s.kind == "memory" and s.pc < registers[0]), key=lambda s: s.pc)
+    size, shape, dtype, op = max(_wanted(about, registers) for about in stop.about)
+    found = (
+        f"Calling {name}: {op}: there is no memory for an array of {dtype} with shape {shape}: {size} bytes"
+    )
+    if size > MOST or any(length < 0 for length in shape):
+        return ValueError(f"{found}, more than any array can have")
+    return MemoryError(found)
+
+
+def _wanted(about: str, registers: Registers) -> tuple[int, tuple[int, ...], str, str]:
+    dtype, dims, op = about.split(" ", 2)
+    shape = tuple(registers[int(dim)] for dim in dims.split(",") if dim)
+    # A length of 0 does not make up for others, for numpy.
+    return prod(length or 1 for length in shape) * ITEM_SIZES[dtype], shape, dtype, op
+
+
+def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
+    """The rule is PyTensor's: only a length that is 1 in the type broadcasts, so that gradients are right."""
+    position, dim = site.about
+    found, other = registers[3], registers[2]
+    hint = ""
+    if 1 in (found, other):
+        hint = (
+            " Runtime broadcasting not allowed: a length of 1 broadcasts only if the type says so"
+            " (shape=(1, ...) where the variable is made, or dimshuffle)."
+        )
+    return ValueError(
+        f"Calling {name}: {site.op}: input {position} has length {found} along dim {dim}, "
+        f"where another input has length {other}.{hint}"
+    )
+
+
+def _dropped_dim(name: str, site: Site, registers: Registers) -> Exception:
+    length = registers[2] if registers[2] != 1 else registers[3]
+    return ValueError(
+        f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1"
+    )
+
+
+def _reshape(name: str, site: Site, registers: Registers) -> Exception:
+    given, due = ([registers[int(dim)] for dim in dims.split(",") if dim] for dims in site.about)
+    return ValueError(
+        f"Calling {name}: {site.op}: the {prod(given)} elements of an array of shape {tuple(given)} do not fill the "
+        f"shape {tuple(due)}"
+    )
+
+
+def _negative(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative"
+    )
+
+
+def _length(name: str, site: Site, registers: Registers) -> Exception:
+    found = registers[int(site.about[0])]
+    return ValueError(
+        f"Calling {name}: {site.op}: a length in the new shape is {found}; it must not be negative, but for one that may be -1"
+    )
+
+
+def _dot(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: shapes do not match: the dims that are summed over have lengths "
+        f"{registers[2]} and {registers[3]}"
+    )
+
+
+def _rows(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: {site.about[0]}: found lengths {registers[2]} and {registers[3]}"
+    )
+
+
+def _index(name: str, site: Site, registers: Registers) -> Exception:
+    axis, index, size = map(int, site.about)
+    return IndexError(
+        f"Calling {name}: {site.op}: index {registers[index]} is out of bounds for axis {axis} with size {registers[size]}"
+    )
+
+
+def _mask(name: str, site: Site, registers: Registers) -> Exception:
+    return IndexError(mismatch(f"Calling {name}: {site.op}", int(site.about[0]), registers[3], registers[2]))
+
+
+def _step(name: str, site: Site, registers: Registers) -> Exception:
+    """Of a part, or of a range, whose bounds and step are in registers."""
+    if len(site.about) == 1:
+        return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
+    step = registers[int(site.about[-1])]
+    return ValueError(f"Calling {name}: {site.op}: the step of a range cannot be {step or 'zero'}")
+
+
+def _range(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(f"Calling {name}: {too_many(*(registers[int(register)] for register in site.about))}")
+
+
+def _too_big(name: str, site: Site, registers: Registers) -> Exception:
+    shape = tuple(registers[int(register)] for register in site.about)
+    return ValueError(
+        f"Calling {name}: {site.op}: array is too big; one of shape {shape} would have more bytes than an array can have"
+    )
+
+
+def _steps(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(f"Calling {name}: {site.op}: n_steps is {registers[2]}; it must be 0 or more")
+
+
+def _sequence(name: str, site: Site, registers: Registers) -> Exception:
+    number, length, steps = site.about[0], *(registers[int(register)] for register in site.about[1:])
+    return ValueError(
+        f"Calling {name}: {site.op}: sequence {number} has {length} rows, {steps} steps are to be done; give a longer "
+        "sequence, or fewer steps"
+    )
+
+
+def _initial_rows(name: str, site: Site, registers: Registers) -> Exception:
+    return ValueError(
+        f"Calling {name}: {site.op}: state {site.about[0]} is read from {registers[2]} rows before, as many initial rows "
+        f"are needed; {registers[3]} were given"
+    )
+
+
+def _step_rows(name: str, site: Site, registers: Registers) -> Exception:
+    what, dim = site.about
+    return ValueError(
+        f"Calling {name}: {site.op}: {what}: a step gives a row of length {registers[3]} along dim {dim}, the rows before "
+        f"it have length {registers[2]}; all rows must have one shape"
+    )
+
+
+def _kernel(name: str, site: Site, registers: Registers) -> Exception:
+    status, details = registers[1], registers[DETAILS : DETAILS + 3]
+    if status == loops.INDEX_OUT_OF_RANGE:
+        position, index, size = details
+        axis = site.about[0] if site.about else 0
+        return IndexError(
+            f"Calling {name}: {site.op}: index {index}, at position {position} of the indices, is out of bounds "
+            f"for axis {axis} with size {size}"
+        )
+    if status == loops.NEGATIVE_POWER:
+        return ValueError(f"Calling {name}: {site.op}: Integers to negative integer powers are not allowed.")
+    if status == loops.EMPTY_REDUCTION:
+        return ValueError(
+            f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
+        )
+    if status == loops.NOT_POSITIVE_DEFINITE:
+        return LinAlgError(
+            f"Calling {name}: {site.op}: the matrix is not positive definite (its leading minor of order "
+            f"{details[0]} is not)"
+        )
+    if status == loops.TOO_LONG:
+        return ValueError(f"Calling {name}: {site.op}: LAPACK does not take a length of {details[0]}")
+    if status == loops.FUNCTION_RAISED:
+        return RuntimeError(
+            f"Calling {name}: {site.op}: a function given by numba_function() raised an exception; compile with "
+            "mode='NUMPY' to see it"
+        )
+    return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
+
+
+_DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
+    "broadcast": _broadcast,
+    "dropped-dim": _dropped_dim,
+    "reshape": _reshape,
+    "negative": _negative,
+    "length": _length,
+    "dot": _dot,
+    "rows": _rows,
+    "index": _index,
+    "step": _step,
+    "range": _range,
+    "too-big": _too_big,
+    "mask": _mask,
+    "steps": _steps,
+    "sequence": _sequence,
+    "initial-rows": _initial_rows,
+    "step-rows": _step_rows,
+    "kernel": _kernel,
+}

@@ -1,0 +1,148 @@
+"""Links stored kernels into this process and gives out their addresses, without numba.
+
+Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself, whose symbols must be
+those that are asked for, and whose form must be one that LLVM writes (cachegraph/elf.py). LLVM would end the process on
+another, and resolve any symbol of the process unasked. What linked code then does is its writer's: see docs/hpc.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from cachegraph.forking import PausableLock, Rank, pause_at_forks
+from cachegraph.object_symbols import read_symbols
+from engine.runtime.container import StoredKernel, unpack_kernel
+from engine.runtime.errors import ForeignTarget, LoadError
+from engine.runtime.externals import is_allowed, resolve
+from engine.runtime.target import process_triple, runnable_levels
+
+if TYPE_CHECKING:
+    from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
+
+
+class LinkedKernel:
+    """A kernel linked into this process: its `address`, and the stored form that it has there.
+
+    The code is there for as long as something holds a kernel that was linked together with it: whoever keeps the address
+    keeps this.
+    """
+
+    __slots__ = ("__weakref__", "_library", "address", "content")
+
+    def __init__(self, address: int, content: bytes, library: ResourceTracker) -> None:
+        self.address = address
+        self.content = content
+        self._library = library
+
+
+class Loader:
+    """Links code into this process: a kernel that is linked already is not linked again. Threads may share a loader.
+
+    A forked child goes on with its parent's: code and linker are the child's own copies, and no fork happens while a
+    thread is linking.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._kernels: WeakValueDictionary[str, LinkedKernel] = WeakValueDictionary()
+        self._numbers = itertools.count()
+        self._jit: LLJIT | None = None
+        self._pausable = PausableLock(self._lock)
+        pause_at_forks(self._pausable, Rank.LINKER)
+
+    def load(self, content: bytes, symbol: str) -> LinkedKernel:
+        """Return the kernel `symbol` stored as `content` (pack_kernel), linked.
+
+        Raises KernelFormatError on damage, ForeignTarget for another machine's kernel, ObjectFormatError on an object
+        that is none, LoadError if the object asks for what it may not have or does not link.
+        """
+        return self.load_many({symbol: content})[symbol]
+
+    def load_many(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
+        """Return each kernel of `contents` (symbol -> stored form), linking the new ones together.
+
+        Raises as `load` does, and has then linked none of them.
+        """
+        with self._lock:
+            found = {symbol: kernel for symbol in contents if (kernel := self._kernels.get(symbol))}
+            missing = {symbol: content for symbol, content in contents.items() if symbol not in found}
+            if missing:
+                found.update(self._link(missing))
+                self._kernels.update(found)
+            return found
+
+    def forget(self, symbol: str) -> None:
+        """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who have its address."""
+        with self._lock:
+            self._kernels.pop(symbol, None)
+
+    def linked(self, symbol: str) -> LinkedKernel:
+        """Return a kernel that something holds already; raises KeyError if nothing does."""
+        return self._kernels[symbol]
+
+    def _link(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
+        from llvmlite.binding import JITLibraryBuilder
+
+        levels = runnable_levels()
+        objects = {symbol: _checked_object(symbol, content, levels) for symbol, content in contents.items()}
+        builder = JITLibraryBuilder()
+        for symbol, code in objects.items():
+            _add(builder, symbol, code)
+        try:
+            library = builder.link(self._linker(), f"library_{next(self._numbers)}")
+        except RuntimeError as error:
+            raise LoadError("linking", ", ".join(objects), str(error)) from error
+        return {
+            symbol: LinkedKernel(library[symbol], content, library) for symbol, content in contents.items()
+        }
+
+    def _linker(self) -> LLJIT:
+        if self._jit is None:
+            import llvmlite.binding as llvm
+
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            self._jit = llvm.create_lljit_compiler(None, suppress_errors=True)
+        return self._jit
+
+
+@cache
+def process_loader() -> Loader:
+    """Return the loader of this process."""
+    return Loader()
+
+
+def _checked_object(symbol: str, content: bytes, levels: tuple[str, ...]) -> bytes:
+    stored = unpack_kernel(content)
+    _check_target(stored, symbol)
+    return stored.object_for(levels)
+
+
+def _check_target(stored: StoredKernel, symbol: str) -> None:
+    if stored.symbol != symbol:
+        raise LoadError("loading", symbol, f"the stored kernel is {stored.symbol}")
+    if stored.triple != process_triple():
+        raise ForeignTarget(
+            "loading", symbol, f"it is for {stored.triple}; this process is {process_triple()}"
+        )
+
+
+def _add(builder: JITLibraryBuilder, symbol: str, code: bytes) -> None:
+    symbols = read_symbols(code)
+    if symbols.defined != {symbol}:
+        raise LoadError(
+            "loading", symbol, f"its object defines {', '.join(sorted(symbols.defined)) or 'nothing'}"
+        )
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+    if refused:
+        raise LoadError(
+            "loading", symbol, f"its object asks for {', '.join(refused)}, which no kernel may have"
+        )
+    builder.add_object_img(code).export_symbol(symbol)
+    for name in symbols.undefined:
+        builder.import_symbol(name, resolve(name))

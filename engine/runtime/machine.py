@@ -1,0 +1,104 @@
+"""The machine: a small executor, compiled without numba, that walks a program's code (instructions.py).
+
+    int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
+
+`items` is the address of an array of PyObject*, read by BIND only; `pc` is the word to begin at. It returns a status;
+if that is not HALTED, register 0 is the word it stopped at (YIELDED: the word to go on at). It checks nothing that
+check_code has checked.
+
+BIND relies on how numpy lays out an array (machine_source.py): `is_usable` compares what it finds with what numpy says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from engine.runtime.container import pack_kernel
+from engine.runtime.errors import LoadError
+from engine.runtime.instructions import HALTED, RESERVED, Assembler
+from engine.runtime.load import LinkedKernel
+from engine.runtime.machine_source import DTYPE_WORD, ENTRY, machine_source
+from engine.runtime.target import compiled_levels, process_triple
+
+
+class Machine:
+    """A loaded machine: call it with the addresses of items, registers and code, and the word to begin at."""
+
+    def __init__(self, kernel: LinkedKernel) -> None:
+        self.kernel = kernel
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
+        self.run = prototype(kernel.address)
+
+    @property
+    def is_usable(self) -> bool:
+        """True if this process's arrays look as the machine expects them to."""
+        return _finds_arrays(self.run)
+
+
+@cache
+def process_machine(kernel: LinkedKernel) -> Machine:
+    """Return the machine that is `kernel`; raises LoadError if it does not find this process's arrays."""
+    machine = Machine(kernel)
+    if not machine.is_usable:
+        raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
+    return machine
+
+
+def compile_machine(symbol: str) -> bytes:
+    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level there is."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
+    module.verify()
+    level = compiled_levels()[0]
+    target = llvm.Target.from_triple(process_triple()).create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
+    )
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})
+
+
+def dtype_word(dtype: np.dtype) -> int:
+    """Return what BIND compares: the kind, character, byte order and type number of `dtype`, as numpy keeps them.
+
+    Equal for a dtype and its copies (an unpickled array has a copy), different for another byte order.
+    """
+    return ctypes.c_int64.from_address(id(dtype) + DTYPE_WORD).value
+
+
+def items_address(items: tuple[object, ...]) -> int:
+    """Return the address of the array of PyObject* in a tuple, which must outlive its use."""
+    return id(items) + tuple.__basicsize__
+
+
+def _finds_arrays(run: Any) -> bool:
+    arrays = (np.arange(6.0).reshape(2, 3), np.zeros((0, 4)), np.array(1.5), np.ones((2, 3), order="F"))
+    return all(_found(run, array) == _expected(array) for array in arrays)
+
+
+def _expected(array: np.ndarray) -> list[int] | None:
+    if not array.flags.c_contiguous:
+        return None
+    return [array.__array_interface__["data"][0], *array.shape]
+
+
+def _found(run: Any, array: np.ndarray) -> list[int] | None:
+    assembler = Assembler()
+    first = RESERVED + 2
+    assembler.emit("BIND", first, 0, RESERVED, RESERVED + 1, array.ndim)
+    assembler.emit("HALT")
+    code = np.array(assembler.code, dtype=np.int64)
+    registers = np.zeros(first + 1 + array.ndim, dtype=np.int64)
+    registers[RESERVED : RESERVED + 2] = id(np.ndarray), dtype_word(np.dtype(np.float64))
+    items = (array,)
+    if run(items_address(items), registers.ctypes.data, code.ctypes.data, 0) != HALTED:
+        return None
+    return registers[first:].tolist()

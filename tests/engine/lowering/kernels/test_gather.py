@@ -1,0 +1,86 @@
+"""Gathering and scatter-adding rows by an index: numpy's meaning, and an error that says which index was wrong."""
+
+import numpy as np
+import pytest
+
+from engine.lowering.kernels.gather import gather, scatter_add
+from engine.lowering.loops import INDEX_OUT_OF_RANGE, OK
+from engine.runtime.errors import InvalidKernel
+
+DTYPES = ["float64", "float32", "int64", "int32", "bool"]
+INDICES = ["int64", "int32"]
+
+
+def lengths(array_shape, index):
+    details = np.zeros(3, np.int64)
+    rest = int(np.prod(array_shape[1:]))
+    return details, {"count": index.size, "size": array_shape[0], "row": rest, "details": details.ctypes.data}
+
+
+def some(dtype, shape):
+    values = np.random.default_rng(8).integers(-5, 6, size=shape)
+    return values > 0 if dtype == "bool" else values.astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 3), (6, 2, 4), (6, 0)])
+@pytest.mark.parametrize("index_dtype", INDICES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_are_gathered_from_either_end(run, dtype, index_dtype, shape):
+    array, index = some(dtype, shape), np.array([0, 5, -1, -6, 2, 2], index_dtype)
+    found = np.empty((6, *shape[1:]), dtype)
+    _, others = lengths(shape, index)
+    assert run(gather(dtype, index_dtype, len(shape) == 1), [array, index], [found], (), **others) == OK
+    np.testing.assert_array_equal(found, array[index])
+
+
+@pytest.mark.parametrize("kind", ["zeros", "copied", "overwritten"])
+@pytest.mark.parametrize("shape", [(6,), (6, 3), (6, 2, 4), (6, 0), (0, 3)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_are_added_to_rows_however_often_one_comes(run, dtype, shape, kind):
+    index = np.array([0, 5, -1, -6, 2, 2, 2] if shape[0] else [], "int64")
+    values, base = some(dtype, (index.size, *shape[1:])), some(dtype, shape)
+    found = base.copy() if kind == "overwritten" else np.full(shape, 1, dtype)
+    _, others = lengths(shape, index)
+    kernel = scatter_add(dtype, "int64", len(shape) == 1, kind)
+    assert run(kernel, [index, values, base], [found], (), **others) == OK
+    expected = np.zeros(shape, dtype) if kind == "zeros" else base.copy()
+    np.add.at(expected, index, values)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("vector", [True, False])
+@pytest.mark.parametrize("index_dtype", INDICES)
+@pytest.mark.parametrize(("wrong", "size"), [(4, 4), (-5, 4), (2**31 - 1, 4), (-(2**31), 4), (0, 0)])
+def test_an_index_out_of_range_is_reported_with_its_place(run, wrong, size, index_dtype, vector):
+    shape = (size,) if vector else (size, 2)
+    index = np.array([0, -1, wrong, 0] if size else [wrong], index_dtype)
+    position = 2 if size else 0
+    array, values = np.ones(shape), np.ones((index.size, *shape[1:]))
+    for kernel, inputs, output in (
+        (gather("float64", index_dtype, vector), [array, index], np.zeros_like(values)),
+        (scatter_add("float64", index_dtype, vector, "copied"), [index, values, array], np.zeros(shape)),
+    ):
+        details, others = lengths(shape, index)
+        assert run(kernel, inputs, [output], (), **others) == INDEX_OUT_OF_RANGE
+        assert details.tolist() == [position, wrong, size]
+
+
+@pytest.mark.parametrize("vector", [True, False])
+def test_nothing_is_written_by_a_scatter_whose_index_is_wrong(run, vector):
+    shape = (4,) if vector else (4, 2)
+    index = np.array([0, 1, 4])
+    output, (_, others) = np.full(shape, 7.0), lengths(shape, index)
+    inputs = [index, np.ones((3, *shape[1:])), np.zeros(shape)]
+    assert (
+        run(scatter_add("float64", "int64", vector, "copied"), inputs, [output], (), **others)
+        == INDEX_OUT_OF_RANGE
+    )
+    assert (output == 7.0).all()
+
+
+@pytest.mark.parametrize("index_dtype", ["float64", "bool"])
+def test_an_index_that_is_no_integer_is_refused(index_dtype):
+    with pytest.raises(InvalidKernel):
+        gather("float64", index_dtype, True)
+    with pytest.raises(InvalidKernel):
+        scatter_add("float64", index_dtype, True, "zeros")

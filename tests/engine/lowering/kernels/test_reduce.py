@@ -1,0 +1,197 @@
+"""Reductions over any dims of any operand give what numpy gives, and sums stay as exact as numpy's."""
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.reduce import BLOCK, TILE, reduction
+from engine.lowering.loops import EMPTY_REDUCTION, NEGATIVE_POWER, OK
+from engine.runtime.errors import InvalidKernel
+
+AXES = [
+    (rank, axes)
+    for rank in range(4)
+    for count in range(rank + 1)
+    for axes in combinations(range(rank), count)
+]
+KINDS = [
+    *product(("sum", "prod", "max", "min"), ("float64", "float32", "int64", "int32", "bool")),
+    ("all", "bool"),
+    ("any", "bool"),
+]
+NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "all": np.all, "any": np.any}
+
+
+def simple(kind, dtype, rank, axes, accumulator=None, result=None, strided=False):
+    operand = Operand(dtype, (False,) * rank, strided)
+    accumulator = accumulator or dtype
+    return reduction(kind, [operand], [], ("input", 0), rank, axes, accumulator, result or accumulator)
+
+
+def reduced(run, kernel, inputs, shape, axes, dtype):
+    kept = tuple(n for d, n in enumerate(shape) if d not in axes)
+    output = np.full(kept, 77, dtype)
+    status = run(kernel, inputs, [output], shape)
+    return status, output
+
+
+SHAPES = {
+    0: [()],
+    1: [(0,), (1,), (7,), (BLOCK + 13,)],
+    2: [(3, 5), (0, 4), (4, 0), (9, TILE + 3), (300, 17)],
+}
+SHAPES[3] = [(2, 3, 4), (5, 0, 2), (1, 1, 1), (3, 20, 11)]
+
+
+@pytest.mark.parametrize(("rank", "axes"), AXES)
+def test_a_sum_over_any_axes_of_a_contiguous_array(run, rank, axes):
+    kernel = simple("sum", "float64", rank, axes)
+    for shape in SHAPES[rank]:
+        x = np.random.default_rng(1).normal(size=shape)
+        status, found = reduced(run, kernel, [x], shape, axes, "float64")
+        assert status == OK
+        np.testing.assert_allclose(found, x.sum(axis=axes), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(("rank", "axes"), [(rank, axes) for rank, axes in AXES if rank])
+def test_a_sum_over_any_axes_of_a_strided_array(run, rank, axes):
+    kernel = simple("sum", "float64", rank, axes, strided=True)
+    for shape in SHAPES[rank]:
+        base = np.random.default_rng(2).normal(size=tuple(2 * n for n in reversed(shape)))
+        x = base.T[(slice(None, None, -2),) * rank]
+        assert x.shape == shape
+        status, found = reduced(run, kernel, [x], shape, axes, "float64")
+        assert status == OK
+        np.testing.assert_allclose(found, x.sum(axis=axes), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(("rank", "axes"), [(rank, axes) for rank, axes in AXES if rank == 3])
+def test_statements_over_broadcast_operands_are_fused_in_front(run, rank, axes):
+    operands = [
+        Operand("float64", (False, False, False)),
+        Operand("float64", (True, False, True)),
+        Operand("float64", (False, True, True), strided=True),
+        Operand("float64", (True, True, True)),
+    ]
+    body = [
+        Statement("exp", (("input", 3),), "float64"),
+        Statement("mul", (("input", 1), ("input", 2)), "float64"),
+        Statement("sub", (("input", 0), ("value", 1)), "float64"),
+        Statement("mul", (("value", 2), ("value", 0)), "float64"),
+    ]
+    kernel = reduction("sum", operands, body, ("value", 3), rank, axes, "float64", "float64")
+    source = np.random.default_rng(3)
+    for shape in ((3, 4, 5), (2, 1, 40), (3, 0, 2), (0, 2, 3)):
+        x, scale = source.normal(size=shape), source.normal(size=())
+        row, column = source.normal(size=shape[1]), source.normal(size=2 * shape[0])[::2]
+        views = [row[None, :, None], column[:, None, None], scale[None, None, None]]
+        inputs = [x, *(np.broadcast_to(view, shape) for view in views)]
+        status, found = reduced(run, kernel, inputs, shape, axes, "float64")
+        assert status == OK
+        expected = ((x - inputs[1] * inputs[2]) * np.exp(scale)).sum(axis=axes)
+        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_a_value_that_no_reduced_dim_changes_counts_for_each_element(run, axes):
+    kernel = reduction(
+        "sum", [Operand("float64", (True, True))], [], ("input", 0), 2, axes, "float64", "float64"
+    )
+    x = np.broadcast_to(np.array(0.5), (6, 10))
+    status, found = reduced(run, kernel, [x], (6, 10), axes, "float64")
+    assert status == OK
+    np.testing.assert_array_equal(found, x.sum(axis=axes))
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,)])
+@pytest.mark.parametrize(("kind", "dtype"), KINDS)
+def test_every_kind_of_every_dtype_along_rows_and_columns(run, kind, dtype, axes):
+    kernel = simple(kind, dtype, 2, axes)
+    source = np.random.default_rng(4)
+    for shape in ((6, 19), (19, 6), (1, 1)):
+        values = source.integers(-3, 4, size=shape)
+        x = (values > -2) if dtype == "bool" else values.astype(dtype)
+        status, found = reduced(run, kernel, [x], shape, axes, dtype)
+        assert status == OK
+        expected = NUMPY[kind](x, axis=axes, **({"dtype": dtype} if kind in ("sum", "prod") else {}))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_not_a_number_passes_through_max_and_min(run, kind, axes):
+    kernel = simple(kind, "float64", 2, axes)
+    for position in ((0, 0), (3, 8), (5, 18)):
+        x = np.random.default_rng(5).normal(size=(6, 19))
+        x[position] = np.nan
+        x[1, 1] = np.inf
+        status, found = reduced(run, kernel, [x], x.shape, axes, "float64")
+        assert status == OK
+        np.testing.assert_array_equal(found, NUMPY[kind](x, axis=axes))
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_nothing_reduced_is_the_neutral_element_or_an_error_as_in_numpy(run, kind, axes, shape):
+    x = np.zeros(shape)
+    status, found = reduced(run, simple(kind, "float64", 2, axes), [x], shape, axes, "float64")
+    try:
+        expected = NUMPY[kind](x, axis=axes)
+    except ValueError:
+        assert status == EMPTY_REDUCTION
+        assert (found == 77).all()
+    else:
+        assert status == OK
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(("accumulator", "result"), [("float64", "float32"), ("int64", "int64")])
+@pytest.mark.parametrize("axes", [(0,), (1,)])
+def test_the_accumulator_may_be_wider_than_the_input(run, accumulator, result, axes):
+    dtype = "float32" if accumulator == "float64" else "bool"
+    kernel = simple("sum", dtype, 2, axes, accumulator, result)
+    x = (
+        np.random.default_rng(6).random((400, 400)) > 0.3
+        if dtype == "bool"
+        else np.full((400, 400), 0.1, "float32")
+    )
+    status, found = reduced(run, kernel, [x], x.shape, axes, result)
+    assert status == OK
+    np.testing.assert_array_equal(found, x.sum(axis=axes, dtype=accumulator).astype(result))
+
+
+def test_the_error_of_a_long_sum_stays_near_numpys(run):
+    kernel = simple("sum", "float32", 1, (0,))
+    x = np.random.default_rng(7).random(1_000_000).astype("float32")
+    status, found = reduced(run, kernel, [x], x.shape, (0,), "float32")
+    exact = math.fsum(x.tolist())
+    assert status == OK
+    assert abs(found - exact) / exact < 4 * max(abs(x.sum() - exact) / exact, np.finfo("float32").eps)
+
+
+def test_integer_sums_wrap(run):
+    x = np.array([2**31 - 1, 5], "int32")
+    status, found = reduced(run, simple("sum", "int32", 1, (0,)), [x], (2,), (0,), "int32")
+    assert (status, found) == (OK, -(2**31) + 4)
+
+
+def test_a_failing_statement_stops_a_reduction(run):
+    operand = Operand("int64", (False,))
+    body = [Statement("pow", (("input", 0), ("input", 1)), "int64")]
+    kernel = reduction("sum", [operand, operand], body, ("value", 0), 1, (0,), "int64", "int64")
+    x, exponents = np.array([2, 3]), np.array([3, -1])
+    assert reduced(run, kernel, [x, exponents], (2,), (0,), "int64")[0] == NEGATIVE_POWER
+    status, found = reduced(run, kernel, [x, abs(exponents)], (2,), (0,), "int64")
+    assert (status, found) == (OK, 11)
+
+
+@pytest.mark.parametrize(("kind", "dims"), [("mean", (0,)), ("sum", (2,)), ("sum", (-1,)), ("all", (0,))])
+def test_a_reduction_that_makes_no_sense_is_refused(kind, dims):
+    from engine.lowering.check import check_kernel
+
+    with pytest.raises(InvalidKernel):
+        check_kernel(simple(kind, "float64", 2, dims))

@@ -1,0 +1,38 @@
+"""Graphs lowered and laid out without compiling anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cachegraph.key import CacheKey
+from engine.graph import Constant, Variable
+from engine.graph.traversal import ancestors, io_toposort
+from engine.lowering.assemble import assemble
+from engine.lowering.lower import Lowering
+from engine.lowering.rules import rule_of
+from engine.runtime.program import Program
+from engine.tensor.type import is_data
+
+
+def lower(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Lowering:
+    """The lowering of a graph as it is, its own data being what it was described with."""
+    data = [v for v in ancestors(outputs) if isinstance(v, Constant) and is_data(v)]
+    lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, list(dict.fromkeys(data)))
+    lowering.run()
+    return lowering
+
+
+def kernels(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[str]:
+    """What each step of a graph computes, in words: those of a loop's body, then the loop."""
+    steps = lower(inputs, outputs).table.steps
+    return [step.op if step.kernel is None else step.kernel.summary for step in steps]
+
+
+def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Sequence[int] = ()) -> Program:
+    """The program of a graph, its kernels under keys that no cache has."""
+    lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, [])
+    results = lowering.run()
+    used = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
+    keys = {kernel: CacheKey.build("kernel", {"kernel": kernel.encoding()}) for kernel in used}
+    machine = CacheKey.build("kernel", {"machine": b""})
+    return assemble(lowering, results, len(outputs) - len(updated), updated, machine, keys, {})

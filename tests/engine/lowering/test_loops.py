@@ -1,0 +1,186 @@
+"""A kernel is identified by its computation alone, checked before LLVM sees it, and printed the same everywhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cachegraph.digests import digest
+from engine.codegen.numba.printer import print_kernel
+from engine.lowering.check import check_kernel
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.reduce import reduction
+from engine.lowering.loops import (
+    Array,
+    Carried,
+    Compute,
+    Constant,
+    Fail,
+    If,
+    Integer,
+    Kernel,
+    Load,
+    Loop,
+    Place,
+    Pointer,
+    Reference,
+    Store,
+)
+from engine.lowering.loops import Call as CallNode
+from engine.runtime.errors import InvalidKernel, KernelCompileError
+
+X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")
+COPY = Loop("i", 0, "n", 1, (Load("a", Place("x", (("i",),))), Store(Place("y", (("i",),)), "a")))
+ONE = Constant("one", "int64", (1).to_bytes(8, "little"))
+TRUE = Constant("yes", "bool", b"\1")
+
+
+def kernel(*nodes, parameters=(X, Y, N)):
+    return Kernel(tuple(parameters), tuple(nodes), tuple(("argument",) for _ in parameters), "a test's")
+
+
+def add(**changes):
+    described = {"op": "add", "dtype": "float64", "arguments": (("input", 0), ("input", 1))} | changes
+    operands = [Operand(described["dtype"], (False,))] * 2
+    return elementwise(operands, [Statement(**described)], [("value", 0)], 1)
+
+
+def test_what_is_computed_decides_the_encoding():
+    kernels = [
+        add(),
+        add(op="sub"),
+        add(dtype="float32"),
+        add(arguments=(("input", 1), ("input", 0))),
+        add(arguments=(("input", 0), ("constant", "float64", np.float64(0.0).tobytes()))),
+        add(arguments=(("input", 0), ("constant", "float64", np.float64(-0.0).tobytes()))),
+        elementwise([Operand("float64", (False,), True)] * 2, [], [("input", 0)], 1),
+    ]
+    assert len({kernel.encoding() for kernel in kernels}) == len(kernels)
+
+
+def test_what_a_caller_passes_and_a_reader_sees_does_not_decide_it():
+    other = Kernel(add().parameters, add().body, tuple(("else",) for _ in add().arguments), "another summary")
+    assert other.encoding() == add().encoding()
+
+
+def test_kernels_of_another_rank_share_code_when_their_loops_are_the_same():
+    flat = elementwise([Operand("float64", (False,))], [], [("input", 0)], 1)
+    cube = elementwise([Operand("float64", (False,) * 3)], [], [("input", 0)], 3)
+    assert flat.encoding() == cube.encoding()
+    assert flat.arguments != cube.arguments
+
+
+def test_encoding_and_source_are_the_same_in_every_process():
+    script = """
+from engine.lowering.kernels.nest import Operand
+from engine.lowering.kernels.reduce import reduction
+from engine.codegen.numba.printer import print_kernel
+from cachegraph.digests import digest
+kernel = reduction("sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
+print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()).hex())
+"""
+    here = reduction(
+        "sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
+    )
+    expected = f"{digest(here.encoding()).hex()} {digest(print_kernel(here).text.encode()).hex()}"
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=Path(__file__).parents[3],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == expected
+
+
+def test_a_kernel_is_printed_a_statement_a_value():
+    assert print_kernel(kernel(COPY)).text.splitlines() == [
+        "def kernel(arguments):",
+        "    x = pointer_float64(load_int64(arguments, 0))",
+        "    y = pointer_float64(load_int64(arguments, 1))",
+        "    n = load_int64(arguments, 2)",
+        "    for i in range(n):",
+        "        a = load_float64(x, i)",
+        "        store_float64(y, i, a)",
+        "    return 0",
+    ]
+
+
+def test_a_sound_kernel_passes_and_its_names_have_dtypes():
+    names = check_kernel(kernel(COPY))
+    assert names.values == {"n": "int64", "i": "int64", "a": "float64"}
+    assert names.pointers == {"x": "float64", "y": "float64"}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        (Load("a", Place("z")),),
+        (Load("a", Place("n")),),
+        (Load("a", Place("x", (("i",),))),),
+        (Load("a", Place("x", ((),))),),
+        (Load("a", Place("x")), Load("a", Place("x"))),
+        (Load("x", Place("x")),),
+        (Load("a", Place("x")), Load("b", Place("x", (("a",),)))),
+        (Load("if", Place("x")),),
+        (Load("a b", Place("x")),),
+        (Load("", Place("x")),),
+        (COPY, Store(Place("y"), "a")),
+        (COPY, COPY),
+        (Store(Place("y"), "n"),),
+        (Constant("c", "float64", b"\0" * 4),),
+        (Constant("c", "float16", b"\0" * 2),),
+        (Compute("c", "add", ("n", "n"), "float64"),),
+        (Compute("c", "system", ("n",), "int64"),),
+        (Loop("i", 0, "x", 1, ()),),
+        (Loop("i", -1, "n", 1, ()),),
+        (Loop("i", 0, 2**63, 1, ()),),
+        (Loop("i", 0, "n", 0, ()),),
+        (Loop("n", 0, 3, 1, ()),),
+        (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "t"),))),
+        (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "nothing"),))),
+        (ONE, Loop("i", 0, "n", 1, (Load("f", Place("x")),), (Carried("t", "one", "f"),))),
+        (If("n", ()),),
+        (TRUE, If("yes", (ONE,)), Compute("c", "neg", ("one",), "int64")),
+        (Fail(0),),
+        (Fail(1, "x", ("n",)),),
+        (Fail(1, "missing", ("n",)),),
+        (Array("w", "float64", 0),),
+        (Array("x", "float64", 3),),
+        (CallNode("system", ()),),
+        (CallNode("blas_dgemv", (Reference("x"),) * 11),),
+    ],
+)
+def test_a_kernel_that_contradicts_itself_is_refused(nodes):
+    with pytest.raises(InvalidKernel):
+        check_kernel(kernel(*nodes))
+
+
+def test_arguments_and_parameters_must_be_as_many():
+    with pytest.raises(InvalidKernel):
+        check_kernel(Kernel((X, Y, N), (COPY,), (("argument",),), "a test's"))
+
+
+def test_nothing_contradictory_reaches_the_compiler():
+    from engine.codegen.numba.compile import compile_kernel
+
+    with pytest.raises(InvalidKernel):
+        compile_kernel(kernel(Store(Place("y"), "n")), "k_x")
+
+
+def test_a_compiler_that_fails_says_which_kernel(monkeypatch):
+    from engine.codegen.numba import compile as compiler
+
+    def fail(*arguments, **options):
+        raise RuntimeError("out of ideas")
+
+    monkeypatch.setattr(compiler.compiler, "compile_extra", fail)
+    with pytest.raises(KernelCompileError) as caught:
+        compiler.compile_kernel(kernel(COPY), "k_x")
+    assert caught.value.subject == "a test's"
+    assert "out of ideas" in caught.value.found

@@ -1,0 +1,239 @@
+"""Every scalar operation on every dtype gives what numpy gives, special values included."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.loops import NEGATIVE_POWER, OK
+from engine.lowering.operations import DTYPES, FLOATS, INTEGERS, OPERATIONS, SIGNATURES, check_operation
+from engine.runtime.errors import InvalidKernel
+
+UFUNCS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "true_div": np.true_divide,
+    "floor_div": np.floor_divide,
+    "mod": np.mod,
+    "neg": np.negative,
+    "pow": np.power,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sqrt": np.sqrt,
+    "sqr": lambda x: np.multiply(x, x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.logaddexp(x, x.dtype.type(0)),
+    "abs": np.abs,
+    "sign": np.sign,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "neq": np.not_equal,
+    "and_": np.bitwise_and,
+    "or_": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "invert": np.invert,
+    "identity": np.positive,
+    "isnan": np.isnan,
+    "reciprocal": np.reciprocal,
+    "isinf": np.isinf,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "round": lambda x: np.rint(x) if x.dtype.kind == "f" else x,
+    "exp2": np.exp2,
+    "log2": np.log2,
+    "log10": np.log10,
+    "tan": np.tan,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan": np.arctan,
+    "arctan2": np.arctan2,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "arcsinh": np.arcsinh,
+    "arccosh": np.arccosh,
+    "arctanh": np.arctanh,
+    "erf": special.erf,
+    "erfc": special.erfc,
+    "gamma": special.gamma,
+    "gammaln": lambda x: np.where(x == 5e-324, -np.log(x), special.gammaln(x)),
+    "psi": special.psi,
+    "tri_gamma": lambda x: special.polygamma(1, x).astype(x.dtype),
+}
+INEXACT = set(
+    "pow exp expm1 log log1p sin cos tanh sigmoid softplus exp2 log2 log10 tan arcsin arccos arctan arctan2 sinh cosh "
+    "arcsinh arccosh arctanh erf erfc gamma gammaln psi tri_gamma".split()
+)
+
+ABSOLUTE = {"psi": 2e-15}
+"""Near a 0 that is between numbers of the machine."""
+
+
+def special_values(dtype: str) -> np.ndarray:
+    if dtype == "bool":
+        return np.array([False, True])
+    if dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        return np.array([0, 1, -1, 2, -2, 3, 7, -7, 40, limits.max, limits.min, limits.min + 1], dtype=dtype)
+    limits = np.finfo(dtype)
+    ordinary = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.0, 7.5, -1000.0, 20.0, 1e-30, 33.4, -40.0]
+    odd = [np.nan, np.inf, -np.inf, limits.max, limits.tiny, limits.smallest_subnormal]
+    return np.array(ordinary + odd, dtype=dtype)
+
+
+def kernel_of_all(dtype: str, arity: int):
+    """One kernel that computes every operation of this arity on this dtype."""
+    names = [op for op, s in SIGNATURES.items() if s.arity == arity and dtype in s.dtypes and op != "pow"]
+    if arity == 2 and dtype in FLOATS:
+        names.append("pow")
+    refs = tuple(("input", i) for i in range(arity))
+    body = [Statement(op, refs, "bool" if SIGNATURES[op].compares else dtype) for op in names]
+    operands = [Operand(dtype, (False,)) for _ in range(arity)]
+    return names, elementwise(operands, body, [("value", j) for j in range(len(body))], 1)
+
+
+def expected_of(op: str, *arguments: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        if arguments[0].dtype == bool:
+            op = {"abs": "identity", "sqr": "identity"}.get(op, op)
+            if op == "identity":
+                return arguments[0]
+        return UFUNCS[op](*arguments)
+
+
+@pytest.mark.parametrize("arity", [1, 2])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_operation_gives_what_numpy_gives(run, dtype, arity):
+    names, kernel = kernel_of_all(dtype, arity)
+    values = special_values(dtype)
+    grid = [axis.ravel() for axis in np.meshgrid(*[values] * arity)]
+    outputs = [np.empty(grid[0].shape, s.dtype) for s in _results(names, dtype)]
+    assert run(kernel, grid, outputs, grid[0].shape) == OK
+    for op, found in zip(names, outputs, strict=True):
+        expected = expected_of(op, *grid)
+        assert found.dtype == expected.dtype, op
+        if op not in INEXACT or dtype not in FLOATS:
+            np.testing.assert_array_equal(found, expected, err_msg=op)
+            if dtype in FLOATS and op not in ("maximum", "minimum"):
+                finite = ~np.isnan(expected)
+                np.testing.assert_array_equal(
+                    np.signbit(found)[finite], np.signbit(expected)[finite], err_msg=op
+                )
+        else:
+            np.testing.assert_allclose(
+                found,
+                expected,
+                rtol=1e-6 if dtype == "float32" else 1e-14,
+                atol=ABSOLUTE.get(op, 0),
+                err_msg=op,
+            )
+
+
+def _results(names, dtype):
+    return [np.empty(0, "bool" if SIGNATURES[op].compares else dtype) for op in names]
+
+
+def test_every_operation_is_compared_with_numpy():
+    assert set(UFUNCS) == OPERATIONS - {"cast", "where"}
+
+
+@pytest.mark.parametrize("source", DTYPES)
+def test_a_cast_gives_what_numpy_gives(run, source):
+    body = [Statement("cast", (("input", 0),), target) for target in DTYPES]
+    kernel = elementwise([Operand(source, (False,))], body, [("value", j) for j in range(len(DTYPES))], 1)
+    values = special_values(source)
+    if source in FLOATS:
+        near = [2147483647.5, -2147483648.5, 2.0**31, 2.0**63, -(2.0**63), 1e10, 0.9, -0.9]
+        values = np.concatenate([values, np.array(near, dtype=source)])
+    outputs = [np.empty(values.shape, target) for target in DTYPES]
+    assert run(kernel, [values], outputs, values.shape) == OK
+    for target, found in zip(DTYPES, outputs, strict=True):
+        np.testing.assert_array_equal(found, c_cast(values, target), err_msg=target)
+
+
+def c_cast(values: np.ndarray, target: str) -> np.ndarray:
+    """numpy's cast, and where C leaves it open what x86-64 gives: the smallest integer."""
+    with np.errstate(all="ignore"):
+        converted = values.astype(target)
+        if values.dtype.kind != "f" or target not in INTEGERS:
+            return converted
+        limits = np.iinfo(target)
+        whole = np.trunc(values.astype("float64"))
+        fits = (whole >= float(limits.min)) & (whole < -float(limits.min))
+    return np.where(fits, converted, limits.min)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_powers_wrap_as_numpys_do(run, dtype):
+    kernel = power_kernel(dtype)
+    bases, exponents = (
+        a.ravel() for a in np.meshgrid(special_values(dtype), np.array([0, 1, 2, 3, 31, 64, 65], dtype))
+    )
+    found = np.empty(bases.shape, dtype)
+    assert run(kernel, [bases, exponents], [found], bases.shape) == OK
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, np.power(bases, exponents))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_an_integer_to_a_negative_power_stops_the_kernel(run, dtype):
+    bases, exponents = np.array([2, 1], dtype), np.array([3, -1], dtype)
+    assert run(power_kernel(dtype), [bases, exponents], [np.empty(2, dtype)], (2,)) == NEGATIVE_POWER
+
+
+def power_kernel(dtype):
+    operands = [Operand(dtype, (False,))] * 2
+    return elementwise(operands, [Statement("pow", (("input", 0), ("input", 1)), dtype)], [("value", 0)], 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_chooses_element_by_element(run, dtype):
+    values = special_values(dtype)
+    condition = np.arange(values.size) % 3 == 0
+    operands = [Operand("bool", (False,)), Operand(dtype, (False,)), Operand(dtype, (False,))]
+    body = [Statement("where", (("input", 0), ("input", 1), ("input", 2)), dtype)]
+    found = np.empty(values.shape, dtype)
+    inputs = [condition, values, values[::-1].copy()]
+    assert run(elementwise(operands, body, [("value", 0)], 1), inputs, [found], values.shape) == OK
+    np.testing.assert_array_equal(found, np.where(*inputs))
+
+
+@pytest.mark.parametrize(
+    "bits", ["7ff8000000000123", "8000000000000000", "fff0000000000000", "3ff0000000000001"]
+)
+def test_a_constant_keeps_its_bits(run, bits):
+    value = int(bits, 16).to_bytes(8, "little")
+    found = np.empty(3)
+    assert run(elementwise([], [], [("constant", "float64", value)], 1), [], [found], (3,)) == OK
+    assert found.tobytes() == value * 3
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "result"),
+    [
+        ("sub", ("bool", "bool"), "bool"),
+        ("true_div", ("int64", "int64"), "float64"),
+        ("add", ("int32", "int64"), "int64"),
+        ("add", ("float64", "float64"), "float32"),
+        ("lt", ("float64", "float64"), "float64"),
+        ("where", ("int64", "float64", "float64"), "float64"),
+        ("exp", ("float64", "float64"), "float64"),
+        ("zeta", ("float64",), "float64"),
+        ("cast", ("float64",), "float16"),
+    ],
+)
+def test_an_operation_refuses_dtypes_it_is_not_defined_for(op, arguments, result):
+    with pytest.raises(InvalidKernel):
+        check_operation(op, arguments, result)
