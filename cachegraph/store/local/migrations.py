@@ -20,7 +20,7 @@ NEWEST_SCHEMA = 999
 
 _SELECT_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 _SELECT_COLUMNS = "SELECT * FROM pragma_table_xinfo(?)"
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
