@@ -44,15 +44,16 @@ def encode_toolchain() -> bytes:
 
 
 @cache
-def backend_code() -> bytes:
-    """The digest of the source of the backend; raises SourceError if it cannot be read."""
-    return source_digest(Path(os.path.dirname(os.path.abspath(__file__))))
+def kernel_code() -> bytes:
+    """Return the digests of the source that kernels are made and run by; raises SourceError if it cannot be read."""
+    engine = Path(os.path.abspath(__file__)).parents[1]
+    return b"".join(source_digest(engine / room) for room in ("lowering", "codegen", "runtime"))
 
 
 def _code_or_none() -> bytes:
     """Without source nothing is looked up or kept (compiler.py), but kernels still need names."""
     try:
-        return backend_code()
+        return kernel_code()
     except SourceError:
         return b""
 

@@ -17,7 +17,7 @@ from cachegraph.releases import package_version
 from cachegraph.source import check_unchanged, source_digest
 from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UsersOps, graph_body, inner_body
-from engine.compiling.kernel_key import backend_code
+from engine.compiling.kernel_key import kernel_code
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import users_ops
@@ -25,7 +25,7 @@ from engine.graph.variables import Constant
 from engine.tensor.type import is_data
 
 ENGINE_VERSION = 1
-_ROOT = Path(os.path.dirname(os.path.abspath(__file__)))
+_ROOT = Path(os.path.abspath(__file__)).parents[1]
 _IMPORTED = time.time()
 
 
@@ -61,7 +61,7 @@ def engine_code() -> bytes:
 
     Raises SourceError if it cannot be read, or was changed since it was imported.
     """
-    digests = source_digest(_ROOT), backend_code()
+    digests = source_digest(_ROOT), kernel_code()
     check_unchanged(_ROOT, _IMPORTED)
     return digests[0]
 

@@ -14,11 +14,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import engine
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
 from cachegraph.key import CacheKey
+from cachegraph.source import source_digest
 from engine.compiling.graph_encoding import UsersOps, check_ops
-from engine.compiling.key import data_constants, encode_graph, function_key
+from engine.compiling.kernel_key import kernel_code
+from engine.compiling.key import data_constants, encode_graph, engine_code, function_key
 from engine.errors import UndescribedOpError
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
 from engine.graph.traversal import io_toposort
@@ -358,3 +361,11 @@ def test_nothing_in_a_key_says_where_the_engine_lies(x: Any) -> None:
         part for _, part in key([x], [DimShuffle(1, ("x", 0))(elemwise(pt.exp.scalar_op)(x))]).parts
     )
     assert str(Path(__file__).parents[3]).encode() not in everything
+
+
+def test_the_code_in_a_key_is_the_source_of_the_whole_engine():
+    root = Path(engine.__file__).parent
+    assert engine_code() == source_digest(root)
+    assert kernel_code() == b"".join(
+        source_digest(root / room) for room in ("lowering", "codegen", "runtime")
+    )
