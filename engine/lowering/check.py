@@ -33,9 +33,10 @@ from engine.lowering.loops import (
     Reference,
     Store,
 )
-from engine.lowering.operations import ITEM_SIZES, check_operation
+from engine.lowering.operations import check_operation
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.externals import EXTERNALS
+from engine.runtime.kernel_interface import ITEM_SIZES
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LARGEST = 2**63 - 1

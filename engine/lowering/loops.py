@@ -1,8 +1,8 @@
 """The loop language: one kernel, completely described, knowing nothing of who compiles it.
 
 A kernel is a C function `int32 symbol(int64 *arguments)`. Each argument is an address or an int64 (an extent, or a
-stride counted in elements). It returns 0, or one of the statuses below; what more there is to say about a failure it
-writes through an address it was given. Buffers belong to the caller; a kernel allocates nothing and calls only libm
+stride counted in elements). It returns OK or another status of runtime/kernel_interface.py; the details of a failure
+it writes through an address that it was given. Buffers belong to the caller; a kernel allocates nothing and calls only libm
 and the externals it names. bool is one byte, 0 or 1.
 
 A body is a sequence of nodes. Every value has a fresh name and is never assigned again: a loop carries values from one
@@ -26,20 +26,6 @@ from cachegraph.fingerprint.hasher import encode
 from engine.scalar.embedded import Embedded
 
 LOOPS_VERSION = 3
-
-OK = 0
-INDEX_OUT_OF_RANGE = 1
-"""Details: the position in the index, the index found there, the size of the axis."""
-NEGATIVE_POWER = 2
-"""An integer was raised to a negative integer power."""
-EMPTY_REDUCTION = 3
-"""The maximum or minimum of no elements was asked for."""
-NOT_POSITIVE_DEFINITE = 4
-"""Details: the order of the leading minor that is not positive."""
-TOO_LONG = 5
-"""A length of 2**31 or more was to be passed to an external. Details: the length."""
-FUNCTION_RAISED = 6
-"""A function of a user's raised an exception."""
 
 Bound = str | int
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.scalar.embedded import Embedded
 
-ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
 FLOATS = ("float64", "float32")
 INTEGERS = ("int64", "int32")
 NUMBERS = FLOATS + INTEGERS

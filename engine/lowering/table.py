@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from engine.lowering.loops import Kernel
-from engine.lowering.operations import ITEM_SIZES
 from engine.lowering.steps import STAGES, Buffer, Check, Instruction, Invocation, Loop, Step, Value, region_of
 from engine.runtime.callbacks import Callback
 from engine.runtime.instructions import MOST
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.registers import FIRST_FREE
 
 _FOLDED: dict[str, Callable[..., int]] = {

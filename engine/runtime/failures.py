@@ -7,9 +7,9 @@ from math import prod
 
 from numpy.linalg import LinAlgError
 
-from engine.lowering import loops
-from engine.lowering.operations import ITEM_SIZES
+from engine.runtime import kernel_interface
 from engine.runtime.instructions import MOST
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.program import Program, Site
 from engine.runtime.registers import DETAILS
 from engine.tensor.alloc import too_many
@@ -164,27 +164,27 @@ def _step_rows(name: str, site: Site, registers: Registers) -> Exception:
 
 def _kernel(name: str, site: Site, registers: Registers) -> Exception:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
-    if status == loops.INDEX_OUT_OF_RANGE:
+    if status == kernel_interface.INDEX_OUT_OF_RANGE:
         position, index, size = details
         axis = site.about[0] if site.about else 0
         return IndexError(
             f"Calling {name}: {site.op}: index {index}, at position {position} of the indices, is out of bounds "
             f"for axis {axis} with size {size}"
         )
-    if status == loops.NEGATIVE_POWER:
+    if status == kernel_interface.NEGATIVE_POWER:
         return ValueError(f"Calling {name}: {site.op}: Integers to negative integer powers are not allowed.")
-    if status == loops.EMPTY_REDUCTION:
+    if status == kernel_interface.EMPTY_REDUCTION:
         return ValueError(
             f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
         )
-    if status == loops.NOT_POSITIVE_DEFINITE:
+    if status == kernel_interface.NOT_POSITIVE_DEFINITE:
         return LinAlgError(
             f"Calling {name}: {site.op}: the matrix is not positive definite (its leading minor of order "
             f"{details[0]} is not)"
         )
-    if status == loops.TOO_LONG:
+    if status == kernel_interface.TOO_LONG:
         return ValueError(f"Calling {name}: {site.op}: LAPACK does not take a length of {details[0]}")
-    if status == loops.FUNCTION_RAISED:
+    if status == kernel_interface.FUNCTION_RAISED:
         return RuntimeError(
             f"Calling {name}: {site.op}: a function given by numba_function() raised an exception; compile with "
             "mode='NUMPY' to see it"

@@ -19,7 +19,7 @@ from numba.np.arrayobj import populate_array
 
 from cachegraph.numba_cache.fresh_compilation import compiled_anew
 from engine.codegen.numba.contexts import TYPES
-from engine.lowering.loops import FUNCTION_RAISED
+from engine.runtime.kernel_interface import FUNCTION_RAISED
 from engine.scalar.embedded import DESCRIBED, Embedded
 
 Generate = Callable[..., ir.Value]

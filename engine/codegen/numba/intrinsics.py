@@ -18,7 +18,8 @@ from numba.core.typing.templates import ConcreteTemplate
 from engine.codegen.numba.contexts import TYPES, contexts
 from engine.codegen.numba.emission import constant_of, emit_operation
 from engine.codegen.numba.printer import Intrinsic
-from engine.lowering.operations import ITEM_SIZES, SIGNATURES
+from engine.lowering.operations import SIGNATURES
+from engine.runtime.kernel_interface import ITEM_SIZES
 
 Made = tuple[Any, Callable[..., ir.Value]]
 """The signature of a function, and what writes its LLVM IR for (context, builder, signature, arguments)."""

@@ -9,21 +9,9 @@ import struct
 
 from engine.lowering.kernels.nest import Signature
 from engine.lowering.kernels.reduce import neutral_element
-from engine.lowering.loops import (
-    EMPTY_REDUCTION,
-    Carried,
-    Compute,
-    Constant,
-    Fail,
-    If,
-    Kernel,
-    Load,
-    Loop,
-    Node,
-    Place,
-    Store,
-)
+from engine.lowering.loops import Carried, Compute, Constant, Fail, If, Kernel, Load, Loop, Node, Place, Store
 from engine.lowering.operations import FLOATS
+from engine.runtime.kernel_interface import EMPTY_REDUCTION
 
 
 def cumulative(op: str, dtype: str) -> Kernel:

@@ -34,7 +34,8 @@ from engine.lowering.loops import (
     Reference,
     Store,
 )
-from engine.lowering.operations import FLOATS, ITEM_SIZES
+from engine.lowering.operations import FLOATS
+from engine.runtime.kernel_interface import ITEM_SIZES
 
 BLAS_MATRIX_SIZE = 100
 BLAS_VECTOR_SIZE = 200

@@ -15,21 +15,10 @@ import struct
 from typing import Literal
 
 from engine.lowering.kernels.nest import Signature
-from engine.lowering.loops import (
-    INDEX_OUT_OF_RANGE,
-    Compute,
-    Constant,
-    Fail,
-    If,
-    Kernel,
-    Load,
-    Loop,
-    Node,
-    Place,
-    Store,
-)
-from engine.lowering.operations import INTEGERS, ITEM_SIZES
+from engine.lowering.loops import Compute, Constant, Fail, If, Kernel, Load, Loop, Node, Place, Store
+from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, ITEM_SIZES
 
 Base = Literal["copied", "zeros", "overwritten"]
 

@@ -18,8 +18,6 @@ from collections.abc import Callable
 
 from engine.lowering.kernels.nest import Signature
 from engine.lowering.loops import (
-    NOT_POSITIVE_DEFINITE,
-    TOO_LONG,
     Address,
     Array,
     Call,
@@ -37,6 +35,7 @@ from engine.lowering.loops import (
     Reference,
     Store,
 )
+from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
 
 FEW = 1024
 """At most so many elements of a right-hand side are solved for column by column."""

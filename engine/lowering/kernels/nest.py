@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from engine.lowering.loops import (
-    NEGATIVE_POWER,
     Argument,
     Carried,
     Compute,
@@ -26,8 +25,9 @@ from engine.lowering.loops import (
     Place,
     Pointer,
 )
-from engine.lowering.operations import INTEGERS, ITEM_SIZES
+from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import ITEM_SIZES, NEGATIVE_POWER
 from engine.scalar.embedded import Embedded
 
 Ref = (

@@ -32,7 +32,6 @@ from engine.lowering.kernels.nest import (
     declare,
 )
 from engine.lowering.loops import (
-    EMPTY_REDUCTION,
     Array,
     Carried,
     Compute,
@@ -46,8 +45,9 @@ from engine.lowering.loops import (
     Place,
     Store,
 )
-from engine.lowering.operations import FLOATS, ITEM_SIZES
+from engine.lowering.operations import FLOATS
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import EMPTY_REDUCTION, ITEM_SIZES
 
 LANES = 8
 BLOCK = 1024

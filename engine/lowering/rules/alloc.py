@@ -10,10 +10,10 @@ from engine.graph.variables import Variable
 from engine.lowering.kernels.arange import arange
 from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
-from engine.lowering.operations import ITEM_SIZES
 from engine.lowering.rules.elementwise import baked, is_baked
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.tensor.alloc import LONGEST_RANGE, Alloc, ARange
 
 

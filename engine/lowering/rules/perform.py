@@ -15,9 +15,9 @@ from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.lowering.kernels.evaluate import evaluation
 from engine.lowering.lower import Lowering, OpRule, dtype
-from engine.lowering.operations import ITEM_SIZES
 from engine.lowering.rules.elementwise import elementwise_dims
 from engine.runtime.callbacks import Callback
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.scalar.embedded import embedded_node, refused_signatures
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import TensorType

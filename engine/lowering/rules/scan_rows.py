@@ -12,9 +12,9 @@ from typing import Protocol
 
 from engine.graph.variables import Variable
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.operations import ITEM_SIZES
 from engine.lowering.steps import Buffer, Carried, Check, Loop, Value
 from engine.lowering.table import Table
+from engine.runtime.kernel_interface import ITEM_SIZES
 
 
 class Rows(Protocol):

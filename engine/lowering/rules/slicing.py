@@ -16,10 +16,10 @@ from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Operand, Ref
 from engine.lowering.kernels.update import update
 from engine.lowering.lower import Lowering, OpRule, kernel_arguments
-from engine.lowering.operations import ITEM_SIZES
 from engine.lowering.rules.subtensor import is_zeros
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
+from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.tensor.slicing import FULL, IncSubtensor, Subtensor, parts_of
 
 

@@ -6,9 +6,9 @@ from scipy import special
 
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Operand, Statement
-from engine.lowering.loops import NEGATIVE_POWER, OK
 from engine.lowering.operations import DTYPES, FLOATS, INTEGERS, OPERATIONS, SIGNATURES, check_operation
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
 
 UFUNCS = {
     "add": np.add,

@@ -8,7 +8,6 @@ import pytest
 
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Operand, Statement
-from engine.lowering.loops import NEGATIVE_POWER
 from engine.runtime.errors import InvalidProgram
 from engine.runtime.instructions import (
     HALTED,
@@ -29,6 +28,7 @@ from engine.runtime.instructions import (
     read_code,
     show,
 )
+from engine.runtime.kernel_interface import NEGATIVE_POWER
 from engine.runtime.load import process_loader
 from engine.runtime.machine import Machine, compile_machine, dtype_word, items_address
 

@@ -20,8 +20,8 @@ from engine.errors import FunctionRefused
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Operand, Statement
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.loops import FUNCTION_RAISED, OK
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import FUNCTION_RAISED, OK
 from engine.scalar.embedded import embedded
 from engine.scalar.op import ScalarOp
 

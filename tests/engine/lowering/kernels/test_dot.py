@@ -14,9 +14,10 @@ from engine.lowering.kernels.dot import (
     matrix_vector,
     vector_vector,
 )
-from engine.lowering.loops import OK, Call, If
+from engine.lowering.loops import Call, If
 from engine.runtime import externals
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import OK
 
 DTYPES = ["float64", "float32", "int64", "int32", "bool"]
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4}

@@ -7,8 +7,9 @@ import pytest
 
 from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.kernels.nest import Operand, Statement
-from engine.lowering.loops import NEGATIVE_POWER, OK, Compute, Load, Loop
+from engine.lowering.loops import Compute, Load, Loop
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
 
 SHAPES = {
     0: [()],

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.gather import gather, scatter_add
-from engine.lowering.loops import INDEX_OUT_OF_RANGE, OK
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, OK
 
 DTYPES = ["float64", "float32", "int64", "int32", "bool"]
 INDICES = ["int64", "int32"]

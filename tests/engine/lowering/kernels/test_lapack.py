@@ -9,7 +9,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.lowering.kernels.lapack import cholesky, slogdet, solve_general, solve_triangular
-from engine.lowering.loops import NOT_POSITIVE_DEFINITE, OK, TOO_LONG
+from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, OK, TOO_LONG
 
 PROGRAM = """
 from engine.runtime import externals

@@ -8,8 +8,8 @@ import pytest
 
 from engine.lowering.kernels.nest import Operand, Statement
 from engine.lowering.kernels.reduce import BLOCK, TILE, reduction
-from engine.lowering.loops import EMPTY_REDUCTION, NEGATIVE_POWER, OK
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import EMPTY_REDUCTION, NEGATIVE_POWER, OK
 
 AXES = [
     (rank, axes)

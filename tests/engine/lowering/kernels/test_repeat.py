@@ -8,18 +8,9 @@ from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import Operand, Repeat, Statement
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.loops import (
-    NEGATIVE_POWER,
-    Carried,
-    Compute,
-    Constant,
-    Kernel,
-    Loop,
-    Place,
-    Pointer,
-    Store,
-)
+from engine.lowering.loops import Carried, Compute, Constant, Kernel, Loop, Place, Pointer, Store
 from engine.runtime.errors import InvalidKernel
+from engine.runtime.kernel_interface import NEGATIVE_POWER
 
 I0, I1, I2 = ("input", 0), ("input", 1), ("input", 2)
 FLOAT, INTEGER = Operand("float64", (False,)), Operand("int64", (False,))

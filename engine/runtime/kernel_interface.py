@@ -1,0 +1,20 @@
+"""The interface between kernels and their callers: the dtypes of elements, and the statuses that a kernel returns."""
+
+from __future__ import annotations
+
+ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
+"""The bytes of an element of each dtype that kernels compute with."""
+
+OK = 0
+INDEX_OUT_OF_RANGE = 1
+"""Details: the position in the index, the index found there, the size of the axis."""
+NEGATIVE_POWER = 2
+"""An integer was raised to a negative integer power."""
+EMPTY_REDUCTION = 3
+"""The maximum or minimum of no elements was asked for."""
+NOT_POSITIVE_DEFINITE = 4
+"""Details: the order of the leading minor that is not positive."""
+TOO_LONG = 5
+"""An external (BLAS, LAPACK) cannot count a length of 2**31 or more. Details: the length."""
+FUNCTION_RAISED = 6
+"""A function of a user Op raised an exception."""
