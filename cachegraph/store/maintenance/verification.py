@@ -15,7 +15,7 @@ from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import expanded
 from cachegraph.store.entry import PAYLOAD, Miss
-from cachegraph.store.failures import IndexDamaged, is_damage
+from cachegraph.store.failures import IndexDamaged, is_suspicious
 from cachegraph.store.local.blobs import BlobFile, is_sound
 from cachegraph.store.local.connections import open_for_reading
 from cachegraph.store.local.quarantine import keep_damaged, keep_file
@@ -85,7 +85,7 @@ def _check(store: LocalStore, advance: Advance) -> Iterator[Problem]:
 def _replaced(store: LocalStore, error: Exception) -> Problem | None:
     """Set the index aside if it is damaged, and say so; None if it is not."""
     damaged = identity(store.layout.index)
-    if not is_damage(error) or damaged is None:
+    if not is_suspicious(error) or damaged is None:
         return None
     store.close()
     proof = str(error) if isinstance(error, sqlite3.DataError) else ""  # a row that is sound to SQLite alone

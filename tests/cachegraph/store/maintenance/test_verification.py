@@ -257,3 +257,16 @@ def test_only_the_latest_of_what_was_damaged_is_kept(
         os.utime(path, (i, i))
     left = sorted(path.read_bytes() for path in shared.layout.damaged.iterdir())
     assert left == [b"2", b"3", b"4"]
+
+
+def test_an_index_that_its_header_makes_read_only_is_replaced(filled: LocalStore, key: Key) -> None:
+    """SQLite only reads a file whose write version is one that it does not know."""
+    filled.close()
+    content = bytearray(filled.layout.index.read_bytes())
+    content[18] = 3
+    filled.layout.index.write_bytes(content)
+    problems = verification.verify(filled)
+    assert [(problem.what, problem.found) for problem in problems] == [
+        ("index", "it cannot be written, although its files can")
+    ]
+    assert_heals(filled, key, set())
