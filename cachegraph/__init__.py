@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 # Now and not when first used: importing the module of the same name, from anywhere, would put it in the function's place.
-from cachegraph.counters import counters as counters
+from cachegraph.caching.counters import counters as counters
 
 if TYPE_CHECKING:
     from cachegraph.cache import Cache as Cache

@@ -12,16 +12,16 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from cachegraph.counters import PROCESS
-from cachegraph.digests import content_name
+from cachegraph.caching.counters import PROCESS
+from cachegraph.caching.outcome import MISMATCH, UNVERIFIED, Correction, Found, Verify
 from cachegraph.environment import say_what_is_wrong, settings_in_force
 from cachegraph.errors import CacheMissError
+from cachegraph.fingerprint.primitives import content_name
+from cachegraph.fingerprint.source import check_relied_on
 from cachegraph.forking import guard_builds
-from cachegraph.found import MISMATCH, UNVERIFIED, Correction, Found, Verify
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
-from cachegraph.source import check_relied_on
 from cachegraph.store.absent import NoStore
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.failures import load_failure, store_failure_reason

@@ -1,11 +1,11 @@
 """A cache key: the named parts that describe one computation, and two digests of them.
 
-The canonical encoding of a key (`uint` and `text` as in fingerprint/hasher.py):
+The canonical encoding of a key (`uint` and `text` as in fingerprint/encoder.py):
 
     key  := HASH_VERSION(1 byte) text(level) uint(number of parts) part*
     part := text(name) uint(length) canonical encoding of the part
 
-Version history: that of HASH_VERSION, in fingerprint/hasher.py.
+Version history: that of HASH_VERSION, in fingerprint/encoder.py.
 
 As it is kept, to be explained:
 
@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from cachegraph.digests import digest, strong_digest
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import HASH_VERSION, Reader, pack_uint
+from cachegraph.fingerprint.encoder import HASH_VERSION, Reader, pack_uint
+from cachegraph.fingerprint.primitives import digest, strong_digest
 
 _LONGEST = 256 * 2**20
 _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20

@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, cast
 
-from cachegraph.cpu import VARIABLE, compiled_levels
 from cachegraph.errors import NoDirectoryError, SettingsError
+from cachegraph.object_code.cpu import VARIABLE, compiled_levels
 from cachegraph.units import parse_size
 
 DEFAULT_MAX_SIZE = "5GB"

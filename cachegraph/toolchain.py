@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 
-from cachegraph.releases import package_version
+from cachegraph.fingerprint.releases import package_version
 
 COMPILERS = ("numpy", "numba", "llvmlite")
 

@@ -11,9 +11,9 @@ import typer
 from cachegraph import __version__
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_placement
 from cachegraph.cli.output import print_json, print_line
-from cachegraph.cpu import VARIABLE, levels_up_to, machine_levels
 from cachegraph.environment import settings_in_force
 from cachegraph.errors import SettingsError
+from cachegraph.object_code.cpu import VARIABLE, levels_up_to, machine_levels
 from cachegraph.store.maintenance.diagnosis import Finding, examine
 from cachegraph.store.tiers import Placement, Tier
 from cachegraph.toolchain import toolchain

@@ -1,7 +1,7 @@
 """Fingerprints: digests of the canonical encodings of values, the same for the same value in every process."""
 
-from cachegraph.digests import digest, strong_digest
-from cachegraph.fingerprint.hasher import Encoder, encode, fingerprint
+from cachegraph.fingerprint.encoder import Encoder, encode, fingerprint
+from cachegraph.fingerprint.primitives import digest, strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 
 __all__ = ["Encoder", "digest", "encode", "fingerprint", "register_encoder", "strong_digest"]

@@ -20,7 +20,7 @@ import numpy as np
 from cachegraph.errors import Unfingerprintable
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 # A dtype's number, unlike its kind or its character, is never shared with a dtype from outside numpy.
 _PLAIN = frozenset(np.dtype(char).num for char in "?bhilqBHILQefdFDMmSU")

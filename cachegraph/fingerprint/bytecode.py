@@ -28,7 +28,7 @@ from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _SKIPPED = frozenset(("NOP", "CACHE", "EXTENDED_ARG"))
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)

@@ -58,7 +58,7 @@ from cachegraph.fingerprint.wrappers import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 # What reaches code and names that no instruction says: module -> names; of modules with None, the module as a whole too.
 _UNBOUNDED = frozenset(

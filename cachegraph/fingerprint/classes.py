@@ -32,7 +32,7 @@ from cachegraph.fingerprint.origin import origin_of, write_origin
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 # What Python or a standard decorator keeps in a class about the class: places and texts for readers, or what follows

@@ -1,6 +1,6 @@
 """Reads canonical encodings back, for people: what a value was, and where two of them differ first.
 
-The grammar is in hasher.py, values.py, arrays.py and registry.py. Nothing is imported and no object is made of what is
+The grammar is in encoder.py, values.py, arrays.py and registry.py. Nothing is imported and no object is made of what is
 read: a class stays a name, an array its dtype, shape and bytes.
 """
 
@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import HASH_VERSION, MAX_DEPTH, Reader
+from cachegraph.fingerprint.encoder import HASH_VERSION, MAX_DEPTH, Reader
+from cachegraph.fingerprint.primitives import digest
 
 _SHOWN = 60
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}

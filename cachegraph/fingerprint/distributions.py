@@ -19,7 +19,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _BASES = frozenset(("rv_generic", "multi_rv_generic"))
 _PLAIN = (type(None), bool, int, float, str, tuple)

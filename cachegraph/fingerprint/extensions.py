@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder
+from cachegraph.fingerprint.encoder import Encoder
 from cachegraph.fingerprint.registrations import write_extensions
 
 _SETTINGS = ".numba_config.yaml"

@@ -32,7 +32,7 @@ from cachegraph.fingerprint.names import SCRIPTS, imported
 from cachegraph.fingerprint.origin import origin_of, write_extension, write_origin
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 NATIVE_TYPES: tuple[type, ...] = (
     BuiltinFunctionType,

@@ -28,7 +28,7 @@ from cachegraph.fingerprint.names import is_known_by_name
 from cachegraph.fingerprint.registrations import write_extensions
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _MODULES = ("numba.core.types.", "numba.np.types.")
 _BY_NAME = frozenset(

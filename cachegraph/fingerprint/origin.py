@@ -20,13 +20,13 @@ from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from typing import TYPE_CHECKING, Literal
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.releases import package_version, recorded_files
-from cachegraph.source import imported_source
+from cachegraph.fingerprint.primitives import strong_digest
+from cachegraph.fingerprint.releases import package_version, recorded_files
+from cachegraph.fingerprint.source import imported_source
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 Origin = Literal["python", "release", "described", "followed"]
 _PYTHON = frozenset(sys.stdlib_module_names) | frozenset(sys.builtin_module_names)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.fingerprint import callables, classes, values
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 
 def encoder_for(

@@ -25,7 +25,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import origin_of, release_of
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _ENTRY_POINTS = "numba_extensions"
 _WRITTEN = ("_overload_func", "_definition_func", "generic")

@@ -20,7 +20,7 @@ from cachegraph.fingerprint import values
 from cachegraph.fingerprint.names import importable_name
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 EncodeFunction = Callable[["Encoder", Any], None]
 

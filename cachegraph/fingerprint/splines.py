@@ -22,7 +22,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _UNIVARIATE = frozenset(("UnivariateSpline", "InterpolatedUnivariateSpline", "LSQUnivariateSpline"))
 _POLYNOMIALS = frozenset(

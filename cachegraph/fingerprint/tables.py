@@ -1,13 +1,13 @@
 """Tables: the parts of an encoding that are written once and referred to by number.
 
-table := uint(n) bytes*n        uint and bytes as in hasher.py
+table := uint(n) bytes*n        uint and bytes as in encoder.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cachegraph.fingerprint.hasher import pack_uint, prefixed
+from cachegraph.fingerprint.encoder import pack_uint, prefixed
 
 
 class Table:

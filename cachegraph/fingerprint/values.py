@@ -34,7 +34,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.names import importable_name
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 _pack_float = struct.Struct("<d").pack

@@ -20,7 +20,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.bytecode import undescribed
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 

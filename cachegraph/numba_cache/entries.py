@@ -23,8 +23,8 @@ from numba.core import config, sigutils
 
 from cachegraph.cache import Artifact, Cache, Found, default_cache
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.encoder import encode
 from cachegraph.fingerprint.extensions import encode_extensions
-from cachegraph.fingerprint.hasher import encode
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import (
     CythonFunction,

@@ -17,10 +17,10 @@ from numba.core import caching
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
 from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.registrations import registered_templates
 from cachegraph.numba_cache.entries import configuration
 

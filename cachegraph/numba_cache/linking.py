@@ -26,10 +26,10 @@ from numba.core.intrinsics import INTR_MATH
 from numba.core.runtime import _nrt_python
 from numba.core.typing.templates import signature
 
-from cachegraph.cython_functions import cython_function
 from cachegraph.errors import CachegraphError
 from cachegraph.numba_cache.compiled import Stored, environment
-from cachegraph.object_symbols import Symbols, read_symbols
+from cachegraph.object_code.cython_functions import cython_function
+from cachegraph.object_code.object_symbols import Symbols, read_symbols
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker

@@ -4,7 +4,7 @@
         n                     (an int)          object n of those that the caller gives as external
         name                  (text)            the object of that name that the caller has at hand
         ("import", module, place)               the function that this import path gives (import_path.py)
-        ("blob", digest, is read-only)          what an array of over 64 KiB holds: a blob (cachegraph/large_arrays.py)
+        ("blob", digest, is read-only)          what an array of over 64 KiB holds: a blob (cachegraph/pickling/large_arrays.py)
 
 Loading resolves only what the packages that the caller trusts hold: their classes, and functions declared with
 `rebuilds_pickled`; and the few functions by which numpy rebuilds its arrays, scalars and dtypes. A function named by its

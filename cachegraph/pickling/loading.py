@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from cachegraph.errors import CachegraphError
-from cachegraph.large_arrays import ReadBlob, blob_content
 from cachegraph.pickling.calls import (
     CALLED,
     HELD,
@@ -26,6 +25,7 @@ from cachegraph.pickling.calls import (
     state_of_partial,
 )
 from cachegraph.pickling.errors import InvalidPickle, UntrustedPickle
+from cachegraph.pickling.large_arrays import ReadBlob, blob_content
 
 EVERYTHING = ("*",)
 """What who loads trusts, if he wrote the pickle himself: code too. As dangerous as pickle.loads."""

@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from cachegraph.fingerprint.names import imported
-from cachegraph.large_arrays import LARGE, add_blob
+from cachegraph.pickling.large_arrays import LARGE, add_blob
 
 _OPEN_ENDED = "make it an attribute of a module that can be imported, or call it through a Python function"
 _BY_VALUE = "define it at the top level of a module; or pass by_value=True, which pickles its code"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from cachegraph.digests import content_name
+from cachegraph.fingerprint.primitives import content_name
 from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
 from cachegraph.store.claims.claims import Claim

@@ -18,7 +18,7 @@ and in one that is shared, or lies on a network file system:
     <directory>/v1/l/kk/<key>.unkept       what was built could not be kept (unkept.py)
     <directory>/v1/damaged/*               what was found damaged, kept for a look
 
-A key has 32 hexadecimal digits, a blob 80 (cachegraph/digests.py); one of 32 was written by an older release, which named blobs by XXH3-128.
+A key has 32 hexadecimal digits, a blob 80 (cachegraph/fingerprint/primitives.py); one of 32 was written by an older release, which named blobs by XXH3-128.
 
 Version history: v1 first. An incompatible change makes v2/ beside v1/.
 """

@@ -24,7 +24,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import Any, NamedTuple
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Miss
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from cachegraph.large_arrays import ReadBlob
+from cachegraph.pickling.large_arrays import ReadBlob
 from engine.compiling.callback_functions import Callees
 from engine.compiling.compiled import CacheInfo, Compiled, Interpreted
 from engine.compiling.copies_for_destroyers import made_harmless

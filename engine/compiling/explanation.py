@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cachegraph.digests import digest
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value
-from cachegraph.fingerprint.hasher import Reader
+from cachegraph.fingerprint.encoder import Reader
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements
 
 

@@ -1,6 +1,6 @@
 """The canonical encoding of frozen graphs, and of users' Ops by their code.
 
-The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/hasher.py):
+The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/encoder.py):
 
     graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
     body     := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
@@ -39,11 +39,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
+from cachegraph.fingerprint.encoder import Encoder, encode, pack_uint, prefixed
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.tables import Table, counted
-from cachegraph.large_arrays import LARGE
+from cachegraph.pickling.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
 from engine.graph.op import Op, attributes

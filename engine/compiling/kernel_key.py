@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.source import source_digest
 from cachegraph.key import CacheKey
-from cachegraph.source import source_digest
 from cachegraph.toolchain import toolchain
 from engine.runtime.container import ABI
 from engine.runtime.target import compiled_levels, process_triple

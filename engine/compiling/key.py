@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from cachegraph.digests import digest
-from cachegraph.fingerprint.hasher import HASH_VERSION, encode
+from cachegraph.fingerprint.encoder import HASH_VERSION, encode
+from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.releases import package_version
+from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.key import CacheKey
-from cachegraph.releases import package_version
-from cachegraph.source import check_unchanged, source_digest
 from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UsersOps, graph_body, inner_body
 from engine.compiling.kernel_key import kernel_code

@@ -16,10 +16,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from cachegraph import pickling
-from cachegraph.bundle import Bundle, BundledCache
 from cachegraph.cache import Cache, default_cache
+from cachegraph.caching.bundle import Bundle, BundledCache
 from cachegraph.key import CacheKey
-from cachegraph.large_arrays import ReadBlob
+from cachegraph.pickling.large_arrays import ReadBlob
 from cachegraph.store.entry import Hit, Miss
 from cachegraph.toolchain import toolchain
 from engine.compiling.compiled import CacheInfo, Compiled, Interpreted

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.results import is_close
+from cachegraph.caching.results import is_close
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.types import Type
 from engine.runtime.callbacks import OF_USERS

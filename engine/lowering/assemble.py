@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from cachegraph.key import CacheKey
-from cachegraph.large_arrays import LARGE, add_blob
+from cachegraph.pickling.large_arrays import LARGE, add_blob
 from engine.graph.variables import Constant
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering

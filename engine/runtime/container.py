@@ -19,7 +19,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from engine.runtime.errors import ForeignTarget, KernelFormatError
 
 MAGIC = b"\x89kernel\n"

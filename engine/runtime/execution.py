@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from cachegraph.key import CacheKey
-from cachegraph.large_arrays import blob_name
+from cachegraph.pickling.large_arrays import blob_name
 from engine.graph.op import Op
 from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Pool, ScratchSite

@@ -14,8 +14,8 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
-from cachegraph.cython_functions import cython_function
 from cachegraph.errors import CythonFunctionError
+from cachegraph.object_code.cython_functions import cython_function
 from engine.runtime.errors import LoadError
 
 _BLAS = {"gemm": 13, "gemv": 11}

@@ -1,7 +1,7 @@
 """Links stored kernels into this process and gives out their addresses, without numba.
 
 Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself, whose symbols must be
-those that are asked for, and whose form must be one that LLVM writes (cachegraph/elf.py). LLVM would end the process on
+those that are asked for, and whose form must be one that LLVM writes (cachegraph/object_code/elf.py). LLVM would end the process on
 another, and resolve any symbol of the process unasked. What linked code then does is its writer's: see docs/hpc.md.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
-from cachegraph.object_symbols import read_symbols
+from cachegraph.object_code.object_symbols import read_symbols
 from engine.runtime.container import StoredKernel, unpack_kernel
 from engine.runtime.errors import ForeignTarget, LoadError
 from engine.runtime.externals import is_allowed, resolve

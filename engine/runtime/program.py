@@ -7,7 +7,7 @@ The stored form (numbers little-endian):
     sections := description (JSON, UTF-8), code (int64 words), registers (int64 words, at the start of a call),
                 constants (bytes; each constant starts at a multiple of 64)
 
-Constants of more than 64 KiB are not in it, but blobs of the entry (cachegraph/large_arrays.py).
+Constants of more than 64 KiB are not in it, but blobs of the entry (cachegraph/pickling/large_arrays.py).
 
 The description is an object with the fields of `Program` that are not bytes, by name, each a list.
 
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cachegraph.errors import CachegraphError
-from cachegraph.large_arrays import ReadBlob, blob_content, blob_name
+from cachegraph.pickling.large_arrays import ReadBlob, blob_content, blob_name
 from engine.graph.variables import Variable
 from engine.runtime.registers import FIRST_FREE
 

@@ -1,13 +1,13 @@
-"""What this process can run: its triple, and which of the CPU levels that kernels are compiled for (cachegraph/cpu.py)."""
+"""What this process can run: its triple, and which of the CPU levels that kernels are compiled for (cachegraph/object_code/cpu.py)."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from cachegraph.cpu import compiled_levels as compiled_levels
-from cachegraph.cpu import levels_up_to, machine_levels
 from cachegraph.environment import settings_in_force, warn_once
 from cachegraph.errors import SettingsError
+from cachegraph.object_code.cpu import compiled_levels as compiled_levels
+from cachegraph.object_code.cpu import levels_up_to, machine_levels
 
 
 def runnable_levels() -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
@@ -23,7 +23,7 @@ from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
 if TYPE_CHECKING:
-    from cachegraph.fingerprint.hasher import Encoder
+    from cachegraph.fingerprint.encoder import Encoder
 
 DESCRIBED = ("engine", "cachegraph")
 """The packages whose source is a part of every key."""

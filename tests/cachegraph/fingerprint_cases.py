@@ -3,7 +3,7 @@
     python tests/cachegraph/fingerprint_cases.py [here | spawn | fork]
 
 Changing an answer in tests/golden/fingerprints.json means that every key changes: raise HASH_VERSION first, note it in
-the history in cachegraph/fingerprint/hasher.py, then redirect the output of this program into that file.
+the history in cachegraph/fingerprint/encoder.py, then redirect the output of this program into that file.
 """
 
 import http

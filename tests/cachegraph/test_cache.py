@@ -14,7 +14,7 @@ import pytest
 
 from cachegraph import cache as cache_module
 from cachegraph.cache import Artifact, Cache, Correction, Found, Hit, Miss, default_cache
-from cachegraph.counters import Counters, Tally
+from cachegraph.caching.counters import Counters, Tally
 from cachegraph.errors import CacheMissError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.releases import package_version
+from cachegraph.fingerprint.releases import package_version
 from cachegraph.toolchain import COMPILERS, toolchain
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,12 +23,12 @@ import engine
 import engine.tensor as pt
 from cachegraph import pickling
 from cachegraph.cache import Artifact
-from cachegraph.digests import digest
 from cachegraph.errors import CachegraphError, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode as decode_encoding
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
-from cachegraph.object_symbols import read_symbols
+from cachegraph.object_code.object_symbols import read_symbols
 from cachegraph.store.claims.claims import Holder
 from cachegraph.store.entry import Entry
 from cachegraph.store.record import Record, decode

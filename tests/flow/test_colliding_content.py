@@ -15,8 +15,8 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from cachegraph.bundle import Bundle
 from cachegraph.cache import Artifact, Cache, Hit
+from cachegraph.caching.bundle import Bundle
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore

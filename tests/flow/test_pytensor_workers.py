@@ -29,7 +29,7 @@ PROGRAM = Path(__file__).with_name("pytensor_workers_process.py")
 OBSERVED = np.linspace(-1.0, 2.0, 12)
 EVERY_PROCESS = """
 import os
-from cachegraph.counters import Tally
+from cachegraph.caching.counters import Tally
 
 def noting(name, function):
     def noted(self, first, *rest):

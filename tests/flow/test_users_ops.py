@@ -22,7 +22,7 @@ import engine.tensor as pt
 from cachegraph import cache as cache_module
 from cachegraph import pickling
 from cachegraph.cache import Artifact, default_cache
-from cachegraph.counters import Tally
+from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit
 from engine.compiling.compiler import _describe_rewrites

@@ -17,7 +17,7 @@ import engine.tensor as pt
 from cachegraph import cache as cache_module
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Hit, default_cache
-from cachegraph.counters import Tally
+from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from engine import OpFromGraph
 from engine.codegen.numba import compile as numba_compile

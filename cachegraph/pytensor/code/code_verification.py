@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.results import is_close
+from cachegraph.caching.results import is_close
 
 _CANCELLED = 1e-2
 """What the tolerance of numbers is relative to, as a share of the largest one: less than that may be what a sum leaves."""

@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.cache import Artifact, Found, default_cache
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.code.code import stored_function
 from cachegraph.pytensor.describe.basis import Basis

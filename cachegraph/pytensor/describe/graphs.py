@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import pack_uint
+from cachegraph.fingerprint.encoder import pack_uint
 from cachegraph.fingerprint.tables import Table, counted
 from cachegraph.pytensor.describe.host_packages import hosts_described
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from functools import cache
 
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
 from cachegraph.fingerprint.origin import origin_of
-from cachegraph.releases import package_version
-from cachegraph.source import check_unchanged, source_digest
+from cachegraph.fingerprint.releases import package_version
+from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.store.claims.processes import start_of
 
 HOSTS = ("pytensor", "pymc")

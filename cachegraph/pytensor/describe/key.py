@@ -28,7 +28,8 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.basic import infer_shape_db
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, prefixed
+from cachegraph.fingerprint.encoder import encode, prefixed
+from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.externals import is_users
@@ -39,7 +40,6 @@ from cachegraph.pytensor.describe.notes import encode_notes, op_names, refuse_ta
 from cachegraph.pytensor.describe.registries import encode_registrations
 from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
 from cachegraph.pytensor.describe.values import Met, encode_op, encode_type
-from cachegraph.releases import package_version
 from cachegraph.toolchain import toolchain
 
 VERSION = 1

@@ -22,9 +22,9 @@ from pytensor.configdefaults import config
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.describe.basis import Basis

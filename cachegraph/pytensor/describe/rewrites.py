@@ -22,9 +22,9 @@ from pytensor.graph.rewriting.basic import FromFunctionNodeRewriter, Rewriter
 from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import encode, pack_uint, prefixed
+from cachegraph.fingerprint.encoder import encode, pack_uint, prefixed
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.pytensor.describe.values import Met, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")

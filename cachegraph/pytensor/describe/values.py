@@ -1,6 +1,6 @@
 """The canonical encoding of PyTensor's own values: Types, Ops, constants, frozen graphs, and what their attributes hold.
 
-They are written with tags of their own among the values of cachegraph/fingerprint/hasher.py (`uint`, `bytes`, `text`):
+They are written with tags of their own among the values of cachegraph/fingerprint/encoder.py (`uint`, `bytes`, `text`):
 
     value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph)      graph: see graphs.py
               | 'J' bytes(object) | 'H' bytes(function) | 'Z' bytes(value(the parts of a partial))
@@ -42,11 +42,11 @@ from pytensor.misc.frozendict import frozendict
 from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.type import DenseTensorType, TensorType
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.hasher import Encoder, encode, pack_uint, prefixed
+from cachegraph.fingerprint.encoder import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.pytensor.describe.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
 from cachegraph.pytensor.describe.externals import is_users
 from cachegraph.pytensor.describe.host_packages import HOSTS

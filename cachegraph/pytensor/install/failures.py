@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cachegraph.cache import default_cache
-from cachegraph.counters import PROCESS
+from cachegraph.caching.counters import PROCESS
 
 
 def note_failure(doing: str, name: str, error: BaseException) -> None:

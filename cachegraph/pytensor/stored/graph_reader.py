@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from cachegraph.digests import digest
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
-from cachegraph.fingerprint.hasher import HASH_VERSION, Reader
+from cachegraph.fingerprint.encoder import HASH_VERSION, Reader
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements, op_differences
 
 _RELEASE = bytes((HASH_VERSION,)) + b"r"

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.digests import strong_digest
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.primitives import strong_digest
 
 _KINDS = "biufc"
 """The kinds of numbers whose views can be made of an address."""

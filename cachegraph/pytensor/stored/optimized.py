@@ -6,7 +6,7 @@
     frozen  := pickle of (section, types of the inputs, place of each node in a baked order)
     main    := pickle of (section, names, features)
 
-`uint` and `bytes` as in fingerprint/hasher.py, sections as in graph_section.py. A frozen graph is one that an Op holds; it
+`uint` and `bytes` as in fingerprint/encoder.py, sections as in graph_section.py. A frozen graph is one that an Op holds; it
 names the frozen graphs before it, each followed by the variables that it computes, by numbers that come after those of
 externals.py. `names` are pairs of a variable and the number of its name, `features` the names of what is attached to the
 graph, each with what it needs.
@@ -29,7 +29,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
 from cachegraph import pickling
-from cachegraph.fingerprint.hasher import Reader, pack_uint, prefixed
+from cachegraph.fingerprint.encoder import Reader, pack_uint, prefixed
 from cachegraph.pytensor.describe.externals import Context, arrays_in
 from cachegraph.pytensor.describe.host_packages import HOSTS
 from cachegraph.pytensor.stored.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen

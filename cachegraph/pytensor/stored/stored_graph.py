@@ -9,8 +9,8 @@ from typing import Any
 
 from pytensor.configdefaults import config
 
-from cachegraph.digests import strong_digest
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.externals import Context

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cachegraph.digests import content_name, digest, named_length
+from cachegraph.fingerprint.primitives import content_name, digest, named_length
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_blob, is_older_blob
 from cachegraph.store.shared.files import Oversized, publish_file, read_file
 from cachegraph.store.trust import Guard

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cachegraph.digests import digest
 from cachegraph.errors import InvalidEncoding
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import expanded
 from cachegraph.store.entry import PAYLOAD, Miss
 from cachegraph.store.failures import IndexDamaged, is_suspicious

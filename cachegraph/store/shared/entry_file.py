@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection
 from struct import Struct
 from typing import NamedTuple
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey, compressed
 from cachegraph.store.description import refuse_nonsense
 from cachegraph.store.entry import PAYLOAD, Entry, Miss

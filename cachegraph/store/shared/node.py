@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cachegraph.digests import digest
 from cachegraph.errors import NoDirectoryError
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.settings import user_cache_directory
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.paths import DIRECTORY_MODE, unique_name

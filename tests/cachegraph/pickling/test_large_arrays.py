@@ -12,10 +12,10 @@ import pytest
 
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Found, Hit, Miss
-from cachegraph.digests import content_name
 from cachegraph.errors import MissingBlob
+from cachegraph.fingerprint.primitives import content_name
 from cachegraph.key import CacheKey
-from cachegraph.large_arrays import LARGE, blob_name
+from cachegraph.pickling.large_arrays import LARGE, blob_name
 from cachegraph.settings import Settings
 from cachegraph.store.local.eviction import GRACE_SECONDS
 from cachegraph.store.local.store import LocalStore

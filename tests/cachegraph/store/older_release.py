@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.store.local.migrations import migration_file, statements
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.cli.app import app
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.maintenance.shared_verification import verify

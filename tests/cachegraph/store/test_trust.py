@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from cachegraph import cache as cache_module
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Hit, Miss
+from cachegraph.caching.counters import Tally
 from cachegraph.cli.app import app
-from cachegraph.counters import Tally
 from cachegraph.errors import SettingsError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings

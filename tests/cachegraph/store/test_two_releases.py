@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.cli.app import app
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.eviction import GRACE_SECONDS
@@ -116,17 +116,17 @@ def test_a_newer_hash_version_never_hits_an_older_entry(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from cachegraph import key as keys
-    from cachegraph.fingerprint import hasher
+    from cachegraph.fingerprint import encoder
 
     def build(cache: Cache) -> CacheKey:
-        made = CacheKey.build("kernel", {"graph": hasher.encode("the same computation")})
+        made = CacheKey.build("kernel", {"graph": encoder.encode("the same computation")})
         cache.get_or_build(made, lambda: Artifact(b"an artifact"), bytes)
         return made
 
     cache = Cache(Settings(store.layout.directory, "readwrite", "compile"))
     older = build(cache)
-    monkeypatch.setattr(hasher, "HASH_VERSION", hasher.HASH_VERSION + 1)
-    monkeypatch.setattr(keys, "HASH_VERSION", hasher.HASH_VERSION)
+    monkeypatch.setattr(encoder, "HASH_VERSION", encoder.HASH_VERSION + 1)
+    monkeypatch.setattr(keys, "HASH_VERSION", encoder.HASH_VERSION)
     newer = build(cache)
     assert older.digest != newer.digest
     assert len(store.scan()) == 2

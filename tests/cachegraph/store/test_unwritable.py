@@ -16,7 +16,7 @@ import pytest
 
 from cachegraph import cache as cache_module
 from cachegraph.cache import Artifact, Cache, Hit, Miss
-from cachegraph.counters import Tally
+from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, Settings
 from cachegraph.store.local import connections
@@ -149,7 +149,7 @@ def test_a_limit_on_file_sizes_is_a_full_disk(run_python: Run, cache_directory: 
 import resource, sys
 from pathlib import Path
 from cachegraph.cache import Artifact, Cache, Hit, Miss
-from cachegraph.counters import counters
+from cachegraph.caching.counters import counters
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))

@@ -16,9 +16,9 @@ import engine.tensor as pt
 from cachegraph import explanation
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
-from cachegraph.releases import package_version
 from cachegraph.settings import Settings
 from engine import OpFromGraph as pt_from_graph
 from engine.compiling.explanation import graph_difference

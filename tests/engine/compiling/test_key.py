@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
+from cachegraph.fingerprint.source import source_digest
 from cachegraph.key import CacheKey
-from cachegraph.source import source_digest
 from engine.compiling.graph_encoding import UsersOps, check_ops
 from engine.compiling.kernel_key import kernel_code
 from engine.compiling.key import data_constants, encode_graph, engine_code, function_key

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
@@ -78,7 +78,7 @@ def test_encoding_and_source_are_the_same_in_every_process():
 from engine.lowering.kernels.nest import Operand
 from engine.lowering.kernels.reduce import reduction
 from engine.codegen.numba.printer import print_kernel
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 kernel = reduction("sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
 print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()).hex())
 """

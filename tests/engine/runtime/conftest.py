@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from cachegraph.digests import digest
+from cachegraph.fingerprint.primitives import digest
 from engine.lowering.loops import Kernel
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader

@@ -229,8 +229,8 @@ from engine.runtime import container
 taken = set()
 known = container.StoredKernel.object_for
 container.StoredKernel.object_for = lambda kernel, levels: (taken.add(levels), known(kernel, levels))[1]
-import cachegraph.cpu
-cachegraph.cpu._has_v3 = {has_v3}
+import cachegraph.object_code.cpu
+cachegraph.object_code.cpu._has_v3 = {has_v3}
 x = pt.vector("x")
 assert engine.function([x], pt.exp(x) + 1)([0.0]) == 2
 print(taken)

@@ -280,7 +280,7 @@ def test_pytensor_names_the_addresses_that_it_fills() -> None:
 def test_an_address_is_that_of_the_function_it_is_named_after() -> None:
     from numba.core.extending import get_cython_function_address
 
-    from cachegraph.cython_functions import cython_function
+    from cachegraph.object_code.cython_functions import cython_function
     from cachegraph.pytensor.code.code import pytensor_address
 
     found = pytensor_address("_ptr_cache_scipy.lapack.dpotrf.12.7")

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import pytest
 
 from cachegraph.cache import Artifact, default_cache
-from cachegraph.counters import PROCESS
+from cachegraph.caching.counters import PROCESS
 from cachegraph.pytensor import explain
 from tests.cachegraph.pytensor.verifying_process import in_fresh_process
 

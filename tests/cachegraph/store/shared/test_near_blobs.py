@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cachegraph.cache import Artifact, Cache, Hit
-from cachegraph.digests import content_name
+from cachegraph.fingerprint.primitives import content_name
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.claims.node_lock import NodeLock

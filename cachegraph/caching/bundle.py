@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachegraph.digests import content_name, strong_digest
+from cachegraph.fingerprint.primitives import content_name, strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit, Miss
 

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from cachegraph.bundle import Bundle, BundledCache
 from cachegraph.cache import Artifact, Hit, Miss, default_cache
+from cachegraph.caching.bundle import Bundle, BundledCache
 from cachegraph.key import CacheKey
 
 KEY = CacheKey.build("function", {"graph": b"graph"})

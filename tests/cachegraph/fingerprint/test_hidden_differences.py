@@ -304,7 +304,7 @@ def test_a_script_that_hides_a_module_of_python_is_followed(tmp_path: Path) -> N
         (tmp_path / "statistics.py").write_text(f"def mean(x):\n    return x + {constant}\n")
         arguments = [sys.executable, "-c", SHADOWING]
         environment = {
-            "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}",
+            "PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         done = subprocess.run(
@@ -325,12 +325,12 @@ def test_a_module_that_is_not_loaded_yet_is_known_by_its_release() -> None:
         "import scipy.special\n"
         "assert fingerprint(f) == one\n"
     )
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_a_build_of_a_directory_is_known_by_its_files_too(tmp_path: Path) -> None:
-    from cachegraph.releases import recorded_files
+    from cachegraph.fingerprint.releases import recorded_files
 
     found = []
     for number, record in enumerate(("mine.py,sha256=a,1\n", "mine.py,sha256=b,1\n", "mine.py,sha256=b,1\n")):

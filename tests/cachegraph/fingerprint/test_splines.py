@@ -15,7 +15,7 @@ from scipy import interpolate
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import encode, fingerprint
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 X = np.linspace(-3.0, 3.0, 20)
 Y = np.exp(-(X**2))
 
@@ -41,7 +41,7 @@ import numpy as np
 scattered = [np.random.default_rng(number).normal(size=number) for number in range(200)]
 del scattered
 from cachegraph.fingerprint import fingerprint
-from tests.cachegraph.test_fingerprint_splines import MADE, Y
+from tests.cachegraph.fingerprint.test_splines import MADE, Y
 print([fingerprint(made(Y)).hex() for made in MADE.values()])
 """
 

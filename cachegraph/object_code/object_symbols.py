@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cachegraph.elf import MAGIC, VisibleSymbol, elf_symbols
 from cachegraph.errors import ObjectFormatError
+from cachegraph.object_code.elf import MAGIC, VisibleSymbol, elf_symbols
 
 _MACH_O = b"\xcf\xfa\xed\xfe"
 _COFF_MACHINES = (b"\x64\x86", b"\x64\xaa")

@@ -20,8 +20,8 @@ from tests.cachegraph.callable_process import FOOTER
 from tests.cachegraph.generated_callables import HELPERS, PRELUDE, Piece, module_source, pieces
 from tests.cachegraph.mutations import mutants
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).with_name("callable_process.py")
+ROOT = Path(__file__).parents[3]
+PROGRAM = Path(__file__).parents[1] / "callable_process.py"
 SEED = 20
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 

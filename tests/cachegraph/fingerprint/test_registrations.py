@@ -11,7 +11,7 @@ from numba.extending import overload
 from cachegraph.fingerprint import registrations
 from cachegraph.fingerprint.extensions import encode_extensions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import json
 import numba

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.cython_functions import cython_function
 from cachegraph.errors import CythonFunctionError
+from cachegraph.object_code.cython_functions import cython_function
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_an_address_is_the_same_before_and_after_scipy_is_imported() -> None:
     script = (
         "import sys\n"
-        "from cachegraph.cython_functions import cython_function\n"
+        "from cachegraph.object_code.cython_functions import cython_function\n"
         "names = [('scipy.linalg.cython_blas', 'dgemm'), ('scipy.linalg.cython_lapack', 'dpotrf')]\n"
         "before = [cython_function(*name) for name in names]\n"
         "assert 'scipy.linalg' not in sys.modules\n"

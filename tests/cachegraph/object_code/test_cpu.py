@@ -8,9 +8,9 @@ import llvmlite.binding as llvm
 import pytest
 from typer.testing import CliRunner
 
-from cachegraph import cpu
 from cachegraph.cli.app import app
 from cachegraph.errors import SettingsError
+from cachegraph.object_code import cpu
 from cachegraph.settings import current_settings
 
 V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")

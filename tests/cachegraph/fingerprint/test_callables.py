@@ -206,7 +206,7 @@ def test_processes_hash_seeds_and_renamed_files_agree(tmp_path: Path) -> None:
         path = tmp_path / directory / f"{name}.py"
         path.parent.mkdir()
         path.write_text(SOURCE)
-        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])}
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])}
         arguments = [sys.executable, "-c", PRINT, str(path), name]
         printed.add(
             subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True).stdout

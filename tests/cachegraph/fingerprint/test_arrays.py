@@ -16,7 +16,7 @@ from cachegraph.fingerprint import encode, strong_digest
 from cachegraph.fingerprint.arrays import LARGE
 from cachegraph.fingerprint.decoder import describe_difference
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 dtypes = (
     npst.boolean_dtypes()

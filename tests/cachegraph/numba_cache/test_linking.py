@@ -17,7 +17,7 @@ from cachegraph.errors import CythonFunctionError, ObjectFormatError
 from cachegraph.numba_cache.compiled import Stored, pack_overload
 from cachegraph.numba_cache.linking import LinkError, link_overload
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def scaled(values: Any, factor: Any) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from cachegraph.fingerprint import encode
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1]
 ROOT = HERE.parents[1]
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "fingerprints.json").read_text())
 

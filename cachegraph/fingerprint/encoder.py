@@ -23,8 +23,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from cachegraph.digests import digest, strong_digest
 from cachegraph.errors import InvalidEncoding, Unfingerprintable
+from cachegraph.fingerprint.primitives import digest, strong_digest
 from cachegraph.fingerprint.registry import ENCODERS, find_encoder, is_registered
 
 HASH_VERSION = 2

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-import cachegraph.source
+import cachegraph.fingerprint.source
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.hasher import encode
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.source import check_relied_on, check_unchanged, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.source import check_relied_on, check_unchanged, source_digest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cachegraph.source, "_relied_on", {})
+    monkeypatch.setattr(cachegraph.fingerprint.source, "_relied_on", {})
 
 
 def _tree(root: Path, files: dict[str, str]) -> Path:
@@ -47,8 +47,10 @@ def test_where_when_and_in_which_order_files_were_written_does_not_matter(tmp_pa
 def test_the_order_of_a_listing_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = _tree(tmp_path / "one", SOURCE), _tree(tmp_path / "other", SOURCE)
     expected = source_digest(one)
-    listed = cachegraph.source._source_files
-    monkeypatch.setattr(cachegraph.source, "_source_files", lambda root: reversed(list(listed(root))))
+    listed = cachegraph.fingerprint.source._source_files
+    monkeypatch.setattr(
+        cachegraph.fingerprint.source, "_source_files", lambda root: reversed(list(listed(root)))
+    )
     assert source_digest(other) == expected
 
 
@@ -140,7 +142,7 @@ def test_code_of_a_package_that_is_not_followed_is_its_name_and_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        cachegraph.source, "_IMPORTED", time.time() + 60
+        cachegraph.fingerprint.source, "_IMPORTED", time.time() + 60
     )  # the files are younger than this process
 
     def encoding(place: str, source: str) -> bytes:

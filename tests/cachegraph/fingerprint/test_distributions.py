@@ -14,7 +14,7 @@ from scipy import stats
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import encode, fingerprint
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 OFFERED = [
     getattr(stats, name)
     for name in sorted(vars(stats))
@@ -34,7 +34,7 @@ def test_all_distributions_are_described_and_told_apart() -> None:
 def test_a_likelihood_of_distributions_is_the_same_in_another_process() -> None:
     program = (
         "from cachegraph.fingerprint import fingerprint\n"
-        "from tests.cachegraph.test_fingerprint_distributions import likelihood\n"
+        "from tests.cachegraph.fingerprint.test_distributions import likelihood\n"
         "print(fingerprint(likelihood).hex())"
     )
     done = subprocess.run(

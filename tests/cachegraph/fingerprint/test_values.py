@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import Encoder, digest, encode, fingerprint, register_encoder, strong_digest
-from cachegraph.fingerprint.hasher import HASH_VERSION, MAX_DEPTH, Reader, pack_uint
+from cachegraph.fingerprint.encoder import HASH_VERSION, MAX_DEPTH, Reader, pack_uint
 
 
 class Color(enum.Enum):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cachegraph.digests import strong_digest
 from cachegraph.errors import SourceError
+from cachegraph.fingerprint.primitives import strong_digest
 
 if TYPE_CHECKING:
     from pathlib import Path

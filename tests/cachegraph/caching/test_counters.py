@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from cachegraph.counters import Counters, Tally, counters
+from cachegraph.caching.counters import Counters, Tally, counters
 from cachegraph.key import LEVELS
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cachegraph.digests import content_name
 from cachegraph.errors import MissingBlob
+from cachegraph.fingerprint.primitives import content_name
 
 LARGE = 64 * 1024
 """What holds more bytes is kept as a blob."""

@@ -59,7 +59,7 @@ def key_of(dispatcher: Any, *arguments: Any) -> Any:
 
 
 def reasons() -> dict[str, int]:
-    return dict(cachegraph.counters().misses)
+    return dict(cachegraph.caching.counters().misses)
 
 
 def new(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def test_a_writer_that_is_killed_leaves_nothing_wrong(cache_directory: Path) -> 
         "from tests.cachegraph.numba_process import *\n"
         "for n in range(1000): kept(added(n)[0], f'added {n}')(np.ones(3))\n"
     )
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     with subprocess.Popen(
         [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": str(root)}
     ) as writer:
@@ -216,7 +216,7 @@ def test_other_options_and_other_types_are_other_entries() -> None:
 
 
 def bypasses() -> dict[str, int]:
-    return dict(cachegraph.counters().bypasses)
+    return dict(cachegraph.caching.counters().bypasses)
 
 
 def test_what_means_nothing_in_another_process_is_compiled_and_not_kept() -> None:

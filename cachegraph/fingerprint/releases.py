@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from importlib.machinery import PathFinder
 
-from cachegraph.digests import strong_digest
+from cachegraph.fingerprint.primitives import strong_digest
 
 
 @lru_cache(maxsize=64)
