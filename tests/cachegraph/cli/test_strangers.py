@@ -183,7 +183,9 @@ NONSENSE: dict[str, dict[str, Any]] = {
 def put_saying(store: SharedStore, key: CacheKey, fields: dict[str, Any]) -> None:
     """Put an entry whose description has those fields, as somebody may write one by hand, with good sums."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cachegraph.store.shared.describe", lambda *given: replace(describe(*given), **fields))
+        patch.setattr(
+            "cachegraph.store.shared.store.describe", lambda *given: replace(describe(*given), **fields)
+        )
         store.put(key, Artifact(b"a"))
 
 
