@@ -53,7 +53,7 @@ class Interpreted:
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
         """The results, each an array of its own."""
-        from engine.runtime.reference import evaluate
+        from engine.graph.reference import evaluate
 
         values = [self._convert(position, value) for position, value in enumerate(items)]
         fgraph = self.fgraph

@@ -39,8 +39,8 @@ from engine.scalar.embedded import refuse, refused_signatures
 if TYPE_CHECKING:
     from logging import Logger
 
+    from engine.graph.rewrite_query import RewriteDatabaseQuery
     from engine.graph.types import Type
-    from engine.rewriting.query import RewriteDatabaseQuery
     from engine.rewriting.report import RewriteReport
 
 

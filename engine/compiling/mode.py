@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from engine.rewriting.query import RewriteDatabaseQuery
+from engine.graph.rewrite_query import RewriteDatabaseQuery
 
 FAST_RUN = RewriteDatabaseQuery(include=("fast_run",))
 FAST_COMPILE = RewriteDatabaseQuery(include=("fast_compile",))

@@ -6,12 +6,13 @@ What is here is imported when it is first asked for: a function that comes from 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from engine.graph.rewrite_query import RewriteDatabaseQuery
+
 if TYPE_CHECKING:
     from engine.rewriting.database import EquilibriumDB, RewriteDatabase, SequenceDB
     from engine.rewriting.merge import MergeOptimizer
     from engine.rewriting.pattern import PatternNodeRewriter
     from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph
-    from engine.rewriting.query import RewriteDatabaseQuery
     from engine.rewriting.report import RewriteReport
     from engine.rewriting.rewriters import (
         EquilibriumGraphRewriter,
@@ -31,7 +32,6 @@ _MODULES = {
     "describe": "pipeline",
     "optdb": "pipeline",
     "rewrite_graph": "pipeline",
-    "RewriteDatabaseQuery": "query",
     "RewriteReport": "report",
     "EquilibriumGraphRewriter": "rewriters",
     "GraphRewriter": "rewriters",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from engine.rewriting.query import RewriteDatabaseQuery
+from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.rewriters import (
     EquilibriumGraphRewriter,
     GraphRewriter,

@@ -6,6 +6,7 @@ from functools import cache
 
 from engine.graph.features import Supervisor
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
@@ -15,7 +16,6 @@ from engine.rewriting.passes.fusion import FusionOptimizer
 from engine.rewriting.passes.inplace import INPLACE
 from engine.rewriting.passes.recomputation import RecomputeForReductions
 from engine.rewriting.passes.stabilize import STABILIZE
-from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import NodeRewriter
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter

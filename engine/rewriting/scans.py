@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from engine.graph.fgraph import FunctionGraph
+from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.scan import Scan
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
 from engine.rewriting.opened_scans import OpenedScan
@@ -17,7 +18,6 @@ from engine.rewriting.passes.scan_invariants import push_out_invariants
 from engine.rewriting.passes.scan_lengths import share_lengths
 from engine.rewriting.passes.scan_products import push_out_products
 from engine.rewriting.passes.scan_traces import reduce_traces
-from engine.rewriting.query import RewriteDatabaseQuery
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, NodeRewriter
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from engine.graph import Apply, Constant, Variable
+from engine.graph.reference import evaluate
 from engine.graph.traversal import ancestors, io_toposort
-from engine.runtime.reference import evaluate
 from tests.engine.special_values import DTYPES, special
 
 FLOATS = ("float64", "float32")

@@ -9,7 +9,7 @@ import pytest
 import engine.tensor as pt
 from engine import grad, shared
 from engine.graph import clone_replace, explicit_graph_inputs
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.special_values import DTYPES
 
 

@@ -12,7 +12,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.gradient import pushforward
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.generated_loops import GeneratedLoop, generated_loop
 
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import engine
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
+from engine.graph.reference import evaluate
 from engine.graph.traversal import io_toposort
 from engine.inner import HasInnerGraph, OpFromGraph, Scan
-from engine.runtime.reference import evaluate
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import same
 from engine.tensor.elemwise import Elemwise

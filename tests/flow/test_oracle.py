@@ -15,7 +15,7 @@ import engine
 import engine.tensor as pt
 from engine.compiling.mode import MODES, Mode
 from engine.graph import Variable
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.generated_graphs import EPSILON, FLOATS, INTEGERS, Graph, graphs
 from tests.engine.special_values import DTYPES, special
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 os.environ["CACHEGRAPH_MODE"] = "off"
 
 import engine
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.generated_loops import GeneratedLoop, generated_loop
 
 REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)

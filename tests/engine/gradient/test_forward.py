@@ -9,8 +9,8 @@ import engine.tensor as pt
 from engine.errors import DisconnectedInputError, NullGradientError
 from engine.gradient import Rop, pushforward
 from engine.graph import Apply, Op, io_toposort
+from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph
-from engine.runtime.reference import evaluate
 from tests.engine.generated_graphs import FLOATS, Graph, graphs
 
 RANDOM = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import engine.tensor as pt
 from engine.errors import DisconnectedInputError
 from engine.gradient import hessian, hessian_vector_product, jacobian
 from engine.graph import io_toposort
+from engine.graph.reference import evaluate
 from engine.inner.scan import Scan
-from engine.runtime.reference import evaluate
 
 A = np.random.default_rng(0).normal(size=(3, 4))
 V = np.random.default_rng(1).normal(size=4)

@@ -10,7 +10,7 @@ from engine import grad, verify_grad
 from engine.errors import DisconnectedInputError, GradientError, NullGradientError
 from engine.gradient import Lop, pullback
 from engine.graph import Apply, Op, io_toposort
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 
 def value(variables, output, *values):

@@ -462,7 +462,7 @@ def test_a_pickle_is_the_same_graph_in_another_process(tmp_path):
 import pickle, sys
 import numpy as np, engine.tensor as pt
 from tests.engine.graph.test_frozen import example, freeze
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 plain, tensors = pickle.load(open(sys.argv[1], "rb"))
 x = pt.dmatrix("renamed")
 assert plain == example() and plain.outputs[0] is example().outputs[0]

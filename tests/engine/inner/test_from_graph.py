@@ -10,9 +10,9 @@ import engine.tensor as pt
 from engine import grad, verify_grad
 from engine.errors import DisconnectedInputError, MissingInputError
 from engine.graph import FrozenFunctionGraph
+from engine.graph.reference import evaluate
 from engine.inner import HasInnerGraph, OpFromGraph
 from engine.inner.from_graph import inlined
-from engine.runtime.reference import evaluate
 
 
 def layer(scale=0.5, **options):

@@ -10,9 +10,9 @@ import engine.tensor as pt
 from engine import scalar
 from engine.errors import NullGradientError
 from engine.graph import FrozenFunctionGraph
+from engine.graph.reference import evaluate
 from engine.inner import Composite, HasInnerGraph, ScalarLoop, scalar_statements
 from engine.inner.statements import Repeat
-from engine.runtime.reference import evaluate
 from engine.scalar import apply_scalar_op, scalar_type
 from engine.tensor import Elemwise
 

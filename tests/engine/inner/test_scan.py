@@ -10,8 +10,8 @@ from cachegraph.fingerprint.encoder import encode
 from engine.compiling.key import encode_graph
 from engine.errors import MissingInputError
 from engine.graph import FunctionGraph
+from engine.graph.reference import evaluate
 from engine.inner import HasInnerGraph, Scan, ScanInfo
-from engine.runtime.reference import evaluate
 
 CUMULATIVE = ScanInfo(n_seqs=1, taps=((-1,),), keeps=(None,), n_mapped=1, n_non_seqs=1)
 FIBONACCI = ScanInfo(n_seqs=0, taps=((-2, -1),), keeps=(None,), n_mapped=0, n_non_seqs=0)

@@ -8,8 +8,8 @@ import engine.tensor as pt
 from engine import grad, scan, verify_grad
 from engine.errors import DisconnectedInputError
 from engine.graph import io_toposort
+from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph, Scan
-from engine.runtime.reference import evaluate
 
 RANDOM = np.random.default_rng(4)
 X, Y, Z = RANDOM.normal(size=5), RANDOM.normal(size=(5, 3)), RANDOM.normal(size=3)

@@ -7,8 +7,8 @@ import engine
 import engine.tensor as pt
 from engine.gradient import grad, pushforward
 from engine.graph import io_toposort
+from engine.graph.reference import evaluate
 from engine.inner import Scan, ScanInfo
-from engine.runtime.reference import evaluate
 
 RANDOM = np.random.default_rng(9)
 X, Y, Z = RANDOM.normal(size=5), RANDOM.normal(size=(5, 3)), RANDOM.normal(size=3)

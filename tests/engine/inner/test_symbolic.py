@@ -8,8 +8,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.graph import io_toposort
+from engine.graph.reference import evaluate
 from engine.inner import SymbolicOp
-from engine.runtime.reference import evaluate
 
 
 class Scaled(SymbolicOp):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.graph import FunctionGraph, Variable
+from engine.graph.reference import evaluate
 from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, rewrite_graph
-from engine.runtime.reference import evaluate
 from engine.tensor import Elemwise
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}

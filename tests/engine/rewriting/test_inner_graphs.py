@@ -5,13 +5,13 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph import FunctionGraph
+from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph
 from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, rewrite_graph
 from engine.rewriting.database import SequenceDB
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import EquilibriumGraphRewriter, SequentialGraphRewriter
-from engine.runtime.reference import evaluate
 from engine.tensor import Elemwise
 
 

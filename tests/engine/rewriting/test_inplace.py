@@ -7,6 +7,7 @@ import engine.tensor as pt
 from engine.errors import InconsistencyError
 from engine.graph import FunctionGraph
 from engine.graph.features import DestroyHandler, Supervisor
+from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph
 from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
@@ -14,7 +15,6 @@ from engine.rewriting import DEFAULT_QUERY, rewrite_graph
 from engine.rewriting.inner_graphs import InnerGraphs
 from engine.rewriting.report import RewriteReport
 from engine.rewriting.rewriters import SequentialGraphRewriter
-from engine.runtime.reference import evaluate
 from engine.tensor.slicing import IncSubtensor
 
 UNFUSED = DEFAULT_QUERY.excluding("fusion")

@@ -14,10 +14,10 @@ import engine.tensor as pt
 from engine import scalar
 from engine.gradient import grad
 from engine.graph import Constant, FrozenFunctionGraph, FunctionGraph, clone
+from engine.graph.reference import evaluate
 from engine.printing import dprint
 from engine.rewriting import DEFAULT_QUERY, RewriteDatabaseQuery, optdb, rewrite_graph
 from engine.rewriting.pipeline import CANONICALIZE
-from engine.runtime.reference import evaluate
 from engine.tensor.elemwise import apply_elemwise
 
 FLOATING = [

@@ -5,9 +5,9 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from engine.graph.reference import evaluate
 from engine.inner import Scan, ScanInfo
 from engine.rewriting import DEFAULT_QUERY
-from engine.runtime.reference import evaluate
 
 X, W = np.array([1.0, -0.5, 2.0, 0.25]), np.array([[0.5, -0.2], [0.1, 0.3]])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine import scalar
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.scalar import ScalarConstant, ScalarType, as_scalar, scalar_type
 from tests.engine.special_values import DTYPES
 

@@ -6,8 +6,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.errors import MissingInputError
+from engine.graph.reference import evaluate
 from engine.inner import OpFromGraph, Scan
-from engine.runtime.reference import evaluate
 
 MODES = {
     "REFERENCE": "NUMPY",

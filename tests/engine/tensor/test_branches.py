@@ -6,7 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
 POINTS = np.array([-1.0, 0.0, 0.25, 4.0])

@@ -16,7 +16,7 @@ from scipy import special
 
 import engine
 import engine.tensor as pt
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 X = np.random.default_rng(0).permutation(24).astype(float).reshape(2, 3, 4)
 x, n, numbers = pt.tensor3("x"), pt.lscalar("n"), pt.lvector("numbers")

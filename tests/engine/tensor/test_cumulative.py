@@ -6,7 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import grad, verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 X = np.array([[[1.5, -2.0], [0.5, 3.0], [-1.0, 2.5]], [[0.25, 3.0], [2.0, 3.0], [1.0, -0.5]]])
 NOT_NUMBERS = np.array([[1.0, np.nan, 3.0, np.nan], [np.inf, 2.0, np.inf, 0.0], [-0.0, 0.0, 0.0, -np.inf]])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import engine.tensor as pt
 from engine import grad, scalar, verify_grad
 from engine.errors import NullGradientError
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.tensor import Elemwise
 from tests.engine.special_values import DTYPES, arrays, same
 

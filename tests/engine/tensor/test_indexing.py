@@ -6,7 +6,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 X = np.linspace(-1, 1, 60).reshape(5, 4, 3)
 A, B = np.array([0, 3, -1, 3]), np.array([[1], [-2]])

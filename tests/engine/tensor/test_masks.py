@@ -7,7 +7,7 @@ import engine
 import engine.tensor as pt
 from engine import verify_grad
 from engine.graph import io_toposort
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 X = np.arange(24.0).reshape(2, 3, 4) - 7
 ROWS = np.array([False, True])

@@ -7,7 +7,7 @@ import pytest
 
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.special_values import DTYPES
 
 SHAPES = [

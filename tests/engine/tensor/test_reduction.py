@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.tensor import Max, Sum
 from tests.engine.special_values import DTYPES, arrays, same
 

@@ -8,7 +8,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.tensor import Reshape, Shape_i
 from tests.engine.special_values import DTYPES, same
 

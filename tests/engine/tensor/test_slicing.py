@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.tensor.slicing import IncSubtensor, Subtensor
 from tests.engine.special_values import same
 

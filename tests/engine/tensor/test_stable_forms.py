@@ -8,7 +8,7 @@ import engine
 import engine.tensor as pt
 from engine import grad
 from engine.gradient import pushforward
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
 FAR = np.array([-800.0, -40.0, -1.0, -1e-18, 0.0, 1e-18, 1.0, 40.0, 800.0])

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as npst
 
 import engine.tensor as pt
 from engine import verify_grad
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from engine.tensor.subtensor import advanced_inc_subtensor1, advanced_subtensor1
 from tests.engine.special_values import DTYPES, same
 

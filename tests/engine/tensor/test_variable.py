@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 from tests.engine.special_values import DTYPES, same
 
 BINARY = [

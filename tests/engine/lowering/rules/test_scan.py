@@ -14,9 +14,9 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import NO_REWRITES, Mode
+from engine.graph.reference import evaluate
 from engine.inner import Composite, OpFromGraph, Scan, ScanInfo
 from engine.runtime import execution
-from engine.runtime.reference import evaluate
 from engine.scalar import add, apply_scalar_op, mul, scalar_type
 from engine.tensor import Elemwise
 from tests.engine.lowering.generated_scans import made_scan

@@ -6,7 +6,7 @@ import pytest
 import engine.tensor as pt
 from engine.errors import MissingInputError
 from engine.graph import Apply, FrozenFunctionGraph, Op
-from engine.runtime.reference import evaluate
+from engine.graph.reference import evaluate
 
 
 def test_mutable_and_frozen_graphs_give_the_same():
