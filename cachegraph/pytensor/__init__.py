@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachegraph.pytensor.errors import UnsupportedPyTensor as UnsupportedPyTensor
-    from cachegraph.pytensor.install.explanation import explain as explain
-    from cachegraph.pytensor.install.installing import install as install
-    from cachegraph.pytensor.install.installing import uninstall as uninstall
+    from cachegraph.pytensor.making.explanation import explain as explain
+    from cachegraph.pytensor.making.installing import install as install
+    from cachegraph.pytensor.making.installing import uninstall as uninstall
 
 _MODULE_OF = {
     "UnsupportedPyTensor": "cachegraph.pytensor.errors",
-    "explain": "cachegraph.pytensor.install.explanation",
-    "install": "cachegraph.pytensor.install.installing",
-    "uninstall": "cachegraph.pytensor.install.installing",
+    "explain": "cachegraph.pytensor.making.explanation",
+    "install": "cachegraph.pytensor.making.installing",
+    "uninstall": "cachegraph.pytensor.making.installing",
 }
 
 

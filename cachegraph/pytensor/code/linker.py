@@ -17,9 +17,9 @@ from pytensor.link.numba.linker import NumbaLinker
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.fingerprint.encoder import encode
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.code.code import stored_function
+from cachegraph.pytensor.code.op_code import kept_op_code
+from cachegraph.pytensor.code.stored_function import stored_function
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.describe.op_code import kept_op_code
 
 UNKEYED = "without a key"
 """The reason why code is not stored of which PyTensor itself says that it cannot be: it calls Python, most often."""

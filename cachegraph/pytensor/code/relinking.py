@@ -8,8 +8,8 @@ from typing import Any
 from pytensor.configdefaults import config
 from pytensor.link.utils import map_storage
 
+from cachegraph.pytensor.code.op_code import kept_op_code
 from cachegraph.pytensor.describe.flags import IN_KEY
-from cachegraph.pytensor.describe.op_code import kept_op_code
 
 _OF_REWRITING = frozenset(name for name in IN_KEY if name in {"cxx", "mode"} or name.startswith("optimizer"))
 

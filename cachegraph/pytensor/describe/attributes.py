@@ -154,3 +154,24 @@ def is_of_host(cls: type) -> bool:
 def name_of(cls: type) -> str:
     """The module and qualified name of `cls`, to show and to look up."""
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+_AROUND_OTHERS = frozenset(
+    (
+        "pytensor.compile.ops.FromFunctionOp",
+        "pymc.distributions.dist_math.SplineWrapper",
+        "pymc.ode.ode.DifferentialEquation",
+    )
+)
+"""The classes of PyTensor and PyMC whose Ops are made of what others wrote: a function, or a spline of SciPy's."""
+
+
+def is_users(op: Any) -> bool:
+    """Whether `op` is of a class, or around what is, that is neither PyTensor's nor PyMC's."""
+    cls: type = type(op)
+    return _is_users_class(cls)
+
+
+@lru_cache(maxsize=2048)
+def _is_users_class(cls: type) -> bool:
+    return not is_of_host(cls) or any(name_of(base) in _AROUND_OTHERS for base in cls.__mro__)

@@ -12,10 +12,10 @@ from typing import Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.pytensor.describe.graphs import encode_frozen
+from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.describe.host_packages import hosts_described
 from cachegraph.pytensor.describe.implementations import Implementations
 from cachegraph.pytensor.describe.values import Met
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
 
 CHANGED = "changed-while-compiling"
 """The reason why a function is a bypass that is no longer what its key says."""

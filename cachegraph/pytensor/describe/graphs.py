@@ -24,10 +24,10 @@ from pytensor.graph.basic import Constant
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoder import pack_uint
 from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.pytensor.describe.held_arrays import name_of_array
 from cachegraph.pytensor.describe.host_packages import hosts_described
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags
 from cachegraph.pytensor.describe.values import Met, encode_constant, encode_op, encode_type, encode_value
-from cachegraph.pytensor.stored.held_arrays import name_of_array
 
 
 class _Known(NamedTuple):

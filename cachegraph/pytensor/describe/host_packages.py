@@ -21,6 +21,7 @@ from cachegraph.store.claims.processes import start_of
 HOSTS = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""
 
+_ADAPTER = "cachegraph.pytensor"
 _IMPORTED = time.time()
 _INSTALLING = 60.0
 """Seconds in which an installation, or a copy of one that keeps no times, writes its files."""
@@ -36,7 +37,7 @@ def encode_host_code() -> bytes:
 
     Raises SourceError for a source that cannot be read, or was edited.
     """
-    digests = [(name, _source_digest_of(name)) for name in (*hosts_described(), __package__)]
+    digests = [(name, _source_digest_of(name)) for name in (*hosts_described(), _ADAPTER)]
     return encode((_version("pytensor"), digests))
 
 

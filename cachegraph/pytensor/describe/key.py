@@ -31,8 +31,8 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoder import encode, prefixed
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
+from cachegraph.pytensor.describe.attributes import is_users
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.describe.externals import is_users
 from cachegraph.pytensor.describe.flags import compiles, flags_in_key
 from cachegraph.pytensor.describe.graphs import GraphWriter, encode_frozen, nodes_of
 from cachegraph.pytensor.describe.host_packages import encode_host_code, hosts_described

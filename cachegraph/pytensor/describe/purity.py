@@ -19,8 +19,7 @@ from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.fingerprint.external_state import refuse_outside
 from cachegraph.fingerprint.origin import origin_of
-from cachegraph.pytensor.describe.attributes import is_of_host, state_of
-from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.attributes import is_of_host, is_users, state_of
 from cachegraph.pytensor.describe.host_packages import HOSTS
 from cachegraph.pytensor.describe.notes import parts_of
 from cachegraph.pytensor.describe.registries import registered_by_others

@@ -9,9 +9,6 @@ from typing import Any
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.basic import Constant
 
-from cachegraph.pytensor.describe.externals import Context
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
-
 
 @dataclass(frozen=True)
 class Specification:
@@ -52,13 +49,9 @@ class Specification:
             return [variable.clone() for variable in variables]
         return variables
 
-    def context(self, classes: tuple[type, ...], ops: tuple[Any, ...], arrays: HeldArrays) -> Context:
-        """What a stored form of the graph takes from it, with the classes and Ops that are not PyTensor's, and its arrays.
-
-        The structure of the graph alone decides the order of the names.
-        """
-        names = {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
-        return Context(names, classes, ops, arrays)
+    def names(self) -> dict[int, str]:
+        """Return the names of the graph's variables by number; the structure of the graph decides the numbers."""
+        return {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
 
     def _variables(self) -> Iterator[Any]:
         """All variables but the constants, of which equal ones may be one object or several."""

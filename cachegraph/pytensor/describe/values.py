@@ -47,10 +47,16 @@ from cachegraph.fingerprint.encoder import Encoder, encode, pack_uint, prefixed
 from cachegraph.fingerprint.names import is_importable
 from cachegraph.fingerprint.origin import origin_of, write_origin
 from cachegraph.fingerprint.primitives import strong_digest
-from cachegraph.pytensor.describe.attributes import HEAP_TYPE, attributes_of, is_of_host, name_of, state_of
-from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.attributes import (
+    HEAP_TYPE,
+    attributes_of,
+    is_of_host,
+    is_users,
+    name_of,
+    state_of,
+)
+from cachegraph.pytensor.describe.held_arrays import layout
 from cachegraph.pytensor.describe.host_packages import HOSTS
-from cachegraph.pytensor.stored.held_arrays import layout
 
 _KNOWN = (*HOSTS, "numpy", "scipy", "numba")
 """The packages whose code goes by no names and tags of users."""

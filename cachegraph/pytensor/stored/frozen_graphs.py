@@ -9,9 +9,9 @@ from pytensor.graph.basic import FrozenApply, NominalVariable
 from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
-from cachegraph.pytensor.describe.constants import same_constant
-from cachegraph.pytensor.describe.externals import arrays_in
 from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.stored.constants import same_constant
+from cachegraph.pytensor.stored.externals import arrays_in
 from cachegraph.pytensor.stored.graph_section import GraphTable, Section
 from cachegraph.pytensor.stored.op_pickling import held_graphs
 

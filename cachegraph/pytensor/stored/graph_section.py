@@ -21,9 +21,9 @@ from typing import Any
 from pytensor.graph.basic import Constant
 
 from cachegraph import pickling
-from cachegraph.pytensor.describe.constants import pack_constant, unpack_constant
+from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.describe.host_packages import HOSTS
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
+from cachegraph.pytensor.stored.constants import pack_constant, unpack_constant
 from cachegraph.pytensor.stored.op_pickling import dumps
 
 _TRUSTED = (*HOSTS, "cachegraph.pytensor.stored.op_pickling")

@@ -26,11 +26,10 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoder import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.describe.externals import Context
 from cachegraph.pytensor.describe.key import Description, describe_inner
 from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
-from cachegraph.pytensor.errors import Changed
-from cachegraph.pytensor.install.failures import note_failure
+from cachegraph.pytensor.errors import Changed, note_failure
+from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
 
 FORMAT = 2

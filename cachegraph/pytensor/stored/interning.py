@@ -16,7 +16,7 @@ import numpy as np
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.describe.externals import is_users
+from cachegraph.pytensor.describe.attributes import is_users
 from cachegraph.pytensor.describe.graphs import encode_op_alone
 from cachegraph.pytensor.describe.notes import parts_of
 

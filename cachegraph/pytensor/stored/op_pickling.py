@@ -21,9 +21,10 @@ from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import CAReduce
 
 from cachegraph.pickling import rebuilds_pickled
-from cachegraph.pytensor.describe.externals import LOST, NOT_USERS, is_users
+from cachegraph.pytensor.describe.attributes import is_users
 from cachegraph.pytensor.describe.graphs import encode_op_alone
 from cachegraph.pytensor.errors import Unstorable
+from cachegraph.pytensor.stored.externals import LOST, NOT_USERS
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},

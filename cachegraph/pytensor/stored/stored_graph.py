@@ -13,7 +13,7 @@ from cachegraph.fingerprint.encoder import encode
 from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.optimized import COMPUTED, FIRST_INPUT, read_places, unpack
 
 

@@ -27,9 +27,9 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 
 from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.code.op_code import kept_op_code
 from cachegraph.pytensor.describe.graphs import encode_frozen
 from cachegraph.pytensor.describe.implementations import _registry_of
-from cachegraph.pytensor.describe.op_code import kept_op_code
 from cachegraph.pytensor.describe.values import Met, encode_value
 from tests.cachegraph.pytensor.describing import key_of
 

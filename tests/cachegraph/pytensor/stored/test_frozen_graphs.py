@@ -7,7 +7,7 @@ from typing import Any
 import pytensor.scalar as ps
 from pytensor.graph.fg import FrozenFunctionGraph
 
-from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.frozen_graphs import pack_frozen, unpack_frozen
 
 

@@ -130,7 +130,7 @@ def test_what_runs_in_python_is_not_stored_and_is_linked_at_once() -> None:
 def test_where_numba_compiles_nothing_the_python_function_is_called_and_nothing_stored() -> None:
     """As when `numba.njit` is replaced by a function that does nothing, to look into an implementation."""
     from cachegraph.cache import default_cache
-    from cachegraph.pytensor.code.code import stored_function
+    from cachegraph.pytensor.code.stored_function import stored_function
 
     f = stored_function(b"of no graph", lambda: lambda x: (x + 1.0,), basis_of_nothing())
     for _ in range(2):
@@ -180,7 +180,7 @@ def test_only_pytensors_own_functions_are_known_to_read_no_constants() -> None:
     from pytensor.link.numba.dispatch import basic
     from pytensor.scalar.basic import Mul, mul
 
-    from cachegraph.pytensor.describe.op_code import _is_compiled_by_types
+    from cachegraph.pytensor.code.op_code import _is_compiled_by_types
 
     assert _is_compiled_by_types(mul)
     table = basic.numba_funcify_default_op_cache_key
@@ -281,7 +281,7 @@ def test_an_address_is_that_of_the_function_it_is_named_after() -> None:
     from numba.core.extending import get_cython_function_address
 
     from cachegraph.object_code.cython_functions import cython_function
-    from cachegraph.pytensor.code.code import pytensor_address
+    from cachegraph.pytensor.code.stored_function import pytensor_address
 
     found = pytensor_address("_ptr_cache_scipy.lapack.dpotrf.12.7")
     assert found == ("scipy.linalg.cython_lapack", "dpotrf")

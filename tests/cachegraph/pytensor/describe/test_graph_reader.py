@@ -22,8 +22,8 @@ from cachegraph import explanation
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, compressed, expanded, kept_names
+from cachegraph.pytensor.describe.graph_reader import graph_difference, inner_graph_difference
 from cachegraph.pytensor.describe.key import describe_inner
-from cachegraph.pytensor.stored.graph_reader import graph_difference, inner_graph_difference
 from tests.cachegraph.pytensor.describing import described
 from tests.cachegraph.pytensor.recipes import Recipe, build, made, mutated
 
@@ -167,7 +167,7 @@ def test_the_installed_package_names_the_readers() -> None:
 
 
 def test_reading_imports_no_pytensor() -> None:
-    program = "import sys, cachegraph.pytensor.stored.graph_reader; print('pytensor' in sys.modules)"
+    program = "import sys, cachegraph.pytensor.describe.graph_reader; print('pytensor' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
 

@@ -10,9 +10,9 @@ from pytensor.sparse.type import SparseTensorType
 from pytensor.sparse.variable import SparseConstant
 from pytensor.tensor.variable import TensorConstant
 
-from cachegraph.pytensor.describe.constants import pack_constant, same_constant, unpack_constant
+from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.errors import Unstorable
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
+from cachegraph.pytensor.stored.constants import pack_constant, same_constant, unpack_constant
 
 ARRAYS = {
     "C": np.arange(6.0).reshape(2, 3),

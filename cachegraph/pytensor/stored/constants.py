@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.errors import Unstorable
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
 
 _PLAIN = (type(None), bool, int, float, complex, str, slice, np.generic)
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from cachegraph.pytensor.stored.held_arrays import HeldArrays, name_of_array
+from cachegraph.pytensor.describe.held_arrays import HeldArrays, name_of_array
 
 MATRIX = np.arange(12.0).reshape(3, 4)
 VIEWS = {

@@ -16,16 +16,16 @@ from pytensor.link.basic import Container
 
 from cachegraph.cache_info import CacheInfo
 from cachegraph.forking import momentary_lock
-from cachegraph.pytensor.code.code import stored_function
 from cachegraph.pytensor.code.linker import StoredLinker, expects_code
 from cachegraph.pytensor.code.linking import Cell, InnerFunctionNodes, link
-from cachegraph.pytensor.code.pickled_function import CarriedMaker
 from cachegraph.pytensor.code.relinking import link_by_pytensor, linking_flags
+from cachegraph.pytensor.code.stored_function import stored_function
 from cachegraph.pytensor.describe.specification import Specification
-from cachegraph.pytensor.install.bypassing import bypass_of
-from cachegraph.pytensor.install.failures import note_failure
-from cachegraph.pytensor.install.lookup import Lookup
-from cachegraph.pytensor.stored.copies import is_same_graph, mark, unmark
+from cachegraph.pytensor.errors import note_failure
+from cachegraph.pytensor.making.bypassing import bypass_of
+from cachegraph.pytensor.making.copies import is_same_graph, mark, unmark
+from cachegraph.pytensor.making.lookup import Lookup
+from cachegraph.pytensor.making.pickled_function import CarriedMaker
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 _loading = momentary_lock()

@@ -9,14 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from cachegraph.pytensor.describe.attributes import is_of_host, name_of
-from cachegraph.pytensor.stored.held_arrays import HeldArrays
+from cachegraph.pytensor.describe.held_arrays import HeldArrays
 
 _EXCEPTIONS = (
     AssertionError,
@@ -112,27 +110,6 @@ def arrays_in(external: Sequence[object]) -> HeldArrays:
     arrays = external[1]
     assert isinstance(arrays, HeldArrays)
     return arrays
-
-
-_AROUND_OTHERS = frozenset(
-    (
-        "pytensor.compile.ops.FromFunctionOp",
-        "pymc.distributions.dist_math.SplineWrapper",
-        "pymc.ode.ode.DifferentialEquation",
-    )
-)
-"""The classes of PyTensor and PyMC whose Ops are made of what others wrote: a function, or a spline of SciPy's."""
-
-
-def is_users(op: Any) -> bool:
-    """Whether `op` is of a class, or around what is, that is neither PyTensor's nor PyMC's."""
-    cls: type = type(op)
-    return _is_users_class(cls)
-
-
-@lru_cache(maxsize=2048)
-def _is_users_class(cls: type) -> bool:
-    return not is_of_host(cls) or any(name_of(base) in _AROUND_OTHERS for base in cls.__mro__)
 
 
 def _function(module: str, path: str) -> Any:

@@ -25,7 +25,7 @@ from pytensor.scalar.basic import ScalarOp
 
 import cachegraph.pytensor
 from cachegraph.pytensor import explain
-from cachegraph.pytensor.describe.externals import Context
+from cachegraph.pytensor.stored.externals import Context
 
 VALUES = np.array([1.0, 2.0])
 

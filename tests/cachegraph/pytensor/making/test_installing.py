@@ -15,7 +15,7 @@ from pytensor.compile.mode import Mode
 
 import cachegraph.pytensor
 from cachegraph.pytensor import UnsupportedPyTensor
-from cachegraph.pytensor.install.maker import CachedMaker
+from cachegraph.pytensor.making.maker import CachedMaker
 from tests.cachegraph.pytensor.hooks import hooked
 
 

@@ -32,9 +32,9 @@ from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.frame_chunk import with_room
 from cachegraph.numba_cache.fresh_compilation import compiled_anew
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
+from cachegraph.pytensor.code.op_code import kept_op_code, op_code_anew
 from cachegraph.pytensor.describe.basis import CHANGED, Basis
 from cachegraph.pytensor.describe.host_packages import HOSTS
-from cachegraph.pytensor.describe.op_code import kept_op_code, op_code_anew
 from cachegraph.pytensor.errors import Changed
 
 NAME = "numba_funcified_fgraph"

@@ -14,29 +14,29 @@ from pytensor.compile.executor import Function
 import cachegraph
 from cachegraph.pytensor import explain
 from cachegraph.pytensor.describe.specification import Specification
-from cachegraph.pytensor.install.lookup import Lookup
+from cachegraph.pytensor.making.lookup import Lookup
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 VALUES = np.array([1.0, 2.0])
 COUNTED = {"adapter-failure": 1}
 
 ON_A_MISS = {
-    "the settings": ("cachegraph.pytensor.install.lookup.default_cache", COUNTED),
-    "the key": ("cachegraph.pytensor.install.lookup.describe", COUNTED),
+    "the settings": ("cachegraph.pytensor.making.lookup.default_cache", COUNTED),
+    "the key": ("cachegraph.pytensor.making.lookup.describe", COUNTED),
     "names and users' Ops": (f"{Specification.__module__}.Specification.context", COUNTED),
-    "packing": ("cachegraph.pytensor.install.lookup.pack", {"unstorable": 1}),
+    "packing": ("cachegraph.pytensor.making.lookup.pack", {"unstorable": 1}),
     "reading back": ("cachegraph.pytensor.stored.stored_graph.unpack", {"unstorable": 1}),
-    "linking to kept code": ("cachegraph.pytensor.install.maker.StoredLinker.like", COUNTED),
-    "what is kept for copies": ("cachegraph.pytensor.install.maker.linking_flags", COUNTED),
+    "linking to kept code": ("cachegraph.pytensor.making.maker.StoredLinker.like", COUNTED),
+    "what is kept for copies": ("cachegraph.pytensor.making.maker.linking_flags", COUNTED),
 }
 ON_A_HIT = {
-    "the settings": ("cachegraph.pytensor.install.lookup.default_cache", COUNTED),
-    "the key": ("cachegraph.pytensor.install.lookup.describe", COUNTED),
+    "the settings": ("cachegraph.pytensor.making.lookup.default_cache", COUNTED),
+    "the key": ("cachegraph.pytensor.making.lookup.describe", COUNTED),
     "the stored form": ("cachegraph.pytensor.stored.stored_graph.read_places", {"unstorable": 1}),
     "the inputs": (f"{Specification.__module__}.Specification.graph_inputs", {}),
-    "whether there is code": ("cachegraph.pytensor.install.maker.expects_code", COUNTED),
-    "the code": ("cachegraph.pytensor.install.maker.stored_function", COUNTED),
-    "the thunk": ("cachegraph.pytensor.install.maker.link", COUNTED),
+    "whether there is code": ("cachegraph.pytensor.making.maker.expects_code", COUNTED),
+    "the code": ("cachegraph.pytensor.making.maker.stored_function", COUNTED),
+    "the thunk": ("cachegraph.pytensor.making.maker.link", COUNTED),
     "the outline": (f"{StoredGraph.__module__}.StoredGraph.outline", COUNTED),
 }
 
@@ -126,7 +126,7 @@ def test_a_copy_that_cannot_be_recognized_is_linked_by_pytensor(
     adapter: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made, _ = _function()
-    monkeypatch.setattr("cachegraph.pytensor.install.maker.is_same_graph", _injected)
+    monkeypatch.setattr("cachegraph.pytensor.making.maker.is_same_graph", _injected)
     copied = made.copy()
     assert len(_warnings(caplog)) == 1
     np.testing.assert_allclose(copied(VALUES)[0], np.exp(VALUES) + 1.0)

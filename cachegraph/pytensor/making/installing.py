@@ -62,7 +62,7 @@ def install(*, force: bool = False, large_constants: bool = False) -> None:
         if not force:
             _refuse_unknown()
         _hook()
-    from cachegraph.pytensor.install.maker import CachedMaker
+    from cachegraph.pytensor.making.maker import CachedMaker
 
     CachedMaker.large_constants = large_constants
 
@@ -110,7 +110,7 @@ def _replace(owner: Any, name: str, hook: Any) -> None:
 
 
 def _cached_maker(mode: Any) -> Any:
-    from cachegraph.pytensor.install.maker import CachedMaker
+    from cachegraph.pytensor.making.maker import CachedMaker
 
     return CachedMaker
 

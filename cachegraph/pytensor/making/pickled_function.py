@@ -12,8 +12,8 @@ from pytensor.graph.utils import Scratchpad
 
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.describe.externals import Context
-from cachegraph.pytensor.stored.copies import unmark
+from cachegraph.pytensor.making.copies import unmark
+from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 

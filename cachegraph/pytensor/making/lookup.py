@@ -12,13 +12,12 @@ from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.cache_info import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.describe.basis import CHANGED
-from cachegraph.pytensor.describe.externals import Context
 from cachegraph.pytensor.describe.key import Description, describe
 from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
 from cachegraph.pytensor.describe.specification import Specification
-from cachegraph.pytensor.errors import Changed, Unstorable
-from cachegraph.pytensor.install.bypassing import Bypass
-from cachegraph.pytensor.install.failures import count_bypass, note_failure
+from cachegraph.pytensor.errors import Changed, Unstorable, count_bypass, note_failure
+from cachegraph.pytensor.making.bypassing import Bypass
+from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.large_constants import data_inputs, with_data
 from cachegraph.pytensor.stored.optimized import pack
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
@@ -190,7 +189,7 @@ class Lookup:
 
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
         """Rewrite a copy of the graph, and compare what is stored with what comes of it."""
-        from cachegraph.pytensor.install.verification import (  # only the mode verify needs it
+        from cachegraph.pytensor.making.verification import (  # only the mode verify needs it
             difference,
             rewritten_copy,
         )
@@ -208,7 +207,7 @@ class Lookup:
 
     def _context(self) -> Context:
         described = self._described
-        return self.wanted.context(described.classes, described.ops, described.basis.arrays)
+        return Context(self.wanted.names(), described.classes, described.ops, described.basis.arrays)
 
     def _by_pytensor(self, step: Callable[[], Any]) -> Any:
         try:
