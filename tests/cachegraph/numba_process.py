@@ -168,5 +168,5 @@ def in_fresh_process(*commands: str | int, **environment: str) -> list[dict[str,
 if __name__ == "__main__":
     pairs = zip(sys.argv[1::2], sys.argv[2::2], strict=True)
     reports = [report(name, int(number)) for name, number in pairs]
-    reports.append({"misses": dict(cachegraph.caching.counters().misses)})
+    reports.append({"misses": dict(cachegraph.counters().misses)})
     print(json.dumps(reports))

@@ -33,7 +33,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_counters_are_a_function_after_the_cache_was_imported_in_a_fresh_process() -> None:
-    program = "import cachegraph.cache, cachegraph; print(type(cachegraph.caching.counters()).__name__)"
+    program = "import cachegraph.cache, cachegraph; print(type(cachegraph.counters()).__name__)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )

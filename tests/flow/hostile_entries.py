@@ -82,7 +82,7 @@ def _made() -> dict[str, Any]:
     return {
         "outcome": f.cache_info.outcome,
         "result": float(f(VALUE, 1.5)),
-        "misses": dict(cachegraph.caching.counters().misses),
+        "misses": dict(cachegraph.counters().misses),
         "graph": printed.getvalue(),
     }
 

@@ -193,7 +193,7 @@ def main(arguments: list[str]) -> None:
 
     cachegraph.pytensor.install()
     found = {case: report(case) for case in arguments}
-    counters = cachegraph.caching.counters()
+    counters = cachegraph.counters()
     print(json.dumps({**found, "bypasses": dict(counters.bypasses), "misses": dict(counters.misses)}))
 
 

@@ -111,7 +111,7 @@ for word in sys.argv[1:]:
     value, total = f(np.array([-1.0, 0.5, 2.0]))
     info = f.cache_info
     rows.append([value.tolist(), float(total), info.outcome, info.reason, info.found.get("kernel")])
-print(json.dumps([rows, "numba" in sys.modules, cachegraph.caching.counters().levels["numba"]]))
+print(json.dumps([rows, "numba" in sys.modules, cachegraph.counters().levels["numba"]]))
 """
 X = np.array([-1.0, 0.5, 2.0])
 

@@ -114,4 +114,4 @@ def counted() -> dict[str, Any] | None:
         return None
     import cachegraph
 
-    return cachegraph.caching.counters()._asdict()
+    return cachegraph.counters()._asdict()

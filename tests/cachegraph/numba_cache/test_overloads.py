@@ -59,7 +59,7 @@ def key_of(dispatcher: Any, *arguments: Any) -> Any:
 
 
 def reasons() -> dict[str, int]:
-    return dict(cachegraph.caching.counters().misses)
+    return dict(cachegraph.counters().misses)
 
 
 def new(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
@@ -216,7 +216,7 @@ def test_other_options_and_other_types_are_other_entries() -> None:
 
 
 def bypasses() -> dict[str, int]:
-    return dict(cachegraph.caching.counters().bypasses)
+    return dict(cachegraph.counters().bypasses)
 
 
 def test_what_means_nothing_in_another_process_is_compiled_and_not_kept() -> None:

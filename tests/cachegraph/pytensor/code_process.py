@@ -136,7 +136,7 @@ def inlined(code: Any) -> Any:
 def counted() -> dict[str, Any]:
     import cachegraph
 
-    counters = cachegraph.caching.counters()
+    counters = cachegraph.counters()
     watched = ("pytensor.link.numba.dispatch", "scipy.linalg", "numba.np.linalg")
     return {
         "imported": [name for name in watched if name in sys.modules],

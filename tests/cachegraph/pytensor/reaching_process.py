@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> None:
     cachegraph.pytensor.install()
     x = pt.vector("x")
     result = pytensor.function([x], pt.exp(pt.cumsum(x)), mode="NUMBA")(np.zeros(2) + 1)
-    code = cachegraph.caching.counters().levels["numba"]
+    code = cachegraph.counters().levels["numba"]
     print(json.dumps({"result": result.tolist(), "hits": code["hits"], "misses": code["misses"]}))
 
 

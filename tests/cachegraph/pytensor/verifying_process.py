@@ -127,7 +127,7 @@ def main(way: str, *names: str) -> None:
     tallies = [function.vm.jit_fn.tally for function, _ in functions]
     if way == "swap":
         swap(functions)
-    misses = dict(cachegraph.caching.counters().misses)
+    misses = dict(cachegraph.counters().misses)
     print(json.dumps({"results": results, "code": tallies, "misses": misses, "said": said}))
 
 

@@ -47,7 +47,7 @@ def test_a_hit_says_what_it_saved(make):
 
 def test_the_process_counts_hits_and_misses_at_each_level(make):
     def counted():
-        levels = cachegraph.caching.counters().levels
+        levels = cachegraph.counters().levels
         return [(levels[name]["hits"], levels[name]["misses"]) for name in ("function", "kernel")]
 
     before = counted()
@@ -60,9 +60,9 @@ def test_the_process_counts_hits_and_misses_at_each_level(make):
 def test_looking_at_the_optimized_graph_counts_as_nothing(make):
     make()
     f = make()
-    before = cachegraph.caching.counters()
+    before = cachegraph.counters()
     assert f.maker.fgraph.outputs
-    assert cachegraph.caching.counters() == before
+    assert cachegraph.counters() == before
 
 
 def test_the_key_is_that_of_an_entry(make):

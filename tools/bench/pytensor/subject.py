@@ -54,7 +54,7 @@ def main() -> None:
         "imported": DISPATCH in sys.modules,
     }
     if way == "cachegraph":
-        report["found"] = cachegraph.caching.counters()._asdict()
+        report["found"] = cachegraph.counters()._asdict()
     bits = [np.asarray(result).tobytes().hex() for result in results]
     print(json.dumps(report | {"results": bits}))
 
