@@ -15,8 +15,16 @@ from engine.graph.variables import Constant
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering
 from engine.lowering.scratch import Scratch, plan_scratch
-from engine.lowering.steps import Buffer, Carried, Check, Loop, Step, Value, region_of
-from engine.lowering.steps import Invocation as StepInvocation
+from engine.lowering.steps import (
+    Buffer,
+    CallbackInvocation,
+    CarriedRegister,
+    Check,
+    LoopStep,
+    Step,
+    Value,
+    region_of,
+)
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback
 from engine.runtime.instructions import Assembler
@@ -39,7 +47,7 @@ _ALIGNMENT = 64
 
 
 @dataclass
-class _Layout:
+class _ProgramLayout:
     """Code under construction, and what is said about it."""
 
     table: Table
@@ -84,7 +92,7 @@ def assemble(
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
     scratch = plan_scratch(table)
     writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
-    layout = _Layout(table, kernels, tuple(callbacks), area, writers)
+    layout = _ProgramLayout(table, kernels, tuple(callbacks), area, writers)
     inputs = [array_input(variable) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
@@ -119,11 +127,11 @@ def _use(register: int, key: CacheKey) -> KernelUse:
     return KernelUse(register, key.hex, key.confirmation.hex())
 
 
-def _bind(layout: _Layout, register: int, item: int, dtype: str, rank: int) -> None:
+def _bind(layout: _ProgramLayout, register: int, item: int, dtype: str, rank: int) -> None:
     layout.assembler.emit("BIND", register, item, ARRAY_TYPE, DESCRIPTORS[dtype], rank)
 
 
-def _lay_out_stages(layout: _Layout, first: int, scratch: Scratch) -> None:
+def _lay_out_stages(layout: _ProgramLayout, first: int, scratch: Scratch) -> None:
     """Every stage from `first` to the last of its region, in turn."""
     table = layout.table
     used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
@@ -133,7 +141,7 @@ def _lay_out_stages(layout: _Layout, first: int, scratch: Scratch) -> None:
         _lay_out_stage(layout, stage, scratch)
 
 
-def _lay_out_stage(layout: _Layout, stage: int, scratch: Scratch) -> None:
+def _lay_out_stage(layout: _ProgramLayout, stage: int, scratch: Scratch) -> None:
     """Arithmetic on lengths, stops for memory if any is needed, addresses of views, then the kernels of `stage`."""
     table, assembler = layout.table, layout.assembler
     for name, operands, check in table.arithmetic.get(stage, []):
@@ -151,10 +159,10 @@ def _lay_out_stage(layout: _Layout, stage: int, scratch: Scratch) -> None:
         if step.stage == stage and step.loop is None:
             _lay_out_step(layout, step)
         elif step.stage == stage:
-            _lay_out_loop(layout, cast(Loop, step.loop), scratch)
+            _lay_out_loop(layout, cast(LoopStep, step.loop), scratch)
 
 
-def _lay_out_scratch(layout: _Layout, groups: list[list[Buffer]]) -> None:
+def _lay_out_scratch(layout: _ProgramLayout, groups: list[list[Buffer]]) -> None:
     """Where in the scratch of its stage each group of buffers lies, and a stop if there is too little of it."""
     if not groups:
         return
@@ -174,7 +182,7 @@ def _lay_out_scratch(layout: _Layout, groups: list[list[Buffer]]) -> None:
             assembler.emit("ADD", buffer.pointer, base, offset)
 
 
-def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
+def _lay_out_results(layout: _ProgramLayout, buffers: list[Buffer]) -> None:
     """A stop for the arrays that the caller makes."""
     if not buffers:
         return
@@ -189,12 +197,12 @@ def _lay_out_results(layout: _Layout, buffers: list[Buffer]) -> None:
         _bind(layout, buffer.pointer, item, buffer.dtype, len(buffer.dims))
 
 
-def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
+def _lay_out_loop(layout: _ProgramLayout, loop: LoopStep, scratch: Scratch) -> None:
     """What is carried at its start, what is done once before the first pass, the passes, what is carried on."""
     table, assembler = layout.table, layout.assembler
     zero, one = table.constant(0), table.constant(1)
     count = table.canonical(loop.count)
-    for register, initial, _ in (Carried(loop.counter, zero), *loop.carried):
+    for register, initial, _ in (CarriedRegister(loop.counter, zero), *loop.carried):
         assembler.emit("MOV", register, table.canonical(initial))
     # Loops within loops may be too short to look for themselves.
     assembler.emit("LOOK", int(region_of(loop.stage) == 0))
@@ -220,7 +228,7 @@ def _lay_out_loop(layout: _Layout, loop: Loop, scratch: Scratch) -> None:
         assembler.land(skip)
 
 
-def _lay_out_step(layout: _Layout, step: Step) -> None:
+def _lay_out_step(layout: _ProgramLayout, step: Step) -> None:
     if step.invocation is not None:
         _lay_out_invocation(layout, step.invocation, step.op)
         return
@@ -236,7 +244,7 @@ def _lay_out_step(layout: _Layout, step: Step) -> None:
     layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
 
 
-def _lay_out_invocation(layout: _Layout, step: StepInvocation, op: str) -> None:
+def _lay_out_invocation(layout: _ProgramLayout, step: CallbackInvocation, op: str) -> None:
     canonical = layout.table.canonical
     inputs = tuple(
         Operand(

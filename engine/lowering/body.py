@@ -15,7 +15,7 @@ from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.inner.from_graph import inlined
 from engine.lowering.lower import Lowering
-from engine.lowering.steps import Loop, Value
+from engine.lowering.steps import LoopStep, Value
 
 Target = Callable[[Sequence[int]], "Value | None"]
 """Where an array of these lengths is to be written, if that is known already; it demands that the lengths fit."""
@@ -50,7 +50,7 @@ class Body(Lowering):
     def __init__(
         self,
         around: Lowering,
-        loop: Loop,
+        loop: LoopStep,
         graph: InnerGraph,
         outputs: Sequence[Variable],
         destroyable: Sequence[Variable],

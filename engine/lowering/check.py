@@ -18,20 +18,20 @@ from engine.lowering.loops import (
     Call,
     Carried,
     Compute,
-    Constant,
     Evaluate,
     Fail,
     If,
     Integer,
     Kernel,
     Literal,
-    Load,
     Loop,
     Node,
     Place,
     Pointer,
+    Read,
     Reference,
-    Store,
+    ScalarConstant,
+    Write,
 )
 from engine.lowering.operations import check_operation
 from engine.runtime.errors import InvalidKernel
@@ -94,9 +94,9 @@ class _Checker:
                 case _:
                     self.scalar(node)
 
-    def scalar(self, node: Constant | Compute | Evaluate | Load | Store) -> None:
+    def scalar(self, node: ScalarConstant | Compute | Evaluate | Read | Write) -> None:
         match node:
-            case Constant(target, dtype, value):
+            case ScalarConstant(target, dtype, value):
                 size = ITEM_SIZES.get(dtype)
                 self.require(size == len(value), f"constant {target} of {dtype} in {len(value)} bytes")
                 self.define(target, dtype)
@@ -110,9 +110,9 @@ class _Checker:
                 for length in (length for array in arrays for length in array.lengths):
                     self.require(self.value(length) == "int64", f"length {length} is not an int64")
                 self.define(target, function.result)
-            case Load(target, place):
+            case Read(target, place):
                 self.define(target, self.place(place))
-            case Store(place, value):
+            case Write(place, value):
                 dtype = self.place(place)
                 self.require(self.value(value) == dtype, f"{value} is stored as {dtype}")
 

@@ -17,7 +17,7 @@ from engine.graph.op import Op
 from engine.graph.user_ops import is_users
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import copy, elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.overwriting import overwriting_nodes
 from engine.lowering.steps import Buffer, Check, Value
 from engine.lowering.table import Table
@@ -271,7 +271,7 @@ class Lowering:
 
     def copy(self, value: Value, result: Value) -> None:
         """Write the elements of `value`, cast if need be, to `result`, which is C-contiguous."""
-        operand = Operand(value.dtype, (False,) * len(value.dims), value.strides is not None)
+        operand = NestOperand(value.dtype, (False,) * len(value.dims), value.strides is not None)
         kernel = copy(operand.dtype, operand.broadcast, operand.strided)
         if value.dtype != result.dtype:
             cast_to = Statement("cast", (("input", 0),), result.dtype)

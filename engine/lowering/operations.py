@@ -21,7 +21,7 @@ DTYPES = tuple(ITEM_SIZES)
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class OperandTypes:
     """`arity` arguments of one dtype out of `dtypes`; the result is of that dtype, or bool if `compares`."""
 
     arity: int
@@ -30,21 +30,23 @@ class Signature:
 
 
 SIGNATURES = {
-    **{op: Signature(2, DTYPES) for op in ("add", "mul", "maximum", "minimum")},
-    **{op: Signature(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
-    **{op: Signature(2, ("int64", "int32", "bool")) for op in ("and_", "or_", "xor")},
-    **{op: Signature(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
-    **{op: Signature(1, DTYPES) for op in ("identity", "abs", "sqr")},
-    **{op: Signature(1, NUMBERS) for op in ("neg", "sign")},
-    **{op: Signature(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
-    **{op: Signature(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
-    **{op: Signature(1, FLOATS) for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")},
-    **{op: Signature(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")},
-    **{op: Signature(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
-    **{op: Signature(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
-    **{op: Signature(2, FLOATS) for op in ("true_div", "arctan2")},
-    "invert": Signature(1, ("int64", "int32", "bool")),
-    **{op: Signature(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
+    **{op: OperandTypes(2, DTYPES) for op in ("add", "mul", "maximum", "minimum")},
+    **{op: OperandTypes(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
+    **{op: OperandTypes(2, ("int64", "int32", "bool")) for op in ("and_", "or_", "xor")},
+    **{op: OperandTypes(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
+    **{op: OperandTypes(1, DTYPES) for op in ("identity", "abs", "sqr")},
+    **{op: OperandTypes(1, NUMBERS) for op in ("neg", "sign")},
+    **{op: OperandTypes(1, FLOATS) for op in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tanh")},
+    **{op: OperandTypes(1, FLOATS) for op in ("sigmoid", "softplus", "reciprocal")},
+    **{op: OperandTypes(1, FLOATS) for op in ("exp2", "log2", "log10", "tan", "arcsin", "arccos", "arctan")},
+    **{
+        op: OperandTypes(1, FLOATS) for op in ("sinh", "cosh", "arcsinh", "arccosh", "arctanh", "erf", "erfc")
+    },
+    **{op: OperandTypes(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
+    **{op: OperandTypes(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
+    **{op: OperandTypes(2, FLOATS) for op in ("true_div", "arctan2")},
+    "invert": OperandTypes(1, ("int64", "int32", "bool")),
+    **{op: OperandTypes(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
 }
 """Every operation but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
 

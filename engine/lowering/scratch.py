@@ -22,7 +22,7 @@ def plan_scratch(table: Table) -> Scratch:
     regions: dict[int, list[Step]] = {}
     for step in sorted(table.steps, key=lambda step: step.stage):
         regions.setdefault(region_of(step.stage), []).append(step)
-    plan = _Plan(table)
+    plan = _ScratchPlan(table)
     for region, steps in regions.items():
         last_use = _last_uses(steps)
         for time, step in enumerate(steps):
@@ -44,7 +44,7 @@ def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
 
 
 @dataclass
-class _Plan:
+class _ScratchPlan:
     """The groups so far; `free` has, by stage and size, when the memory of each group that may be shared is free."""
 
     table: Table

@@ -57,7 +57,7 @@ class Value:
 
 
 @dataclass(eq=False, slots=True)
-class Invocation:
+class CallbackInvocation:
     """What Python computes: `callback` is shown `inputs` and returns an array for each of `outputs`, whose lengths
     must be those that the registers `dims` hold (None: any will do)."""
 
@@ -79,11 +79,11 @@ class Step:
     writes: tuple[Buffer, ...]
     op: str
     about: tuple[str, ...] = ()
-    loop: Loop | None = None
-    invocation: Invocation | None = None
+    loop: LoopStep | None = None
+    invocation: CallbackInvocation | None = None
 
 
-class Carried(NamedTuple):
+class CarriedRegister(NamedTuple):
     """A register that holds what is in `initial` in the first pass, and, with `by`, so much more in every further one."""
 
     register: int
@@ -92,7 +92,7 @@ class Carried(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Loop:
+class LoopStep:
     """A loop of `count` passes, a step of `stage`; what is in it has stages from `floor` on. `counter` counts from 0.
 
     After each pass the registers of a ring are exchanged: each holds what the next one did, the last what the first did.
@@ -103,7 +103,7 @@ class Loop:
     stage: int
     count: int
     counter: int
-    carried: list[Carried] = field(default_factory=list)
+    carried: list[CarriedRegister] = field(default_factory=list)
     rings: list[tuple[int, ...]] = field(default_factory=list)
     until: Value | None = None
     done: int | None = None
@@ -123,7 +123,7 @@ class Check:
     about: tuple[str, ...]
 
 
-class Instruction(NamedTuple):
+class ArithmeticInstruction(NamedTuple):
     """One instruction of the arithmetic (instructions.py), and what to say when it stops the program."""
 
     name: str

@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from engine.lowering.loops import Kernel
-from engine.lowering.steps import STAGES, Buffer, Check, Instruction, Invocation, Loop, Step, Value, region_of
+from engine.lowering.steps import (
+    STAGES,
+    ArithmeticInstruction,
+    Buffer,
+    CallbackInvocation,
+    Check,
+    LoopStep,
+    Step,
+    Value,
+    region_of,
+)
 from engine.runtime.callbacks import Callback
 from engine.runtime.instructions import MOST
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -34,7 +44,7 @@ class Table:
     """Collects registers, arithmetic by stage, buffers and steps. Equal arithmetic gets one register."""
 
     initial: dict[int, int] = field(default_factory=dict)
-    arithmetic: dict[int, list[Instruction]] = field(default_factory=dict)
+    arithmetic: dict[int, list[ArithmeticInstruction]] = field(default_factory=dict)
     addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     """Of views, by stage: (register, register of the address they are reckoned from, register of the distance)."""
     buffers: list[Buffer] = field(default_factory=list)
@@ -142,7 +152,7 @@ class Table:
         """Append an instruction to the arithmetic of `stage`; one that may fail stays in the region."""
         if check is not None:
             stage = max(stage, self.floor)
-        self.arithmetic.setdefault(stage, []).append(Instruction(name, tuple(operands), check))
+        self.arithmetic.setdefault(stage, []).append(ArithmeticInstruction(name, tuple(operands), check))
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
         """The registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
@@ -218,7 +228,7 @@ class Table:
             self._returned(dtype, dims, stage + 1) for (dtype, _), dims in zip(outputs, known, strict=True)
         ]
         memory = tuple(value.buffer for value in reads if value.buffer is not None)
-        invocation = Invocation(callback, tuple(reads), tuple(values), tuple(known))
+        invocation = CallbackInvocation(callback, tuple(reads), tuple(values), tuple(known))
         self._append(Step(None, (), stage, memory, (), op, invocation=invocation))
         return values
 
@@ -245,11 +255,11 @@ class Table:
         region = region_of(stage)
         buffer.used[region] = max(buffer.used.get(region, 0), stage)
 
-    def begin_loop(self, stage: int, count: int) -> Loop:
+    def begin_loop(self, stage: int, count: int) -> LoopStep:
         """A new loop, a step of `stage`: its body is lowered in its `region`, then it is ended."""
         floor = self._regions * STAGES
         self._regions += 1
-        return Loop(floor, stage, count, self.new(floor + 1))
+        return LoopStep(floor, stage, count, self.new(floor + 1))
 
     @contextmanager
     def region(self, floor: int) -> Iterator[None]:
@@ -264,7 +274,7 @@ class Table:
                 del self._equal[register]
         self.floor = around
 
-    def end_loop(self, loop: Loop, op: str) -> None:
+    def end_loop(self, loop: LoopStep, op: str) -> None:
         """Append the loop, as a step that reads and writes what the steps of its body do."""
         region = region_of(loop.floor)
         body = [step for step in self.steps if region_of(step.stage) == region]
@@ -275,6 +285,6 @@ class Table:
         )
         self._append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
 
-    def drop_loop(self, loop: Loop) -> None:
+    def drop_loop(self, loop: LoopStep) -> None:
         """Forget what the body of the loop does, as nothing needs it."""
         self.steps = [step for step in self.steps if step.stage < loop.floor]

@@ -21,7 +21,7 @@ import engine
 import engine.tensor as pt
 from engine.codegen.numba.compile import compile_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
 from engine.runtime.target import process_triple
@@ -61,7 +61,10 @@ BODIES = {
 def compare_kernels() -> None:
     """A kernel that writes elsewhere, and onto its input."""
     for number, (name, body) in enumerate(BODIES.items()):
-        kernel, symbol = elementwise([Operand("float64", (False,))], body, [("value", 1)], 1), f"k_{number}"
+        kernel, symbol = (
+            elementwise([NestOperand("float64", (False,))], body, [("value", 1)], 1),
+            f"k_{number}",
+        )
         content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
         linked = process_loader().load(content, symbol)
         run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)

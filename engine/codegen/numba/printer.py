@@ -15,19 +15,19 @@ from engine.lowering.loops import (
     Array,
     Call,
     Compute,
-    Constant,
     Evaluate,
     Fail,
     If,
     Kernel,
     Literal,
-    Load,
     Loop,
     Node,
     Place,
     Pointer,
+    Read,
     Reference,
-    Store,
+    ScalarConstant,
+    Write,
 )
 from engine.scalar.embedded import Embedded
 
@@ -64,14 +64,14 @@ class Source:
 
 def print_kernel(kernel: Kernel) -> Source:
     """Return `kernel` as Python source; raises InvalidKernel if it contradicts itself."""
-    printer = _Printer(check_kernel(kernel))
+    printer = _PythonPrinter(check_kernel(kernel))
     lines = [f"def {FUNCTION_NAME}(arguments):", *printer.parameters(kernel), *printer.body(kernel.body, 1)]
     lines.append(f"{_INDENT}return 0")
     return Source("\n".join(lines) + "\n", tuple(printer.used.values()), tuple(printer.functions.values()))
 
 
 @dataclass
-class _Printer:
+class _PythonPrinter:
     names: Names
     used: dict[str, Intrinsic] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
@@ -97,9 +97,9 @@ class _Printer:
                 case _:
                     yield _INDENT * depth + self.statement(node)
 
-    def statement(self, node: Constant | Compute | Evaluate | Load | Store | Array | Call) -> str:
+    def statement(self, node: ScalarConstant | Compute | Evaluate | Read | Write | Array | Call) -> str:
         match node:
-            case Constant(target, dtype, value):
+            case ScalarConstant(target, dtype, value):
                 return f"{target} = {self.use(Intrinsic('constant', dtypes=(dtype,), value=value))}()"
             case Compute(target, op, arguments, dtype):
                 operation = self.operation(op, arguments, dtype)
@@ -107,11 +107,11 @@ class _Printer:
             case Evaluate(target, function, arrays):
                 words = ", ".join(word for array in arrays for word in (array.pointer, *array.lengths))
                 return f"{target} = {self.use(self.evaluation(function))}({words})"
-            case Load(target, place):
+            case Read(target, place):
                 return (
                     f"{target} = {self.use(self.access('load', place))}({place.pointer}, {index_of(place)})"
                 )
-            case Store(place, value):
+            case Write(place, value):
                 store = self.use(self.access("store", place))
                 return f"{store}({place.pointer}, {index_of(place)}, {value})"
             case Array(name, dtype, size):

@@ -7,9 +7,21 @@ from __future__ import annotations
 
 import struct
 
-from engine.lowering.kernels.nest import Signature
+from engine.lowering.kernels.nest import KernelBuilder
 from engine.lowering.kernels.reduce import neutral_element
-from engine.lowering.loops import Carried, Compute, Constant, Fail, If, Kernel, Load, Loop, Node, Place, Store
+from engine.lowering.loops import (
+    Carried,
+    Compute,
+    Fail,
+    If,
+    Kernel,
+    Loop,
+    Node,
+    Place,
+    Read,
+    ScalarConstant,
+    Write,
+)
 from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import EMPTY_REDUCTION
 
@@ -18,12 +30,12 @@ def cumulative(op: str, dtype: str) -> Kernel:
     """Return the kernel of the running `op` (add or mul) of elements of `dtype`."""
     kind = {"add": "sum", "mul": "prod"}[op]
     body = (
-        Load("element", _place("x")),
+        Read("element", _place("x")),
         Compute("following", op, ("total", "element"), dtype),
-        Store(_place("y"), "following"),
+        Write(_place("y"), "following"),
     )
     loop = Loop("at", 0, "length", 1, body, (Carried("total", "neutral", "following"),))
-    nodes = (Constant("neutral", dtype, neutral_element(kind, dtype)), *_nest((loop,)))
+    nodes = (ScalarConstant("neutral", dtype, neutral_element(kind, dtype)), *_nest((loop,)))
     return _kernel(dtype, dtype, nodes, f"cumulative {op}: {dtype}")
 
 
@@ -32,19 +44,19 @@ def position_of_extreme(kind: str, dtype: str) -> Kernel:
     `dtype`; of the first NaN if there is one. Returns EMPTY_REDUCTION where there are no elements."""
     first = Place("x", (("i", "length", "behind"), ("j",)))
     body = (
-        Load("element", _place("x")),
+        Read("element", _place("x")),
         *_is_further(kind, dtype),
         Compute("following", "where", ("further", "element", "best"), dtype),
         Compute("following_at", "where", ("further", "at", "best_at"), "int64"),
     )
     carried = (Carried("best", "first", "following"), Carried("best_at", "none", "following_at"))
     loop = Loop("at", 1, "length", 1, body, carried)
-    result = Store(Place("y", (("i", "behind"), ("j",))), "best_at")
+    result = Write(Place("y", (("i", "behind"), ("j",))), "best_at")
     nodes = (
-        Constant("none", "int64", struct.pack("<q", 0)),
+        ScalarConstant("none", "int64", struct.pack("<q", 0)),
         Compute("is_empty", "eq", ("length", "none"), "bool"),
         If("is_empty", (Fail(EMPTY_REDUCTION),)),
-        *_nest((Load("first", first), loop, result)),
+        *_nest((Read("first", first), loop, result)),
     )
     return _kernel(dtype, "int64", nodes, f"position of {kind}: {dtype}")
 
@@ -73,7 +85,7 @@ def _nest(inside: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _kernel(dtype: str, result: str, nodes: tuple[Node, ...], summary: str) -> Kernel:
-    signature = Signature()
+    signature = KernelBuilder()
     signature.pointer("x", dtype, ("input", 0))
     for dim, name in enumerate(("before", "length", "behind")):
         signature.integer(name, ("extent", (dim,)))

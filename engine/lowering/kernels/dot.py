@@ -16,23 +16,23 @@ from __future__ import annotations
 import struct
 from functools import cache
 
-from engine.lowering.kernels.nest import Operand, Signature, Statement
+from engine.lowering.kernels.nest import KernelBuilder, NestOperand, Statement
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
     Address,
     Call,
     Carried,
     Compute,
-    Constant,
     If,
     Kernel,
     Literal,
-    Load,
     Loop,
     Node,
     Place,
+    Read,
     Reference,
-    Store,
+    ScalarConstant,
+    Write,
 )
 from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -49,7 +49,7 @@ def vector_vector(dtype: str) -> Kernel:
     """Return the kernel of the inner product of two vectors of `dtype`, a scalar: a reduction, in its lanes."""
     kind, product = ("any", "and_") if dtype == "bool" else ("sum", "mul")
     body = [Statement(product, (("input", 0), ("input", 1)), dtype)]
-    return reduction(kind, [Operand(dtype, (False,))] * 2, body, ("value", 0), 1, (0,), dtype, dtype)
+    return reduction(kind, [NestOperand(dtype, (False,))] * 2, body, ("value", 0), 1, (0,), dtype, dtype)
 
 
 @cache
@@ -113,8 +113,8 @@ def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -
     return _kernel(signature, nodes, f"matrix_matrix: {dtype}{transposed[0]}, {dtype}{transposed[1]}")
 
 
-def _signature(dtype: str, lengths: tuple[str, ...]) -> Signature:
-    signature = Signature()
+def _signature(dtype: str, lengths: tuple[str, ...]) -> KernelBuilder:
+    signature = KernelBuilder()
     for position in range(2):
         signature.pointer(f"x{position}", dtype, ("input", position))
     for dim, length in enumerate(lengths):
@@ -123,7 +123,7 @@ def _signature(dtype: str, lengths: tuple[str, ...]) -> Signature:
     return signature
 
 
-def _kernel(signature: Signature, nodes: tuple[Node, ...], summary: str) -> Kernel:
+def _kernel(signature: KernelBuilder, nodes: tuple[Node, ...], summary: str) -> Kernel:
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 
@@ -137,26 +137,26 @@ def _matrix(pointer: str, row: str, column: str, transposed: bool) -> Place:
 def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tuple[Node, ...]:
     product, add = ("and_", "or_") if dtype == "bool" else ("mul", "add")
     inner = (
-        Load("a", first),
-        Load("b", second),
+        Read("a", first),
+        Read("b", second),
         Compute("product", product, ("a", "b"), dtype),
         Compute("following", add, ("total", "product"), dtype),
     )
     terms = (("at_m", "n"), ("at_n",)) if len(kept) == 2 else (("at_m",),)
     nodes: tuple[Node, ...] = (
         Loop("at_k", 0, "k", 1, inner, (Carried("total", "zero", "following"),)),
-        Store(Place("y", terms), "total"),
+        Write(Place("y", terms), "total"),
     )
     for length in reversed(kept):
         nodes = (Loop(f"at_{length}", 0, length, 1, nodes),)
-    return (Constant("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
+    return (ScalarConstant("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
 
 
 def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:
     """`loops`, or `call` instead where there are at least `size` products and BLAS can count the `lengths`."""
     nodes: list[Node] = [
-        Constant("blas_size", "float64", struct.pack("<d", size)),
-        Constant("blas_limit", "int64", struct.pack("<q", 2**31)),
+        ScalarConstant("blas_size", "float64", struct.pack("<d", size)),
+        ScalarConstant("blas_limit", "int64", struct.pack("<q", 2**31)),
         Compute("products0", "cast", (lengths[0],), "float64"),
         Compute("longest0", "identity", (lengths[0],), "int64"),
     ]

@@ -12,20 +12,20 @@ from functools import lru_cache
 from engine.lowering.kernels.nest import (
     Axis,
     Fused,
-    Operand,
+    KernelBuilder,
+    NestOperand,
     Ref,
     Repeat,
-    Signature,
     Statement,
     collapse,
     contiguous_terms,
     declare,
 )
-from engine.lowering.loops import Kernel, Loop, Node, Place, Store
+from engine.lowering.loops import Kernel, Loop, Node, Place, Write
 
 
 def elementwise(
-    inputs: Sequence[Operand], body: Sequence[Statement | Repeat], outputs: Sequence[Ref], rank: int
+    inputs: Sequence[NestOperand], body: Sequence[Statement | Repeat], outputs: Sequence[Ref], rank: int
 ) -> Kernel:
     """Return the kernel that computes `body` for each element of a nest of `rank` dims and stores `outputs`.
 
@@ -37,16 +37,16 @@ def elementwise(
 
 @lru_cache(maxsize=1024)
 def _elementwise(
-    inputs: tuple[Operand, ...], body: tuple[Statement | Repeat, ...], outputs: tuple[Ref, ...], rank: int
+    inputs: tuple[NestOperand, ...], body: tuple[Statement | Repeat, ...], outputs: tuple[Ref, ...], rank: int
 ) -> Kernel:
     axes = collapse(inputs, rank)
-    signature = Signature()
+    signature = KernelBuilder()
     declare(signature, inputs, axes)
     fused = Fused(inputs, body, axes, axes)
     stores: list[Node] = []
     for position, ref in enumerate(outputs):
         pointer = signature.pointer(f"y{position}", fused.dtype(ref), ("output", position))
-        stores.append(Store(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
+        stores.append(Write(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
     nest = _nest(fused, axes, tuple(stores))
     nodes = fused.constants() + nest
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), _summary(fused, outputs))
@@ -54,7 +54,7 @@ def _elementwise(
 
 def copy(dtype: str, broadcast: tuple[bool, ...], strided: bool) -> Kernel:
     """Return the kernel that writes one input, broadcast or strided, as a C-contiguous array."""
-    return elementwise([Operand(dtype, broadcast, strided)], [], [("input", 0)], len(broadcast))
+    return elementwise([NestOperand(dtype, broadcast, strided)], [], [("input", 0)], len(broadcast))
 
 
 def _nest(fused: Fused, axes: Sequence[Axis], innermost: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import struct
 from typing import Literal
 
-from engine.lowering.kernels.nest import Signature
-from engine.lowering.loops import Compute, Constant, Fail, If, Kernel, Load, Loop, Node, Place, Store
+from engine.lowering.kernels.nest import KernelBuilder
+from engine.lowering.loops import Compute, Fail, If, Kernel, Loop, Node, Place, Read, ScalarConstant, Write
 from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, ITEM_SIZES
@@ -28,12 +28,12 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """
-    signature = Signature()
+    signature = KernelBuilder()
     signature.pointer("array", dtype, ("input", 0))
     _declare_index(signature, index_dtype, 1, vector)
     signature.pointer("output", dtype, ("output", 0))
     copy = _row(
-        vector, (Load("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector))
+        vector, (Read("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector))
     )
     nodes = (_zero("none"), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
     summary = f"gather: {dtype} by {index_dtype}" + (" from a vector" if vector else " in rows")
@@ -45,7 +45,7 @@ def wrap(index_dtype: str) -> Kernel:
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """
-    signature = Signature()
+    signature = KernelBuilder()
     _declare_index(signature, index_dtype, 0, True)
     signature.pointer("output", "int64", ("output", 0))
     body = (*_wrapped_index(index_dtype), _store("output", "i", "wrapped", True))
@@ -61,8 +61,8 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
     InvalidKernel if `index_dtype` is no integer.
     """
     add = (
-        Load("before", _element("output", "wrapped", vector)),
-        Load("value", _element("values", "i", vector)),
+        Read("before", _element("output", "wrapped", vector)),
+        Read("value", _element("values", "i", vector)),
         Compute("after", "add", ("before", "value"), dtype),
         _store("output", "wrapped", "after", vector),
     )
@@ -72,7 +72,7 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
     change = (
-        Load("value", _element("values", "i", vector)),
+        Read("value", _element("values", "i", vector)),
         _store("output", "wrapped", "value", vector),
     )
     return _scatter("scatter_set", dtype, index_dtype, vector, base, change)
@@ -81,7 +81,7 @@ def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 def _scatter(
     name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: tuple[Node, ...]
 ) -> Kernel:
-    signature = Signature()
+    signature = KernelBuilder()
     _declare_index(signature, index_dtype, 0, vector)
     signature.pointer("values", dtype, ("input", 1))
     if base == "copied":
@@ -97,7 +97,7 @@ def _scatter(
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 
-def _declare_index(signature: Signature, index_dtype: str, position: int, vector: bool) -> None:
+def _declare_index(signature: KernelBuilder, index_dtype: str, position: int, vector: bool) -> None:
     if index_dtype not in INTEGERS:
         raise InvalidKernel(
             "building", "a kernel with an index", f"the index is {index_dtype}, not an integer"
@@ -116,7 +116,7 @@ def _wrapped_index(
     """`wrapped` is the row that the index at `at` means; returns from the kernel if there is none."""
     index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
     nodes = (
-        Load(f"loaded{suffix}", Place("index", ((at,),))),
+        Read(f"loaded{suffix}", Place("index", ((at,),))),
         Compute(index, "cast", (f"loaded{suffix}",), "int64"),
         Compute(negative, "lt", (index, "none"), "bool"),
         Compute(f"from_end{suffix}", "add", (index, "size"), "int64"),
@@ -137,14 +137,14 @@ def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]
     """The output, made equal to the base."""
     rows = "size"
     if onto_zeros:
-        zero = Constant("zero", dtype, bytes(ITEM_SIZES[dtype]))
-        body: tuple[Node, ...] = (Store(_element("output", "r", vector, "e"), "zero"),)
+        zero = ScalarConstant("zero", dtype, bytes(ITEM_SIZES[dtype]))
+        body: tuple[Node, ...] = (Write(_element("output", "r", vector, "e"), "zero"),)
         before: tuple[Node, ...] = (zero,)
     else:
         before = ()
         body = (
-            Load("kept", _element("base", "r", vector, "e")),
-            Store(_element("output", "r", vector, "e"), "kept"),
+            Read("kept", _element("base", "r", vector, "e")),
+            Write(_element("output", "r", vector, "e"), "kept"),
         )
     inner = body if vector else (Loop("e", 0, "row", 1, body),)
     return (*before, Loop("r", 0, rows, 1, inner))
@@ -158,9 +158,9 @@ def _element(pointer: str, row: str, vector: bool, column: str = "j") -> Place:
     return Place(pointer, ((row,),) if vector else ((row, "row"), (column,)))
 
 
-def _store(pointer: str, row: str, value: str, vector: bool) -> Store:
-    return Store(_element(pointer, row, vector), value)
+def _store(pointer: str, row: str, value: str, vector: bool) -> Write:
+    return Write(_element(pointer, row, vector), value)
 
 
-def _zero(name: str) -> Constant:
-    return Constant(name, "int64", struct.pack("<q", 0))
+def _zero(name: str) -> ScalarConstant:
+    return ScalarConstant(name, "int64", struct.pack("<q", 0))

@@ -16,24 +16,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from engine.lowering.kernels.nest import Signature
+from engine.lowering.kernels.nest import KernelBuilder
 from engine.lowering.loops import (
     Address,
     Array,
     Call,
     Carried,
     Compute,
-    Constant,
     Fail,
     If,
     Kernel,
     Literal,
-    Load,
     Loop,
     Node,
     Place,
+    Read,
     Reference,
-    Store,
+    ScalarConstant,
+    Write,
 )
 from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
 
@@ -130,7 +130,7 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
     signature = _signature(dtype, ("output", 0))
     failed: tuple[Node, ...] = (Fail(NOT_POSITIVE_DEFINITE, "details", ("factored",)),)
     if not fails:
-        nan = Constant("nan", dtype, struct.pack(_FORMATS[dtype], float("nan")))
+        nan = ScalarConstant("nan", dtype, struct.pack(_FORMATS[dtype], float("nan")))
         failed = (nan, Loop("r", 0, "rows", 1, (Loop("c", 0, "rows", 1, (_store("r", "c", "nan"),)),)))
     zeros = (_zero("empty", dtype), _other_triangle(lower))
     nodes = _called(_cholesky(dtype, lower), "factored", failed, zeros)
@@ -150,11 +150,11 @@ def slogdet(dtype: str) -> Kernel:
     signature.pointer("halves", "int32", ("output", 3))
     constants = (
         _zero("nothing", dtype),
-        Constant("unit", dtype, struct.pack(_FORMATS[dtype], 1.0)),
-        Constant("minus", dtype, struct.pack(_FORMATS[dtype], -1.0)),
+        ScalarConstant("unit", dtype, struct.pack(_FORMATS[dtype], 1.0)),
+        ScalarConstant("minus", dtype, struct.pack(_FORMATS[dtype], -1.0)),
     )
     # What a matrix of no rows has; its factorization is not asked for.
-    initial = (Store(Place("sign"), "unit"), Store(Place("logarithm"), "nothing"))
+    initial = (Write(Place("sign"), "unit"), Write(Place("logarithm"), "nothing"))
     # A pivot that is 0 is no failure here.
     nodes = (_factorization(dtype), *_diagonal_product(dtype))
     return _kernel(signature, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
@@ -167,12 +167,12 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     int64 at least 2**32.
     """
     body = (
-        Load("pivot", Place("matrix", (("at", "rows"), ("at",)))),
+        Read("pivot", Place("matrix", (("at", "rows"), ("at",)))),
         Compute("magnitude", "abs", ("pivot",), dtype),
         Compute("term", "log", ("magnitude",), dtype),
         Compute("logarithms", "add", ("before", "term"), dtype),
         Compute("own", "sign", ("pivot",), dtype),
-        Load("exchanged32", Place("halves", (("at", "width"),))),
+        Read("exchanged32", Place("halves", (("at", "width"),))),
         Compute("exchanged", "cast", ("exchanged32",), "int64"),
         Compute("place", "add", ("at", "one"), "int64"),
         Compute("is_exchanged", "neq", ("exchanged", "place"), "bool"),
@@ -182,34 +182,34 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     )
     carried = (Carried("before", "nothing", "logarithms"), Carried("sign_before", "unit", "signs"))
     return (
-        Constant("two", "int64", struct.pack("<q", 2)),
-        Constant("half", "int64", struct.pack("<q", 2**32)),
-        Load("first", Place("pivots")),
+        ScalarConstant("two", "int64", struct.pack("<q", 2)),
+        ScalarConstant("half", "int64", struct.pack("<q", 2**32)),
+        Read("first", Place("pivots")),
         Compute("is_wide", "lt", ("first", "half"), "bool"),
         Compute("width", "where", ("is_wide", "two", "one"), "int64"),
         Loop("at", 0, "rows", 1, body, carried),
         Compute("is_unknown", "isnan", ("before",), "bool"),
         Compute("known_sign", "where", ("is_unknown", "before", "sign_before"), dtype),
-        Store(Place("sign"), "known_sign"),
-        Store(Place("logarithm"), "before"),
+        Write(Place("sign"), "known_sign"),
+        Write(Place("logarithm"), "before"),
     )
 
 
-def _signature(dtype: str, matrix: tuple[str, int]) -> Signature:
-    signature = Signature()
+def _signature(dtype: str, matrix: tuple[str, int]) -> KernelBuilder:
+    signature = KernelBuilder()
     signature.pointer("matrix", dtype, matrix)
     signature.integer("rows", ("rows",))
     signature.pointer("details", "int64", ("details",))
     return signature
 
 
-def _declare_right_side(signature: Signature, dtype: str) -> None:
+def _declare_right_side(signature: KernelBuilder, dtype: str) -> None:
     signature.pointer("right", dtype, ("output", 0))
     signature.integer("columns", ("columns",))
 
 
 def _kernel(
-    signature: Signature,
+    signature: KernelBuilder,
     nodes: tuple[Node, ...],
     summary: str,
     counted: tuple[str, ...] = (),
@@ -222,8 +222,8 @@ def _kernel(
         limits += [is_long, If(is_long.target, (Fail(TOO_LONG, "details", (name,)),))]
     body = (
         _zero("none", "int64"),
-        Constant("one", "int64", struct.pack("<q", 1)),
-        Constant("limit", "int64", struct.pack("<q", 2**31)),
+        ScalarConstant("one", "int64", struct.pack("<q", 1)),
+        ScalarConstant("limit", "int64", struct.pack("<q", 2**31)),
         Array("info", "int64", 1),
         *before,
         *limits,
@@ -238,9 +238,9 @@ def _called(
 ) -> tuple[Node, ...]:
     """`call`, then `failed` where its info, which gets this `name`, is not 0, else `otherwise`."""
     return (
-        Store(Place("info"), "none"),
+        Write(Place("info"), "none"),
         call,
-        Load(name, Place("info")),
+        Read(name, Place("info")),
         Compute(f"{name}_not", "neq", (name, "none"), "bool"),
         If(f"{name}_not", failed, otherwise),
     )
@@ -255,7 +255,7 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
         counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
     element = Place(right.pointer, (*right.terms, (at,)))
     bits = struct.pack(_FORMATS[dtype], float("nan"))
-    return (Constant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Store(element, nan),)))
+    return (ScalarConstant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Write(element, nan),)))
 
 
 def _factorization(dtype: str) -> Call:
@@ -283,7 +283,7 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
     each = solved(Place("right", (("column", "rows"),)), Literal(struct.pack("<q", 1)), "solved_each")
     return (
         Compute("elements", "mul", ("rows", "columns"), "int64"),
-        Constant("few", "int64", struct.pack("<q", FEW)),
+        ScalarConstant("few", "int64", struct.pack("<q", FEW)),
         Compute("is_small", "le", ("elements", "few"), "bool"),
         If(
             "is_small",
@@ -320,9 +320,9 @@ def _other_triangle(lower: bool) -> Loop:
     return Loop("i", 0, "rows", 1, inner)
 
 
-def _store(row: str, column: str, value: str) -> Store:
-    return Store(Place("matrix", ((row, "rows"), (column,))), value)
+def _store(row: str, column: str, value: str) -> Write:
+    return Write(Place("matrix", ((row, "rows"), (column,))), value)
 
 
-def _zero(name: str, dtype: str) -> Constant:
-    return Constant(name, dtype, bytes(4 if dtype in ("float32", "int32") else 8))
+def _zero(name: str, dtype: str) -> ScalarConstant:
+    return ScalarConstant(name, dtype, bytes(4 if dtype in ("float32", "int32") else 8))

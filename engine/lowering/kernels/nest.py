@@ -14,16 +14,16 @@ from engine.lowering.loops import (
     Argument,
     Carried,
     Compute,
-    Constant,
     Fail,
     If,
     Integer,
-    Load,
     Loop,
     Node,
     Parameter,
     Place,
     Pointer,
+    Read,
+    ScalarConstant,
 )
 from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
@@ -42,7 +42,7 @@ _TRUE: Ref = ("constant", "bool", b"\1")
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class NestOperand:
     """An input of `dtype`: for each dim, whether it stands still there; `strided` unless C-contiguous in the others."""
 
     dtype: str
@@ -94,7 +94,7 @@ class Axis:
     extent: str
 
 
-def collapse(operands: Sequence[Operand], rank: int, kinds: Sequence[object] = ()) -> tuple[Axis, ...]:
+def collapse(operands: Sequence[NestOperand], rank: int, kinds: Sequence[object] = ()) -> tuple[Axis, ...]:
     """Return the axes of a nest over `rank` dims; dims of different `kinds` stay apart."""
     for position, operand in enumerate(operands):
         if len(operand.broadcast) != rank:
@@ -110,13 +110,13 @@ def collapse(operands: Sequence[Operand], rank: int, kinds: Sequence[object] = (
     return tuple(Axis(tuple(dims), f"i{n}", f"n{n}") for n, dims in enumerate(groups))
 
 
-def _runs_on(operand: Operand, dim: int) -> bool:
+def _runs_on(operand: NestOperand, dim: int) -> bool:
     here, before = operand.broadcast[dim], operand.broadcast[dim - 1]
     return here == before and (here or not operand.strided)
 
 
 @dataclass
-class Signature:
+class KernelBuilder:
     """The parameters of a kernel under construction, and what to pass for each."""
 
     parameters: list[Parameter] = field(default_factory=list)
@@ -133,7 +133,7 @@ class Signature:
         return name
 
 
-def declare(signature: Signature, operands: Sequence[Operand], axes: Sequence[Axis]) -> None:
+def declare(signature: KernelBuilder, operands: Sequence[NestOperand], axes: Sequence[Axis]) -> None:
     """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides that are not implied."""
     for position, operand in enumerate(operands):
         signature.pointer(f"x{position}", operand.dtype, ("input", position))
@@ -144,7 +144,7 @@ def declare(signature: Signature, operands: Sequence[Operand], axes: Sequence[Ax
             signature.integer(_stride(position, axis), ("stride", position, axis.dims[0]))
 
 
-def _strided_axes(operand: Operand, axes: Sequence[Axis]) -> list[Axis]:
+def _strided_axes(operand: NestOperand, axes: Sequence[Axis]) -> list[Axis]:
     return [axis for axis in axes if operand.strided and not operand.broadcast[axis.dims[0]]]
 
 
@@ -165,7 +165,7 @@ class Fused:
     does not change is computed outside it. What belongs at full depth can be emitted several times, as `copy`.
     """
 
-    operands: Sequence[Operand]
+    operands: Sequence[NestOperand]
     statements: Sequence[Statement | Repeat]
     axes: Sequence[Axis]
     order: Sequence[Axis]
@@ -198,7 +198,7 @@ class Fused:
     def constants(self) -> tuple[Node, ...]:
         """Return the definitions of all constants that were named so far."""
         return tuple(
-            Constant(name, str(ref[1]), ref[2])
+            ScalarConstant(name, str(ref[1]), ref[2])
             for ref, name in self._constants.items()
             if isinstance(ref[-1], bytes)
         )
@@ -208,7 +208,7 @@ class Fused:
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
-                nodes.append(Load(self.name(("input", position), copy), self.place(position, innermost)))
+                nodes.append(Read(self.name(("input", position), copy), self.place(position, innermost)))
         for position, at in enumerate(self._value_depths):
             if at == depth:
                 nodes.extend(self._statement(position, copy))
@@ -241,7 +241,7 @@ class Fused:
             )
         return Place(f"x{position}", terms)
 
-    def _input_depth(self, operand: Operand) -> int:
+    def _input_depth(self, operand: NestOperand) -> int:
         return max(
             (n + 1 for n, axis in enumerate(self.axes) if not operand.broadcast[axis.dims[0]]), default=0
         )

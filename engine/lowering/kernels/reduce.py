@@ -22,10 +22,10 @@ from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import (
     Axis,
     Fused,
-    Operand,
+    KernelBuilder,
+    NestOperand,
     Ref,
     Repeat,
-    Signature,
     Statement,
     collapse,
     contiguous_terms,
@@ -35,15 +35,15 @@ from engine.lowering.loops import (
     Array,
     Carried,
     Compute,
-    Constant,
     Fail,
     If,
     Kernel,
-    Load,
     Loop,
     Node,
     Place,
-    Store,
+    Read,
+    ScalarConstant,
+    Write,
 )
 from engine.lowering.operations import FLOATS
 from engine.runtime.errors import InvalidKernel
@@ -66,7 +66,7 @@ _FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "boo
 
 def reduction(
     kind: str,
-    inputs: Sequence[Operand],
+    inputs: Sequence[NestOperand],
     body: Sequence[Statement | Repeat],
     reduced: Ref,
     rank: int,
@@ -87,7 +87,7 @@ def reduction(
 @lru_cache(maxsize=1024)
 def _reduction(
     kind: str,
-    inputs: tuple[Operand, ...],
+    inputs: tuple[NestOperand, ...],
     body: tuple[Statement | Repeat, ...],
     reduced: Ref,
     rank: int,
@@ -108,8 +108,8 @@ def _reduction(
     gone = tuple(axis for axis in axes if axis.dims[0] in over)
     by_column = axes[-1] in kept
     order = (*kept[:-1], *gone, kept[-1]) if by_column else kept + gone
-    plan = _Plan(kind, Fused(inputs, statements, order, axes), kept, gone, accumulator, result)
-    signature = Signature()
+    plan = _ReductionNest(kind, Fused(inputs, statements, order, axes), kept, gone, accumulator, result)
+    signature = KernelBuilder()
     declare(signature, inputs, axes)
     signature.pointer("y", result, ("output", 0))
     nest = plan.columns() if by_column else plan.rows()
@@ -118,7 +118,7 @@ def _reduction(
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _ReductionNest:
     kind: str
     fused: Fused
     kept: tuple[Axis, ...]
@@ -137,7 +137,7 @@ class _Plan:
         return f"{self.kind}{of}: ({inputs}) -> ({self.result}), {len(self.gone)} loops of {self.fused.depth}"
 
     def constants(self) -> tuple[Node, ...]:
-        neutral = Constant("neutral", self.accumulator, neutral_element(self.kind, self.accumulator))
+        neutral = ScalarConstant("neutral", self.accumulator, neutral_element(self.kind, self.accumulator))
         return (*self.fused.constants(), neutral)
 
     def empty_check(self) -> tuple[Node, ...]:
@@ -155,7 +155,7 @@ class _Plan:
 
     def store(self, accumulated: str) -> tuple[Node, ...]:
         cast = Compute("result", "cast", (accumulated,), self.result)
-        return (cast, Store(Place("y", contiguous_terms(self.kept)), "result"))
+        return (cast, Write(Place("y", contiguous_terms(self.kept)), "result"))
 
     def nest(self, axes: Sequence[Axis], first: int, inside: tuple[Node, ...]) -> tuple[Node, ...]:
         """Loops over `axes`, the outermost at depth `first`, around `inside`."""
@@ -216,17 +216,17 @@ class _Plan:
         in_group = (
             Compute("element", "add", ("group", "lane"), "int64"),
             *self.fused.nodes(self.fused.depth, "m", "element"),
-            Load("lane_before", lane),
+            Read("lane_before", lane),
             self.combine("lane_after", "lane_before", name),
-            Store(lane, "lane_after"),
+            Write(lane, "lane_after"),
         )
         gather = (
-            Load("gathered", Place("lanes", (("gathering",),))),
+            Read("gathered", Place("lanes", (("gathering",),))),
             self.combine("block_next", "block_total", "gathered"),
         )
         return (
             *_end_of("block", "block_size", "grouped"),
-            Loop("cleared", 0, LANES, 1, (Store(Place("lanes", (("cleared",),)), "neutral"),)),
+            Loop("cleared", 0, LANES, 1, (Write(Place("lanes", (("cleared",),)), "neutral"),)),
             Loop("group", "block", "block_end", LANES, (Loop("lane", 0, LANES, 1, in_group),)),
             Loop("gathering", 0, LANES, 1, gather, (Carried("block_total", "neutral", "block_next"),)),
             self.combine("blocks_next", "blocks", "block_total"),
@@ -240,9 +240,9 @@ class _Plan:
         accumulate = (
             *self.fused.nodes(depth),
             Compute("position", "sub", (column.index, "tile"), "int64"),
-            Load("before", place),
+            Read("before", place),
             self.combine("after", "before", self.fused.name(self.reduced)),
-            Store(place, "after"),
+            Write(place, "after"),
         )
         walk = (*self.fused.nodes(depth - 1), Loop(column.index, "tile", "tile_end", 1, accumulate))
         for at in reversed(range(len(outer), depth - 1)):
@@ -263,14 +263,14 @@ class _Plan:
         terms = contiguous_terms((*self.kept[:-1], finished))
         finish = (
             Compute("finished_position", "sub", ("finished", "tile"), "int64"),
-            Load("total", Place("accumulated", (("finished_position",),))),
+            Read("total", Place("accumulated", (("finished_position",),))),
             Compute("result", "cast", ("total",), self.result),
-            Store(Place("y", terms), "result"),
+            Write(Place("y", terms), "result"),
         )
         return (
             *_end_of("tile", "tile_size", column.extent),
             Compute("tile_width", "sub", ("tile_end", "tile"), "int64"),
-            Loop("cleared", 0, "tile_width", 1, (Store(Place("accumulated", (("cleared",),)), "neutral"),)),
+            Loop("cleared", 0, "tile_width", 1, (Write(Place("accumulated", (("cleared",),)), "neutral"),)),
             *walk,
             Loop("finished", "tile", "tile_end", 1, finish),
         )
@@ -294,8 +294,8 @@ def neutral_element(kind: str, dtype: str) -> bytes:
     return struct.pack(_FORMATS[dtype], value)
 
 
-def _integer(name: str, value: int) -> Constant:
-    return Constant(name, "int64", struct.pack("<q", value))
+def _integer(name: str, value: int) -> ScalarConstant:
+    return ScalarConstant(name, "int64", struct.pack("<q", value))
 
 
 def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 
-from engine.lowering.kernels.nest import Signature
-from engine.lowering.loops import Carried, Compute, Constant, Kernel, Load, Loop, Node, Place, Store
+from engine.lowering.kernels.nest import KernelBuilder
+from engine.lowering.loops import Carried, Compute, Kernel, Loop, Node, Place, Read, ScalarConstant, Write
 from engine.lowering.operations import FLOATS
 
 _PASSES = 63
@@ -18,17 +18,17 @@ _PASSES = 63
 
 def argsort(dtype: str) -> Kernel:
     """Return the kernel of the positions, int64s, that sort each row of elements of `dtype`."""
-    signature = Signature()
+    signature = KernelBuilder()
     signature.pointer("x", dtype, ("input", 0))
     signature.integer("rows", ("extent", (0,)))
     signature.integer("length", ("extent", (1,)))
     signature.pointer("order", "int64", ("output", 0))
     signature.pointer("merged", "int64", ("output", 1))
-    start = Loop("k", 0, "length", 1, (Store(_place("order", "k"), "k"),))
+    start = Loop("k", 0, "length", 1, (Write(_place("order", "k"), "k"),))
     passes = Loop("n", 0, _PASSES, 1, _merge(dtype), (Carried("width", "one", "double"),), "is_sorted")
     nodes = (
-        Constant("zero", "int64", struct.pack("<q", 0)),
-        Constant("one", "int64", struct.pack("<q", 1)),
+        ScalarConstant("zero", "int64", struct.pack("<q", 0)),
+        ScalarConstant("one", "int64", struct.pack("<q", 1)),
         Compute("last_or_less", "sub", ("length", "one"), "int64"),
         Compute("last", "maximum", ("last_or_less", "zero"), "int64"),
         Loop("row", 0, "rows", 1, (start, passes)),
@@ -48,14 +48,14 @@ def _merge(dtype: str) -> tuple[Node, ...]:
         *_candidate("right"),
         *_takes_right(dtype),
         Compute("taken", "where", ("takes_right", "right_position", "left_position"), "int64"),
-        Store(Place("merged", (("at",),)), "taken"),
+        Write(Place("merged", (("at",),)), "taken"),
         Compute("right_step", "cast", ("takes_right",), "int64"),
         Compute("left_step", "sub", ("one", "right_step"), "int64"),
         Compute("left_next", "add", ("left", "left_step"), "int64"),
         Compute("right_next", "add", ("right", "right_step"), "int64"),
     )
     carried = (Carried("left_before", "zero", "left_next"), Carried("right_before", "zero", "right_next"))
-    back = (Load("moved", Place("merged", (("m",),))), Store(_place("order", "m"), "moved"))
+    back = (Read("moved", Place("merged", (("m",),))), Write(_place("order", "m"), "moved"))
     return (
         Compute("double", "add", ("width", "width"), "int64"),
         Loop("at", 0, "length", 1, body, carried),
@@ -83,8 +83,8 @@ def _candidate(side: str) -> tuple[Node, ...]:
     """The next position and element of a run; of one that is used up, any."""
     return (
         Compute(f"{side}_at", "minimum", (side, "last"), "int64"),
-        Load(f"{side}_position", _place("order", f"{side}_at")),
-        Load(f"{side}_element", _place("x", f"{side}_position")),
+        Read(f"{side}_position", _place("order", f"{side}_at")),
+        Read(f"{side}_element", _place("x", f"{side}_position")),
     )
 
 

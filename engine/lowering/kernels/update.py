@@ -5,30 +5,39 @@ Input 0 is what is written, input 1 the part, which is both read and written; a 
 
 from __future__ import annotations
 
-from engine.lowering.kernels.nest import Axis, Fused, Operand, Ref, Signature, Statement, collapse, declare
-from engine.lowering.loops import Kernel, Loop, Node, Store
+from engine.lowering.kernels.nest import (
+    Axis,
+    Fused,
+    KernelBuilder,
+    NestOperand,
+    Ref,
+    Statement,
+    collapse,
+    declare,
+)
+from engine.lowering.loops import Kernel, Loop, Node, Write
 
 
-def update(operand: Operand, adds: bool) -> Kernel:
+def update(operand: NestOperand, adds: bool) -> Kernel:
     """Return the kernel of `part = operand`, or `part += operand` if it `adds`, over the dims of `operand`.
 
     The part has the dtype of the operand and no element of it occurs twice.
     """
     rank = len(operand.broadcast)
-    operands = [operand, Operand(operand.dtype, (False,) * rank, strided=True)]
+    operands = [operand, NestOperand(operand.dtype, (False,) * rank, strided=True)]
     axes = collapse(operands, rank)
-    signature = Signature()
+    signature = KernelBuilder()
     declare(signature, operands, axes)
     body = [Statement("add", (("input", 1), ("input", 0)), operand.dtype)] if adds else []
     result: Ref = ("value", 0) if adds else ("input", 0)
     fused = Fused(operands, body, axes, axes)
-    nodes = _nest(fused, axes, Store(fused.place(1), fused.name(result)))
+    nodes = _nest(fused, axes, Write(fused.place(1), fused.name(result)))
     layout = "strided" if operand.strided else "contiguous"
     summary = f"{'add to' if adds else 'set'} a part: {layout} {operand.dtype}, {len(axes)} loops"
     return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
 
 
-def _nest(fused: Fused, axes: tuple[Axis, ...], store: Store) -> tuple[Node, ...]:
+def _nest(fused: Fused, axes: tuple[Axis, ...], store: Write) -> tuple[Node, ...]:
     nodes: tuple[Node, ...] = (*fused.nodes(len(axes)), store)
     for depth in reversed(range(len(axes))):
         nodes = (*fused.nodes(depth), Loop(axes[depth].index, 0, axes[depth].extent, 1, nodes))

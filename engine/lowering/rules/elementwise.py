@@ -16,7 +16,7 @@ from engine.graph.variables import Constant, Variable
 from engine.inner.statements import ScalarBody, scalar_statements
 from engine.inner.statements import Statement as ScalarStatement
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Ref, Repeat, Statement
+from engine.lowering.kernels.nest import NestOperand, Ref, Repeat, Statement
 from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.lowering.steps import Check, Value
 from engine.scalar import ScalarOp, embedded
@@ -31,7 +31,7 @@ class Loops:
     """An elementwise computation ready for a nest of lengths `dims`: operands, statements, and what comes out."""
 
     values: tuple[Value, ...]
-    operands: tuple[Operand, ...]
+    operands: tuple[NestOperand, ...]
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
     dims: tuple[int, ...]
@@ -87,7 +87,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     return Loops(
         values,
         tuple(
-            Operand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None)
+            NestOperand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None)
             for v, value in zip(read, values, strict=True)
         ),
         statements,

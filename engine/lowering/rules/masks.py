@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.kernels.positions import positions
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, OpRule, kernel_arguments
@@ -34,7 +34,7 @@ def _count(lowering: Lowering, mask: Value, size: int) -> Value:
     result = table.buffer("int64", (), max(mask.stage, table.stage((size,))))
     as_number = Statement("cast", (("input", 0),), "int64")
     kernel = reduction(
-        "sum", [Operand("bool", (False,))], [as_number], ("value", 0), 1, (0,), "int64", "int64"
+        "sum", [NestOperand("bool", (False,))], [as_number], ("value", 0), 1, (0,), "int64", "int64"
     )
     arguments = kernel_arguments(table, kernel.arguments, [mask], [result], (size,))
     table.call(kernel, arguments, [mask], [result], "count")

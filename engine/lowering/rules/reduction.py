@@ -7,7 +7,7 @@ from typing import Any, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.lowering.kernels.nest import Operand
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, OpRule, dtype
 from engine.lowering.rules.elementwise import Loops, has_loops, loops_of
@@ -43,7 +43,7 @@ def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Lo
     if producer is not None and has_loops(producer) and len(producer.outputs) == 1:
         return loops_of(lowering, producer)
     value = lowering.value_of(source)
-    operand = Operand(dtype(source), (False,) * len(lengths), value.strides is not None)
+    operand = NestOperand(dtype(source), (False,) * len(lengths), value.strides is not None)
     return Loops((value,), (operand,), (), (("input", 0),), lengths)
 
 

@@ -18,7 +18,7 @@ from engine.lowering.body import Body, InnerGraph, inner_graph
 from engine.lowering.lower import Lowering, OpRule, count_uses, dtype, rule_for
 from engine.lowering.operations import INTEGERS
 from engine.lowering.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
-from engine.lowering.steps import Carried, Check, Loop
+from engine.lowering.steps import CarriedRegister, Check, LoopStep
 
 RuleOf = Callable[[Apply], OpRule | None]
 
@@ -135,7 +135,7 @@ class _Lowered:
                 stages.append(table.stage((lowering.scalar_of(outer),)))
         return max(stages)
 
-    def _declare(self, body: Body, loop: Loop) -> None:
+    def _declare(self, body: Body, loop: LoopStep) -> None:
         """Say where each step finds its inputs, and where its outputs go."""
         lowering, step = self.lowering, self.step
         for row, sequence in zip(self.inner.rows, self.outer.sequences, strict=True):
@@ -154,7 +154,7 @@ class _Lowered:
             if position in step.positions and not (isinstance(rows, Ring) and rows.is_inplace):
                 body.targets.setdefault(body.origin(step.graph.outputs[position]), rows.place)
 
-    def _declare_state(self, body: Body, loop: Loop, number: int, taps: Sequence[Variable]) -> None:
+    def _declare_state(self, body: Body, loop: LoopStep, number: int, taps: Sequence[Variable]) -> None:
         initial, output = self.outer.initials[number], self.node.outputs[number]
         for tap in taps:
             body.dims[tap] = self.lowering.dims_of(initial)[1:]
@@ -175,7 +175,7 @@ class _Lowered:
             if self.step.uses.get(tap):
                 body.declare(tap, rows.tap(offset))
 
-    def _lower_step(self, body: Body, loop: Loop) -> None:
+    def _lower_step(self, body: Body, loop: LoopStep) -> None:
         """Lower the graph of a step, and see to it that its outputs get where they belong."""
         graph = self.step.graph
         # What a step only passes on is copied before the step may overwrite it.
@@ -194,14 +194,14 @@ class _Lowered:
             if loop.until.buffer is not None:
                 loop.until.buffer.is_loaded = True
             loop.done = self.table.new(loop.stage + 1)
-            loop.carried.append(Carried(loop.done, self.table.constant(0)))
+            loop.carried.append(CarriedRegister(loop.done, self.table.constant(0)))
 
     def _write(self, body: Body, position: int) -> None:
         if position in self.rows:
             output = self.step.graph.outputs[position]
             body.write(output, self.rows[position].place_of(body.value_of(output)))
 
-    def _give_results(self, loop: Loop) -> None:
+    def _give_results(self, loop: LoopStep) -> None:
         """The lengths of the outer outputs, and the values of those that are wanted."""
         lowering, table = self.lowering, self.table
         done = self.count if loop.done is None else loop.done

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from engine.graph.variables import Variable
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.steps import Buffer, Carried, Check, Loop, Value
+from engine.lowering.steps import Buffer, CarriedRegister, Check, LoopStep, Value
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
 
@@ -33,7 +33,7 @@ class Rows(Protocol):
         """After the loop, of which `done` steps were made: where what is asked for of the rows is."""
 
 
-def sequence_row(table: Table, loop: Loop, rows: Value) -> Value:
+def sequence_row(table: Table, loop: LoopStep, rows: Value) -> Value:
     """The row that each step reads of a sequence."""
     strides = rows.strides or table.strides(rows.dims)
     pointer = _advanced(table, loop, rows.pointer, strides[0], rows.dtype)
@@ -42,11 +42,11 @@ def sequence_row(table: Table, loop: Loop, rows: Value) -> Value:
     return Value(pointer, rows.dtype, dims, loop.first, None if is_whole else strides[1:], rows.buffer)
 
 
-def _advanced(table: Table, loop: Loop, initial: int, elements: int, dtype: str) -> int:
+def _advanced(table: Table, loop: LoopStep, initial: int, elements: int, dtype: str) -> int:
     """A register with the address in `initial` at the first step, and so many elements behind at each further one."""
     register = table.new(loop.first)
     by = table.compute("MULSAT", elements, table.constant(ITEM_SIZES[dtype]))
-    loop.carried.append(Carried(register, initial, by))
+    loop.carried.append(CarriedRegister(register, initial, by))
     return register
 
 
@@ -54,7 +54,7 @@ class _State:
     """What all states have: `n` initial rows of lengths `row`, and the checks of new ones."""
 
     def __init__(
-        self, lowering: Lowering, loop: Loop, output: Variable, initial: Variable, what: tuple[str, str]
+        self, lowering: Lowering, loop: LoopStep, output: Variable, initial: Variable, what: tuple[str, str]
     ):
         self.lowering, self.table, self.loop, self.output = lowering, lowering.table, loop, output
         self.dtype = dtype(initial)
@@ -137,7 +137,7 @@ class Ring(_State):
         first = table.new(loop.first, size)
         self._pointers = tuple(range(first, first + size))
         for number, register in enumerate(self._pointers):
-            loop.carried.append(Carried(register, self._nth(self.rows, number).pointer))
+            loop.carried.append(CarriedRegister(register, self._nth(self.rows, number).pointer))
         if not is_inplace:
             loop.rings.append(self._pointers)
 
@@ -161,7 +161,7 @@ class Mapped:
     """The rows of an output that no later step reads. Where they go is known when the lengths of one are."""
 
     def __init__(
-        self, lowering: Lowering, loop: Loop, output: Variable, is_while: bool, what: tuple[str, str]
+        self, lowering: Lowering, loop: LoopStep, output: Variable, is_while: bool, what: tuple[str, str]
     ):
         self.lowering, self.table, self.loop, self.output = lowering, lowering.table, loop, output
         self._around = lowering.table.floor
@@ -221,7 +221,7 @@ class Mapped:
         found = table.compute("MUL", is_first, length)
         stage = table.stage((found,))
         kept = table.new(stage)
-        loop.carried.append(Carried(kept, zero))
+        loop.carried.append(CarriedRegister(kept, zero))
         table.emit("MAX", (kept, kept, found), stage)
         op, what = self._what
         # `found` may be there before `length` is, if that is known to be what another register holds.

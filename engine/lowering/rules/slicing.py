@@ -13,7 +13,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Ref
+from engine.lowering.kernels.nest import NestOperand, Ref
 from engine.lowering.kernels.update import update
 from engine.lowering.lower import Lowering, OpRule, kernel_arguments
 from engine.lowering.rules.subtensor import is_zeros
@@ -190,7 +190,7 @@ def write_part(
 ) -> None:
     """Set `target`, a view of a buffer, to `given`, or add that to it; `given` stands still along `broadcast` dims."""
     table = lowering.table
-    kernel = update(Operand(given.dtype, broadcast, given.strides is not None), adds)
+    kernel = update(NestOperand(given.dtype, broadcast, given.strides is not None), adds)
     strides = table.strides(target.dims) if target.strides is None else target.strides
     part = Value(target.pointer, target.dtype, target.dims, target.stage, strides, target.buffer)
     arguments = kernel_arguments(table, kernel.arguments, [given, part], [], target.dims)

@@ -16,7 +16,7 @@ from engine.codegen.numba.passes import freed
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.operations import SIGNATURES
 from engine.runtime.errors import KernelCompileError
@@ -24,7 +24,7 @@ from engine.runtime.externals import is_allowed
 from engine.runtime.target import compiled_levels, process_triple
 
 TWO = ("constant", "float64", np.float64(2).tobytes())
-FLAT = Operand("float64", (False,))
+FLAT = NestOperand("float64", (False,))
 
 
 def everything():
@@ -86,7 +86,7 @@ def assembly(kernel, level):
         ),
         reduction("sum", [FLAT], [], ("input", 0), 1, (0,), "float64", "float64"),
         reduction(
-            "sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
+            "sum", [NestOperand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
         ),
     ],
     ids=["elementwise", "rows", "columns"],

@@ -11,31 +11,31 @@ from cachegraph.fingerprint.primitives import digest
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
     Array,
     Carried,
     Compute,
-    Constant,
     Fail,
     If,
     Integer,
     Kernel,
-    Load,
     Loop,
     Place,
     Pointer,
+    Read,
     Reference,
-    Store,
+    ScalarConstant,
+    Write,
 )
 from engine.lowering.loops import Call as CallNode
 from engine.runtime.errors import InvalidKernel, KernelCompileError
 
 X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")
-COPY = Loop("i", 0, "n", 1, (Load("a", Place("x", (("i",),))), Store(Place("y", (("i",),)), "a")))
-ONE = Constant("one", "int64", (1).to_bytes(8, "little"))
-TRUE = Constant("yes", "bool", b"\1")
+COPY = Loop("i", 0, "n", 1, (Read("a", Place("x", (("i",),))), Write(Place("y", (("i",),)), "a")))
+ONE = ScalarConstant("one", "int64", (1).to_bytes(8, "little"))
+TRUE = ScalarConstant("yes", "bool", b"\1")
 
 
 def kernel(*nodes, parameters=(X, Y, N)):
@@ -44,7 +44,7 @@ def kernel(*nodes, parameters=(X, Y, N)):
 
 def add(**changes):
     described = {"op": "add", "dtype": "float64", "arguments": (("input", 0), ("input", 1))} | changes
-    operands = [Operand(described["dtype"], (False,))] * 2
+    operands = [NestOperand(described["dtype"], (False,))] * 2
     return elementwise(operands, [Statement(**described)], [("value", 0)], 1)
 
 
@@ -56,7 +56,7 @@ def test_what_is_computed_decides_the_encoding():
         add(arguments=(("input", 1), ("input", 0))),
         add(arguments=(("input", 0), ("constant", "float64", np.float64(0.0).tobytes()))),
         add(arguments=(("input", 0), ("constant", "float64", np.float64(-0.0).tobytes()))),
-        elementwise([Operand("float64", (False,), True)] * 2, [], [("input", 0)], 1),
+        elementwise([NestOperand("float64", (False,), True)] * 2, [], [("input", 0)], 1),
     ]
     assert len({kernel.encoding() for kernel in kernels}) == len(kernels)
 
@@ -67,23 +67,23 @@ def test_what_a_caller_passes_and_a_reader_sees_does_not_decide_it():
 
 
 def test_kernels_of_another_rank_share_code_when_their_loops_are_the_same():
-    flat = elementwise([Operand("float64", (False,))], [], [("input", 0)], 1)
-    cube = elementwise([Operand("float64", (False,) * 3)], [], [("input", 0)], 3)
+    flat = elementwise([NestOperand("float64", (False,))], [], [("input", 0)], 1)
+    cube = elementwise([NestOperand("float64", (False,) * 3)], [], [("input", 0)], 3)
     assert flat.encoding() == cube.encoding()
     assert flat.arguments != cube.arguments
 
 
 def test_encoding_and_source_are_the_same_in_every_process():
     script = """
-from engine.lowering.kernels.nest import Operand
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.codegen.numba.printer import print_kernel
 from cachegraph.fingerprint.primitives import digest
-kernel = reduction("sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
+kernel = reduction("sum", [NestOperand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
 print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()).hex())
 """
     here = reduction(
-        "sum", [Operand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
+        "sum", [NestOperand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
     )
     expected = f"{digest(here.encoding()).hex()} {digest(print_kernel(here).text.encode()).hex()}"
     for seed in ("1", "2"):
@@ -120,21 +120,21 @@ def test_a_sound_kernel_passes_and_its_names_have_dtypes():
 @pytest.mark.parametrize(
     "nodes",
     [
-        (Load("a", Place("z")),),
-        (Load("a", Place("n")),),
-        (Load("a", Place("x", (("i",),))),),
-        (Load("a", Place("x", ((),))),),
-        (Load("a", Place("x")), Load("a", Place("x"))),
-        (Load("x", Place("x")),),
-        (Load("a", Place("x")), Load("b", Place("x", (("a",),)))),
-        (Load("if", Place("x")),),
-        (Load("a b", Place("x")),),
-        (Load("", Place("x")),),
-        (COPY, Store(Place("y"), "a")),
+        (Read("a", Place("z")),),
+        (Read("a", Place("n")),),
+        (Read("a", Place("x", (("i",),))),),
+        (Read("a", Place("x", ((),))),),
+        (Read("a", Place("x")), Read("a", Place("x"))),
+        (Read("x", Place("x")),),
+        (Read("a", Place("x")), Read("b", Place("x", (("a",),)))),
+        (Read("if", Place("x")),),
+        (Read("a b", Place("x")),),
+        (Read("", Place("x")),),
+        (COPY, Write(Place("y"), "a")),
         (COPY, COPY),
-        (Store(Place("y"), "n"),),
-        (Constant("c", "float64", b"\0" * 4),),
-        (Constant("c", "float16", b"\0" * 2),),
+        (Write(Place("y"), "n"),),
+        (ScalarConstant("c", "float64", b"\0" * 4),),
+        (ScalarConstant("c", "float16", b"\0" * 2),),
         (Compute("c", "add", ("n", "n"), "float64"),),
         (Compute("c", "system", ("n",), "int64"),),
         (Loop("i", 0, "x", 1, ()),),
@@ -144,7 +144,7 @@ def test_a_sound_kernel_passes_and_its_names_have_dtypes():
         (Loop("n", 0, 3, 1, ()),),
         (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "t"),))),
         (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "nothing"),))),
-        (ONE, Loop("i", 0, "n", 1, (Load("f", Place("x")),), (Carried("t", "one", "f"),))),
+        (ONE, Loop("i", 0, "n", 1, (Read("f", Place("x")),), (Carried("t", "one", "f"),))),
         (If("n", ()),),
         (TRUE, If("yes", (ONE,)), Compute("c", "neg", ("one",), "int64")),
         (Fail(0),),
@@ -170,7 +170,7 @@ def test_nothing_contradictory_reaches_the_compiler():
     from engine.codegen.numba.compile import compile_kernel
 
     with pytest.raises(InvalidKernel):
-        compile_kernel(kernel(Store(Place("y"), "n")), "k_x")
+        compile_kernel(kernel(Write(Place("y"), "n")), "k_x")
 
 
 def test_a_compiler_that_fails_says_which_kernel(monkeypatch):

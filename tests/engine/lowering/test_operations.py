@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.operations import DTYPES, FLOATS, INTEGERS, OPERATIONS, SIGNATURES, check_operation
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
@@ -100,7 +100,7 @@ def kernel_of_all(dtype: str, arity: int):
         names.append("pow")
     refs = tuple(("input", i) for i in range(arity))
     body = [Statement(op, refs, "bool" if SIGNATURES[op].compares else dtype) for op in names]
-    operands = [Operand(dtype, (False,)) for _ in range(arity)]
+    operands = [NestOperand(dtype, (False,)) for _ in range(arity)]
     return names, elementwise(operands, body, [("value", j) for j in range(len(body))], 1)
 
 
@@ -152,7 +152,7 @@ def test_every_operation_is_compared_with_numpy():
 @pytest.mark.parametrize("source", DTYPES)
 def test_a_cast_gives_what_numpy_gives(run, source):
     body = [Statement("cast", (("input", 0),), target) for target in DTYPES]
-    kernel = elementwise([Operand(source, (False,))], body, [("value", j) for j in range(len(DTYPES))], 1)
+    kernel = elementwise([NestOperand(source, (False,))], body, [("value", j) for j in range(len(DTYPES))], 1)
     values = special_values(source)
     if source in FLOATS:
         near = [2147483647.5, -2147483648.5, 2.0**31, 2.0**63, -(2.0**63), 1e10, 0.9, -0.9]
@@ -194,7 +194,7 @@ def test_an_integer_to_a_negative_power_stops_the_kernel(run, dtype):
 
 
 def power_kernel(dtype):
-    operands = [Operand(dtype, (False,))] * 2
+    operands = [NestOperand(dtype, (False,))] * 2
     return elementwise(operands, [Statement("pow", (("input", 0), ("input", 1)), dtype)], [("value", 0)], 1)
 
 
@@ -202,7 +202,7 @@ def power_kernel(dtype):
 def test_where_chooses_element_by_element(run, dtype):
     values = special_values(dtype)
     condition = np.arange(values.size) % 3 == 0
-    operands = [Operand("bool", (False,)), Operand(dtype, (False,)), Operand(dtype, (False,))]
+    operands = [NestOperand("bool", (False,)), NestOperand(dtype, (False,)), NestOperand(dtype, (False,))]
     body = [Statement("where", (("input", 0), ("input", 1), ("input", 2)), dtype)]
     found = np.empty(values.shape, dtype)
     inputs = [condition, values, values[::-1].copy()]

@@ -14,7 +14,7 @@ import pytest
 
 from cachegraph.errors import ObjectFormatError
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.runtime.container import pack_kernel
 from engine.runtime.errors import ForeignTarget, KernelFormatError, LoadError
 from engine.runtime.load import Loader
@@ -25,7 +25,7 @@ CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 @pytest.fixture(scope="module")
 def kernel(stored):
-    operand = Operand("float64", (False,))
+    operand = NestOperand("float64", (False,))
     body = [
         Statement("exp", (("input", 0),), "float64"),
         Statement("log1p", (("value", 0),), "float64"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.runtime.errors import InvalidProgram
 from engine.runtime.instructions import (
     HALTED,
@@ -198,7 +198,7 @@ def test_a_kernel_gets_the_registers_it_is_called_with(machine):
 
 
 def test_a_kernel_that_fails_stops_the_program(machine, stored):
-    operand = Operand("int64", ())
+    operand = NestOperand("int64", ())
     body = [Statement("pow", (("input", 0), ("input", 1)), "int64")]
     symbol, content = stored(elementwise([operand, operand], body, [("value", 0)], 0))
     base, exponent, result = np.array(2), np.array(-1), np.zeros((), np.int64)

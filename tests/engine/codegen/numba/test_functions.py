@@ -18,7 +18,7 @@ from engine.codegen.numba.compile import compile_kernel
 from engine.codegen.numba.parallel import has_functions
 from engine.errors import FunctionRefused
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.kernels.reduce import reduction
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import FUNCTION_RAISED, OK
@@ -26,7 +26,7 @@ from engine.scalar.embedded import embedded
 from engine.scalar.op import ScalarOp
 
 ROOT = Path(__file__).resolve().parents[4]
-FLAT = Operand("float64", (False,))
+FLAT = NestOperand("float64", (False,))
 
 
 class Given(ScalarOp):
@@ -50,7 +50,7 @@ def statement(function, *dtypes, result=None):
 
 
 def kernel_of(function, *dtypes, result=None):
-    operands = [Operand(dtype, (False,)) for dtype in dtypes]
+    operands = [NestOperand(dtype, (False,)) for dtype in dtypes]
     return elementwise(operands, [statement(function, *dtypes, result=result)], [("value", 0)], 1)
 
 
@@ -148,7 +148,7 @@ def test_an_exception_ends_the_kernel_and_division_by_0_is_none_in_a_plain_funct
 def test_a_reduction_has_functions_in_its_loop(run):
     body = [statement(logistic, "float64")]
     kernel = reduction(
-        "sum", [Operand("float64", (False, False))], body, ("value", 0), 2, (1,), "float64", "float64"
+        "sum", [NestOperand("float64", (False, False))], body, ("value", 0), 2, (1,), "float64", "float64"
     )
     values, found = np.random.default_rng(1).normal(size=(3, 50)), np.empty(3)
     assert run(kernel, [values], [found], (3, 50)) == OK

@@ -14,7 +14,7 @@ from engine.codegen.numba.compile import compile_kernel
 from engine.codegen.numba.parallel import LEAST_SHARE, RESULT, START_COST, compile_kernels, share_out
 from engine.codegen.numba.worker import compile_for_parent
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def small(op):
-    operand = Operand("float64", (False,))
+    operand = NestOperand("float64", (False,))
     return elementwise([operand], [Statement(op, (("input", 0),), "float64")], [("value", 0)], 1)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.elementwise import copy, elementwise
-from engine.lowering.kernels.nest import Operand, Statement
-from engine.lowering.loops import Compute, Load, Loop
+from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.loops import Compute, Loop, Read
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
 
@@ -34,7 +34,7 @@ def operand_of(shape, broadcast, strided, seed):
 @pytest.mark.parametrize("broadcast", [p for rank in range(4) for p in product((False, True), repeat=rank)])
 def test_two_operands_of_any_pattern_are_added(run, broadcast, strided):
     rank = len(broadcast)
-    operands = [Operand("float64", (False,) * rank), Operand("float64", broadcast, strided)]
+    operands = [NestOperand("float64", (False,) * rank), NestOperand("float64", broadcast, strided)]
     kernel = elementwise(operands, [ADD], [("value", 0)], rank)
     for shape in SHAPES[rank]:
         x = operand_of(shape, (False,) * rank, False, 1)
@@ -50,7 +50,7 @@ def test_two_operands_of_any_pattern_are_added(run, broadcast, strided):
 )
 def test_operands_may_be_broadcast_against_each_other(run, first, second):
     kernel = elementwise(
-        [Operand("float64", first), Operand("float64", second, True)], [ADD], [("value", 0)], 2
+        [NestOperand("float64", first), NestOperand("float64", second, True)], [ADD], [("value", 0)], 2
     )
     for shape in ((3, 4), (0, 4), (3, 0)):
         x, y = operand_of(shape, first, False, 1), operand_of(shape, second, True, 2)
@@ -72,7 +72,7 @@ def test_several_outputs_share_their_statements(run):
         ("value", 1),
         ("constant", "int64", np.int64(9).tobytes()),
     ]
-    kernel = elementwise([Operand("float64", (False,))], body, outputs, 1)
+    kernel = elementwise([NestOperand("float64", (False,))], body, outputs, 1)
     x = np.linspace(-1, 1, 7)
     found = [np.empty(7, dtype) for dtype in ("int32", "float64", "float64", "bool", "int64")]
     assert run(kernel, [x], found, (7,)) == OK
@@ -81,7 +81,7 @@ def test_several_outputs_share_their_statements(run):
 
 
 def test_an_output_may_be_the_memory_of_an_input(run):
-    kernel = elementwise([Operand("float64", (False,))] * 2, [ADD], [("value", 0)], 1)
+    kernel = elementwise([NestOperand("float64", (False,))] * 2, [ADD], [("value", 0)], 1)
     x, y = np.arange(100.0), np.arange(100.0)[::-1].copy()
     expected = x + y
     assert run(kernel, [x, y], [x], (100,)) == OK
@@ -97,15 +97,15 @@ def test_a_transposed_array_is_copied(run, dtype):
 
 
 def test_contiguous_operands_of_any_rank_are_one_flat_loop():
-    flat = Operand("float64", (False,) * 4)
-    kernel = elementwise([flat, flat, Operand("float64", (True,) * 4)], [ADD], [("value", 0)], 4)
+    flat = NestOperand("float64", (False,) * 4)
+    kernel = elementwise([flat, flat, NestOperand("float64", (True,) * 4)], [ADD], [("value", 0)], 4)
     assert ("extent", (0, 1, 2, 3)) in kernel.arguments
     assert sum(isinstance(node, Loop) for node in kernel.body) == 1
 
 
 def test_dims_are_joined_as_far_as_no_operand_tells_them_apart():
-    bias = Operand("float64", (True, True, False, False))
-    kernel = elementwise([Operand("float64", (False,) * 4), bias], [ADD], [("value", 0)], 4)
+    bias = NestOperand("float64", (True, True, False, False))
+    kernel = elementwise([NestOperand("float64", (False,) * 4), bias], [ADD], [("value", 0)], 4)
     extents = [argument[1] for argument in kernel.arguments if argument[0] == "extent"]
     assert extents == [(0, 1), (2, 3)]
 
@@ -115,11 +115,11 @@ def test_what_an_inner_loop_does_not_change_is_computed_outside_it():
         Statement("exp", (("input", 1),), "float64"),
         Statement("mul", (("input", 0), ("value", 0)), "float64"),
     ]
-    operands = [Operand("float64", (False, False)), Operand("float64", (False, True))]
+    operands = [NestOperand("float64", (False, False)), NestOperand("float64", (False, True))]
     kernel = elementwise(operands, body, [("value", 1)], 2)
     (outer,) = (node for node in kernel.body if isinstance(node, Loop))
     before = [type(node) for node in outer.body]
-    assert before == [Load, Compute, Loop]
+    assert before == [Read, Compute, Loop]
     assert [node.op for node in outer.body[-1].body if isinstance(node, Compute)] == ["mul"]
 
 
@@ -128,7 +128,7 @@ def test_a_power_that_no_element_asks_for_does_not_fail(run):
         Statement("pow", (("input", 1), ("input", 2)), "int64"),
         Statement("add", (("input", 0), ("value", 0)), "int64"),
     ]
-    operands = [Operand("int64", (False,)), Operand("int64", (True,)), Operand("int64", (True,))]
+    operands = [NestOperand("int64", (False,)), NestOperand("int64", (True,)), NestOperand("int64", (True,))]
     kernel = elementwise(operands, body, [("value", 1)], 1)
     scalars = [np.array(2), np.array(-1)]
     for length, status in ((0, OK), (1, NEGATIVE_POWER)):
@@ -151,9 +151,9 @@ def test_a_power_that_no_element_asks_for_does_not_fail(run):
 )
 def test_a_ref_to_nothing_is_refused(body, outputs):
     with pytest.raises(InvalidKernel):
-        elementwise([Operand("float64", (False,))], body, outputs, 1)
+        elementwise([NestOperand("float64", (False,))], body, outputs, 1)
 
 
 def test_a_pattern_of_another_rank_is_refused():
     with pytest.raises(InvalidKernel):
-        elementwise([Operand("float64", (False, False))], [], [("input", 0)], 1)
+        elementwise([NestOperand("float64", (False, False))], [], [("input", 0)], 1)

@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from engine.lowering.kernels.nest import Operand, Statement
+from engine.lowering.kernels.nest import NestOperand, Statement
 from engine.lowering.kernels.reduce import BLOCK, TILE, reduction
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION, NEGATIVE_POWER, OK
@@ -26,7 +26,7 @@ NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "all": np
 
 
 def simple(kind, dtype, rank, axes, accumulator=None, result=None, strided=False):
-    operand = Operand(dtype, (False,) * rank, strided)
+    operand = NestOperand(dtype, (False,) * rank, strided)
     accumulator = accumulator or dtype
     return reduction(kind, [operand], [], ("input", 0), rank, axes, accumulator, result or accumulator)
 
@@ -71,10 +71,10 @@ def test_a_sum_over_any_axes_of_a_strided_array(run, rank, axes):
 @pytest.mark.parametrize(("rank", "axes"), [(rank, axes) for rank, axes in AXES if rank == 3])
 def test_statements_over_broadcast_operands_are_fused_in_front(run, rank, axes):
     operands = [
-        Operand("float64", (False, False, False)),
-        Operand("float64", (True, False, True)),
-        Operand("float64", (False, True, True), strided=True),
-        Operand("float64", (True, True, True)),
+        NestOperand("float64", (False, False, False)),
+        NestOperand("float64", (True, False, True)),
+        NestOperand("float64", (False, True, True), strided=True),
+        NestOperand("float64", (True, True, True)),
     ]
     body = [
         Statement("exp", (("input", 3),), "float64"),
@@ -98,7 +98,7 @@ def test_statements_over_broadcast_operands_are_fused_in_front(run, rank, axes):
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 def test_a_value_that_no_reduced_dim_changes_counts_for_each_element(run, axes):
     kernel = reduction(
-        "sum", [Operand("float64", (True, True))], [], ("input", 0), 2, axes, "float64", "float64"
+        "sum", [NestOperand("float64", (True, True))], [], ("input", 0), 2, axes, "float64", "float64"
     )
     x = np.broadcast_to(np.array(0.5), (6, 10))
     status, found = reduced(run, kernel, [x], (6, 10), axes, "float64")
@@ -180,7 +180,7 @@ def test_integer_sums_wrap(run):
 
 
 def test_a_failing_statement_stops_a_reduction(run):
-    operand = Operand("int64", (False,))
+    operand = NestOperand("int64", (False,))
     body = [Statement("pow", (("input", 0), ("input", 1)), "int64")]
     kernel = reduction("sum", [operand, operand], body, ("value", 0), 1, (0,), "int64", "int64")
     x, exponents = np.array([2, 3]), np.array([3, -1])

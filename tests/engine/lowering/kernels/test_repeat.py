@@ -6,14 +6,14 @@ import pytest
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Operand, Repeat, Statement
+from engine.lowering.kernels.nest import NestOperand, Repeat, Statement
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.loops import Carried, Compute, Constant, Kernel, Loop, Place, Pointer, Store
+from engine.lowering.loops import Carried, Compute, Kernel, Loop, Place, Pointer, ScalarConstant, Write
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER
 
 I0, I1, I2 = ("input", 0), ("input", 1), ("input", 2)
-FLOAT, INTEGER = Operand("float64", (False,)), Operand("int64", (False,))
+FLOAT, INTEGER = NestOperand("float64", (False,)), NestOperand("int64", (False,))
 
 
 def of_float(value):
@@ -127,10 +127,10 @@ def test_a_state_that_changes_its_dtype_is_refused():
 
 
 def looping(until):
-    one = Constant("one", "int64", (1).to_bytes(8, "little"))
+    one = ScalarConstant("one", "int64", (1).to_bytes(8, "little"))
     body = (Compute("next", "add", ("state", "i"), "int64"), Compute("stop", "gt", ("next", "one"), "bool"))
     loop = Loop("i", 0, 9, 1, body, (Carried("state", "one", "next"),), until)
-    nodes = (one, loop, Store(Place("y"), "state"))
+    nodes = (one, loop, Write(Place("y"), "state"))
     return Kernel((Pointer("y", "int64"),), nodes, (("output", 0),), "a test's")
 
 
