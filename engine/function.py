@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from engine.compiling.compiler import Specification, compile_function
+from engine.compiling.copies_for_destroyers import with_copies
 from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.updates import Expressions, Pairs
@@ -42,7 +43,9 @@ def function(
     wanted = _as_list(outputs.values() if isinstance(outputs, Mapping) else outputs)
     found = Expressions(explicit, wanted, updates, givens, no_default_updates)
     shared = found.shared
-    graph = FrozenFunctionGraph.from_io([*explicit, *shared], [*found.outputs, *found.updates.values()])
+    graph = FrozenFunctionGraph.from_io(
+        [*explicit, *shared], [*found.outputs, *found.updates.values()], replace_op=with_copies
+    )
     _check_unused(graph, explicit, on_unused_input)
     label = name or "function"
     compiled = compile_function(

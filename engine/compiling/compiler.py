@@ -14,7 +14,6 @@ from cachegraph.key import CacheKey
 from cachegraph.pickling.large_arrays import ReadBlob
 from engine.compiling.callback_functions import Callees
 from engine.compiling.compiled import CacheInfo, Compiled, Interpreted
-from engine.compiling.copies_for_destroyers import made_harmless
 from engine.compiling.graph_encoding import UsersOps
 from engine.compiling.key import data_constants, function_key, inner_constants, op_key
 from engine.compiling.mode import Mode
@@ -62,7 +61,6 @@ def compile_function(wanted: Specification) -> Compiled:
 
     Raises LoweringError for an Op without a kernel, and CacheMissError where CACHEGRAPH_ON_MISS is "error".
     """
-    wanted = replace(wanted, graph=made_harmless(wanted.graph))
     if wanted.mode.linker == "numpy":
         return _interpreted(wanted)
     cache = default_cache()

@@ -1,7 +1,7 @@
-"""Users' Ops that overwrite their inputs, made harmless: they are shown copies, so nothing else need know of it.
+"""User Ops that overwrite their inputs: while a graph is frozen, each is wrapped in an Op that gives it copies.
 
-To a graph an Op that overwrites is a constraint on the order of nodes, on merging and on every rewrite, some of which
-would leave no order at all. Before a function is made, such an Op of a user's is put into one that has no such map.
+An Op that overwrites inputs constrains the order of nodes, merging and every rewrite, and some rewrites would leave no
+valid order. The wrapper has no destroy_map, so nothing after it has to know.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from engine.graph.apply import Apply
 from engine.graph.frozen import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import is_users, users_ops
-from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 
-_TAKEN = ("infer_shape", "numba_function")
+_DELEGATED = ("infer_shape", "numba_function")
 
 
 class OnCopies(Op):
-    """Computes what `op` does, on copies of the inputs; it has what `op` says of shapes, and for numba."""
+    """An Op that computes `op` on copies of its inputs; `infer_shape` and `numba_function` are those of `op`."""
 
     __props__ = ("op",)
     holds_code = True
@@ -37,7 +36,7 @@ class OnCopies(Op):
         self.op.perform(Apply(self.op, node.inputs, outputs), inputs, output_storage)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _TAKEN and "op" in self.__dict__:
+        if name in _DELEGATED and "op" in self.__dict__:
             return getattr(self.op, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
@@ -47,24 +46,15 @@ class OnCopies(Op):
     __repr__ = __str__
 
 
-def made_harmless(graph: FrozenFunctionGraph) -> FrozenFunctionGraph:
-    """`graph` with users' Ops that overwrite put into harmless ones, also in the graphs within its Ops; itself if it has none."""
-    if not any(op.destroy_map for op in users_ops(graph)):
-        return graph
-    inputs = [variable.type.make_variable() for variable in graph.inputs]
-    made: dict[Variable, Variable] = dict(zip(graph.inputs, inputs, strict=True))
-    for node in graph.nodes:
-        arguments = [made.get(variable, variable) for variable in node.inputs]
-        outputs = [output.type.make_variable() for output in node.outputs]
-        made.update(zip(node.outputs, Apply(_harmless(node.op), arguments, outputs).outputs, strict=True))
-    return FrozenFunctionGraph.from_io(inputs, [made.get(variable, variable) for variable in graph.outputs])
-
-
-def _harmless(op: Op) -> Op:
+def with_copies(op: Op) -> Op:
+    """Return `op`, or, if it is a user Op that overwrites inputs, or holds one, the same computation on copies."""
     if is_users(op):
         return OnCopies(op) if op.destroy_map else op
     if not isinstance(op, HasInnerGraph):
         return op
-    graph = made_harmless(op.fgraph)
-    changed: Op = op if graph is op.fgraph else op.with_inner_graph(graph)
+    graph = op.fgraph
+    if not any(inner.destroy_map for inner in users_ops(graph)):
+        return op
+    copying = FrozenFunctionGraph.from_io(graph.inputs, graph.outputs, replace_op=with_copies)
+    changed: Op = op.with_inner_graph(copying)
     return changed

@@ -77,9 +77,13 @@ class FrozenFunctionGraph(Immutable):
 
     @classmethod
     def from_io(
-        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], dedup_nodes: bool | None = None
+        cls,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        dedup_nodes: bool | None = None,
+        replace_op: Callable[[Op], Op] | None = None,
     ) -> FrozenFunctionGraph:
-        """The graph that computes `outputs` from `inputs`, frozen.
+        """Return the graph that computes `outputs` from `inputs`, frozen, with `replace_op(op)` in place of each Op.
 
         With `dedup_nodes` equal nodes are one; without, nodes keep their places in the order that structure gives.
         None is True unless an Op of the graph overwrites an input. Refuses (MissingInputError) a root that is neither
@@ -87,8 +91,9 @@ class FrozenFunctionGraph(Immutable):
         """
         order = io_toposort(inputs, outputs)
         if dedup_nodes is None:
-            dedup_nodes = not any(node.op.destroy_map for node in order)
-        return cls._freeze(inputs, outputs, order, pinned=not dedup_nodes)
+            destroyers = [node.op for node in order if node.op.destroy_map]
+            dedup_nodes = not any((replace_op(op) if replace_op else op).destroy_map for op in destroyers)
+        return cls._freeze(inputs, outputs, order, pinned=not dedup_nodes, replace_op=replace_op)
 
     @classmethod
     def from_toposort(
@@ -130,11 +135,16 @@ class FrozenFunctionGraph(Immutable):
 
     @classmethod
     def _freeze(
-        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], order: Sequence[Apply], pinned: bool
+        cls,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        order: Sequence[Apply],
+        pinned: bool,
+        replace_op: Callable[[Op], Op] | None = None,
     ) -> FrozenFunctionGraph:
         nominals = [NominalVariable(position, variable.type) for position, variable in enumerate(inputs)]
         frozen: dict[Variable, Variable] = dict(zip(inputs, nominals, strict=True))
-        _freeze_nodes(order, frozen, pinned)
+        _freeze_nodes(order, frozen, pinned, replace_op)
         return cls(nominals, [_freeze_variable(variable, frozen, "an output") for variable in outputs])
 
     @property
@@ -241,7 +251,12 @@ def _load_graph(n_inputs: int, *description: Any) -> FrozenFunctionGraph:
     return FrozenFunctionGraph(cast(list[NominalVariable], nominals[:n_inputs]), outputs)
 
 
-def _freeze_nodes(order: Sequence[Apply], frozen: dict[Variable, Variable], pinned: bool) -> None:
+def _freeze_nodes(
+    order: Sequence[Apply],
+    frozen: dict[Variable, Variable],
+    pinned: bool,
+    replace_op: Callable[[Op], Op] | None,
+) -> None:
     """Add to `frozen` what stands for each output of the nodes of `order`."""
     # By id, since most nodes share their Op and types with others, and an id is hashed faster than what it is of.
     ops: dict[int, Op] = {}
@@ -249,7 +264,7 @@ def _freeze_nodes(order: Sequence[Apply], frozen: dict[Variable, Variable], pinn
     for place, node in enumerate(order):
         op = ops.get(id(node.op))
         if op is None:
-            op = ops[id(node.op)] = canonical_op(node.op)
+            op = ops[id(node.op)] = canonical_op(replace_op(node.op) if replace_op else node.op)
         inputs = tuple([frozen[v] if v in frozen else _freeze_variable(v, frozen, node) for v in node.inputs])
         output_types = tuple([types.get(id(v.type)) or _freeze_type(v.type, types) for v in node.outputs])
         result = intern_node(op, inputs, output_types, place if pinned else None)
