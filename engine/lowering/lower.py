@@ -17,8 +17,9 @@ from engine.graph.op import Op
 from engine.graph.user_ops import is_users
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import copy, elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.overwriting import overwriting_nodes
+from engine.lowering.statements import Statement
 from engine.lowering.steps import Buffer, Check, Value
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback

@@ -21,7 +21,8 @@ import engine
 import engine.tensor as pt
 from engine.codegen.numba.compile import compile_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.statements import Statement
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
 from engine.runtime.target import process_triple

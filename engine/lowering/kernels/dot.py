@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from functools import cache
 
-from engine.lowering.kernels.nest import KernelBuilder, NestOperand, Statement
+from engine.lowering.kernels.nest import KernelBuilder, NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
     Address,
@@ -35,6 +35,7 @@ from engine.lowering.loops import (
     Write,
 )
 from engine.lowering.operations import FLOATS
+from engine.lowering.statements import Statement
 from engine.runtime.kernel_interface import ITEM_SIZES
 
 BLAS_MATRIX_SIZE = 100

@@ -14,14 +14,12 @@ from engine.lowering.kernels.nest import (
     Fused,
     KernelBuilder,
     NestOperand,
-    Ref,
-    Repeat,
-    Statement,
     collapse,
     contiguous_terms,
     declare,
 )
 from engine.lowering.loops import Kernel, Loop, Node, Place, Write
+from engine.lowering.statements import Ref, Repeat, Statement
 
 
 def elementwise(

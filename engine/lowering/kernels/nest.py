@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from engine.lowering.loops import (
     Argument,
@@ -25,18 +24,9 @@ from engine.lowering.loops import (
     Read,
     ScalarConstant,
 )
-from engine.lowering.operations import INTEGERS
+from engine.lowering.statements import Ref, Repeat, Statement, dtype_of
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES, NEGATIVE_POWER
-from engine.scalar.embedded import Embedded
-
-Ref = (
-    tuple[Literal["input", "value"], int]
-    | tuple[Literal["result"], int, int]
-    | tuple[Literal["constant"], str, bytes]
-)
-"""("input", i) | ("value", j), the result of statement j | ("result", j, k), result k of statement j, a `Repeat` |
-("constant", dtype, little-endian bytes)."""
 
 _TRUE: Ref = ("constant", "bool", b"\1")
 
@@ -48,41 +38,6 @@ class NestOperand:
     dtype: str
     broadcast: tuple[bool, ...]
     strided: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One scalar operation (operations.py), or a user's function, of `arguments`, giving `dtype`."""
-
-    op: str | Embedded
-    arguments: tuple[Ref, ...]
-    dtype: str
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """`body`, done again and again: `arguments` are how often (an int64), then its inputs in the first pass.
-
-    Its inputs are `dtypes`, of which the first are states: each pass takes for them what `following` names of the pass
-    before. The states after the last pass are the results; with `until`, a bool of the body, the pass that makes it
-    true is the last, and a further result is whether one did, or no pass was asked for.
-    """
-
-    arguments: tuple[Ref, ...]
-    dtypes: tuple[str, ...]
-    body: tuple[Statement | Repeat, ...]
-    following: tuple[Ref, ...]
-    until: Ref | None = None
-
-    @property
-    def op(self) -> str:
-        """What it is to a reader."""
-        return f"loop({', '.join(str(statement.op) for statement in self.body)})"
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """The dtypes of the results."""
-        return (*self.dtypes[: len(self.following)], *(["bool"] if self.until else []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +202,7 @@ class Fused:
         )
 
     def _statement_depth(self, statement: Statement | Repeat) -> int:
-        if _may_fail(statement):
+        if statement.may_fail:
             return self.depth
         return max((self._depth_of(ref) for ref in statement.arguments), default=0)
 
@@ -262,24 +217,6 @@ class Fused:
         raise InvalidKernel("resolving", f"value {ref[1]}", "it is used before it is computed")
 
 
-def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:
-    """Return the dtype of what `ref` names among `inputs` (dtypes) and `statements`.
-
-    Raises InvalidKernel if there is no such thing.
-    """
-    if ref[0] == "constant" and ref[1] in ITEM_SIZES:
-        return ref[1]
-    if ref[0] == "input" and 0 <= ref[1] < len(inputs):
-        return inputs[ref[1]]
-    if ref[0] in ("value", "result") and 0 <= ref[1] < len(statements):
-        statement = statements[ref[1]]
-        if isinstance(statement, Statement) and ref[0] == "value":
-            return statement.dtype
-        if isinstance(statement, Repeat) and ref[0] == "result" and ref[2] < len(statement.results):
-            return statement.results[ref[2]]
-    raise InvalidKernel("resolving", repr(ref), "there is no such input, value or constant")
-
-
 Named = Callable[[Ref], str]
 
 
@@ -290,7 +227,7 @@ def _nodes_of(
     if isinstance(statement, Repeat):
         return _Repeated(statement, target, constant).nodes(arguments)
     compute = Compute(target, statement.op, arguments, statement.dtype)
-    if statement.op != "pow" or not _may_fail(statement):
+    if statement.op != "pow" or not statement.may_fail:
         return (compute,)
     zero = constant(("constant", statement.dtype, bytes(ITEM_SIZES[statement.dtype])))
     negative = Compute(f"{target}_negative", "lt", (arguments[1], zero), "bool")
@@ -340,11 +277,3 @@ class _Repeated:
         """What the next pass finds, under a name of its own: it may be what another state was."""
         dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
         return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)
-
-
-def _may_fail(statement: Statement | Repeat) -> bool:
-    if isinstance(statement, Repeat):
-        return any(map(_may_fail, statement.body))
-    if isinstance(statement.op, Embedded):
-        return True
-    return statement.op == "pow" and statement.dtype in INTEGERS

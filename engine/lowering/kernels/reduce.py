@@ -24,9 +24,6 @@ from engine.lowering.kernels.nest import (
     Fused,
     KernelBuilder,
     NestOperand,
-    Ref,
-    Repeat,
-    Statement,
     collapse,
     contiguous_terms,
     declare,
@@ -46,6 +43,7 @@ from engine.lowering.loops import (
     Write,
 )
 from engine.lowering.operations import FLOATS
+from engine.lowering.statements import Ref, Repeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION, ITEM_SIZES
 

@@ -5,17 +5,9 @@ Input 0 is what is written, input 1 the part, which is both read and written; a 
 
 from __future__ import annotations
 
-from engine.lowering.kernels.nest import (
-    Axis,
-    Fused,
-    KernelBuilder,
-    NestOperand,
-    Ref,
-    Statement,
-    collapse,
-    declare,
-)
+from engine.lowering.kernels.nest import Axis, Fused, KernelBuilder, NestOperand, collapse, declare
 from engine.lowering.loops import Kernel, Loop, Node, Write
+from engine.lowering.statements import Ref, Statement
 
 
 def update(operand: NestOperand, adds: bool) -> Kernel:

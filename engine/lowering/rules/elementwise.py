@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
-
-import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
-from engine.inner.statements import ScalarBody, scalar_statements
-from engine.inner.statements import Statement as ScalarStatement
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Ref, Repeat, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.statements import Ref, Repeat, ScalarBody, Statement, constant_ref, scalar_statements
 from engine.lowering.steps import Check, Value
 from engine.scalar import ScalarOp, embedded
 from engine.tensor.elemwise import Elemwise
@@ -65,7 +62,7 @@ def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
 def read_inputs(node: Apply) -> list[Variable]:
     """The inputs whose values an elementwise node reads: constants of one element are part of the kernel."""
     body = elementwise_body(node)
-    used = {ref[1] for statement in body.statements for ref in statement.args if ref[0] == "input"}
+    used = {ref[1] for statement in body.statements for ref in statement.arguments if ref[0] == "input"}
     used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
     return [v for position, v in enumerate(node.inputs) if position in used and not is_baked(v)]
 
@@ -83,7 +80,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
         return numbers.get(argument[1]) or ("input", places[argument[1]])
 
     values = tuple(lowering.value_of(v) for v in read)
-    statements = tuple(_kernel_statement(s, tuple(map(ref, s.args))) for s in body.statements)
+    statements = tuple(replace(s, arguments=tuple(map(ref, s.arguments))) for s in body.statements)
     return Loops(
         values,
         tuple(
@@ -94,16 +91,6 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
         tuple(map(ref, body.outputs)),
         lowering.dims[node.outputs[0]],
     )
-
-
-def _kernel_statement(statement: Any, arguments: tuple[Ref, ...]) -> Statement | Repeat:
-    """`statement` as kernels have it; within a loop its arguments are what they are called there."""
-    if isinstance(statement, ScalarStatement):
-        return Statement(statement.op, arguments, statement.dtype)
-    inner = statement.body
-    body = tuple(_kernel_statement(s, s.args) for s in inner.statements)
-    states, until = (inner.outputs[:-1], inner.outputs[-1]) if statement.is_while else (inner.outputs, None)
-    return Repeat(arguments, statement.dtypes, body, states, until)
 
 
 def elementwise_body(node: Apply) -> ScalarBody:
@@ -125,9 +112,8 @@ def is_baked(variable: Variable) -> bool:
 
 
 def baked(variable: Variable) -> Ref:
-    """The number that `variable` is, as kernels name it."""
-    data = np.asarray(cast(Constant, variable).data)
-    return "constant", data.dtype.name, data.astype(data.dtype.newbyteorder("<")).tobytes()
+    """Return the reference to the number that `variable` is."""
+    return constant_ref(cast(Constant, variable).data)
 
 
 def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
@@ -164,7 +150,7 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
         )
 
     for statement in body.statements:
-        operands = map(register, statement.args)
+        operands = map(register, statement.arguments)
         results.append(lowering.table.compute(_IN_REGISTERS[cast(str, statement.op)], *operands))
     for variable, argument in zip(node.outputs, body.outputs, strict=True):
         lowering.scalars[variable] = register(argument)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.positions import positions
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, OpRule, kernel_arguments
+from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
 from engine.tensor.masks import FlatNonzero
 

@@ -13,10 +13,11 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Ref
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.update import update
 from engine.lowering.lower import Lowering, OpRule, kernel_arguments
 from engine.lowering.rules.subtensor import is_zeros
+from engine.lowering.statements import Ref
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES

@@ -16,9 +16,10 @@ from engine.codegen.numba.passes import freed
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.operations import SIGNATURES
+from engine.lowering.statements import Statement
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
 from engine.runtime.target import compiled_levels, process_triple

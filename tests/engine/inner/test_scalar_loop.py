@@ -11,8 +11,8 @@ from engine import scalar
 from engine.errors import NullGradientError
 from engine.graph import FrozenFunctionGraph
 from engine.graph.reference import evaluate
-from engine.inner import Composite, HasInnerGraph, ScalarLoop, scalar_statements
-from engine.inner.statements import Repeat
+from engine.inner import Composite, HasInnerGraph, ScalarLoop
+from engine.lowering.statements import Repeat, scalar_statements
 from engine.scalar import apply_scalar_op, scalar_type
 from engine.tensor import Elemwise
 
@@ -114,7 +114,7 @@ def test_it_is_one_statement_with_statements_of_its_own():
     body = scalar_statements(series(1e-3), ("int64", *["float64"] * 4))
     (loop,) = body.statements
     assert isinstance(loop, Repeat)
-    assert [statement.op for statement in loop.body.statements] == [
+    assert [statement.op for statement in loop.body] == [
         "mul",
         "add",
         "true_div",
@@ -123,7 +123,7 @@ def test_it_is_one_statement_with_statements_of_its_own():
         "lt",
     ]
     assert body.outputs == tuple(("result", 0, k) for k in range(4))
-    assert body.dtypes == ("float64", "float64", "float64", "bool")
+    assert loop.results == ("float64", "float64", "float64", "bool")
 
 
 def test_composites_within_composites_stay_so_until_they_are_lowered():

@@ -11,7 +11,7 @@ from cachegraph.fingerprint.primitives import digest
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
     Array,
@@ -30,6 +30,7 @@ from engine.lowering.loops import (
     Write,
 )
 from engine.lowering.loops import Call as CallNode
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel, KernelCompileError
 
 X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")

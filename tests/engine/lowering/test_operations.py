@@ -5,8 +5,9 @@ import pytest
 from scipy import special
 
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.operations import DTYPES, FLOATS, INTEGERS, OPERATIONS, SIGNATURES, check_operation
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
 

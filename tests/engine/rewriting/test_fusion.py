@@ -5,7 +5,8 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph import FunctionGraph
-from engine.inner import Composite, scalar_statements
+from engine.inner import Composite
+from engine.lowering.statements import scalar_statements
 from engine.rewriting import RewriteDatabaseQuery, rewrite_graph
 from engine.rewriting.passes.fusion import MAX_INPUTS, MAX_STATEMENTS
 from engine.tensor import Elemwise
@@ -74,7 +75,7 @@ def test_constants_of_one_element_are_baked_in_and_others_are_inputs(fused):
     (node,) = composites(graph)
     assert len(node.inputs) == 2
     body = scalar_statements(node.op.scalar_op, ("float64", "float64"))
-    constants = [arg[2] for s in body.statements for arg in s.args if arg[0] == "constant"]
+    constants = [arg[2] for s in body.statements for arg in s.arguments if arg[0] == "constant"]
     assert constants == [np.float64(2.5).tobytes(), np.float64(1).tobytes()]
 
 

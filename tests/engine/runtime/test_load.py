@@ -14,7 +14,8 @@ import pytest
 
 from cachegraph.errors import ObjectFormatError
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.statements import Statement
 from engine.runtime.container import pack_kernel
 from engine.runtime.errors import ForeignTarget, KernelFormatError, LoadError
 from engine.runtime.load import Loader

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidProgram
 from engine.runtime.instructions import (
     HALTED,

@@ -18,8 +18,9 @@ from engine.codegen.numba.compile import compile_kernel
 from engine.codegen.numba.parallel import has_functions
 from engine.errors import FunctionRefused
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import FUNCTION_RAISED, OK
 from engine.scalar.embedded import embedded

@@ -14,8 +14,9 @@ from engine.codegen.numba.compile import compile_kernel
 from engine.codegen.numba.parallel import LEAST_SHARE, RESULT, START_COST, compile_kernels, share_out
 from engine.codegen.numba.worker import compile_for_parent
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.loops import Kernel
+from engine.lowering.statements import Statement
 from engine.runtime.errors import KernelCompileError
 
 ROOT = Path(__file__).parents[4]

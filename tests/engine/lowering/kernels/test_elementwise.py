@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.elementwise import copy, elementwise
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.loops import Compute, Loop, Read
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
 

@@ -6,8 +6,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from engine.lowering.kernels.nest import NestOperand, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import BLOCK, TILE, reduction
+from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION, NEGATIVE_POWER, OK
 

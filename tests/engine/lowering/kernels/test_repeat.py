@@ -6,9 +6,10 @@ import pytest
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand, Repeat, Statement
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import Carried, Compute, Kernel, Loop, Place, Pointer, ScalarConstant, Write
+from engine.lowering.statements import Repeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER
 

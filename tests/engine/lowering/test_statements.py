@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import scalar
-from engine.inner import Composite, Statement, scalar_statements
+from engine.inner import Composite
 from engine.lowering.operations import check_operation
+from engine.lowering.statements import Statement, dtype_of, scalar_statements
 from engine.scalar import Cast, apply_scalar_op, scalar_type
 
 I0, I1 = ("input", 0), ("input", 1)
@@ -13,6 +14,10 @@ I0, I1 = ("input", 0), ("input", 1)
 
 def scalars(*dtypes):
     return [scalar_type(dtype).make_variable() for dtype in dtypes]
+
+
+def dtypes_of(body, *inputs):
+    return tuple(dtype_of(output, inputs, body.statements) for output in body.outputs)
 
 
 def number(value):
@@ -24,7 +29,7 @@ def test_a_single_operation_is_one_statement():
     body = scalar_statements(scalar.add, ("float64", "float64"))
     assert body.statements == (Statement("add", (I0, I1), "float64"),)
     assert body.outputs == (("value", 0),)
-    assert body.dtypes == ("float64",)
+    assert dtypes_of(body, "float64", "float64") == ("float64",)
 
 
 def test_conversions_are_statements_of_their_own():
@@ -57,7 +62,7 @@ def test_constants_keep_their_bits():
     (x,) = scalars("float64")
     for value in (0.0, -0.0, np.nan, 5e-324):
         op = Composite([x], [apply_scalar_op(scalar.add, x, value)])
-        assert scalar_statements(op, ("float64",)).statements[0].args[1] == number(np.float64(value))
+        assert scalar_statements(op, ("float64",)).statements[0].arguments[1] == number(np.float64(value))
 
 
 def test_what_passes_a_value_on_is_no_statement():
@@ -71,7 +76,7 @@ def test_what_passes_a_value_on_is_no_statement():
     body = scalar_statements(Composite([x, y], outputs), ("float64", "int32"))
     assert body.statements == ()
     assert body.outputs == (I0, I1, I1, number(2.5))
-    assert body.dtypes == ("float64", "int32", "int32", "float64")
+    assert dtypes_of(body, "float64", "int32") == ("float64", "int32", "int32", "float64")
 
 
 def test_composites_within_composites_are_opened_and_equal_statements_are_one():
@@ -83,7 +88,7 @@ def test_composites_within_composites_are_opened_and_equal_statements_are_one():
     outer = Composite([y], [apply_scalar_op(scalar.add, apply_scalar_op(scalar.mul, first, second), again)])
     body = scalar_statements(outer, ("float64",))
     assert [s.op for s in body.statements] == ["exp", "sin", "mul", "add"]
-    assert body.statements[-1].args == (("value", 2), ("value", 0))
+    assert body.statements[-1].arguments == (("value", 2), ("value", 0))
 
 
 def test_arguments_of_other_dtypes_are_converted_to_those_of_a_composite():
@@ -111,9 +116,9 @@ def test_every_statement_has_the_dtypes_that_a_kernel_takes(op, dtypes):
     except TypeError:
         return
     body = scalar_statements(op, dtypes)
-    assert body.dtypes == (op.signature(dtypes)[1],)
+    assert dtypes_of(body, *dtypes) == (op.signature(dtypes)[1],)
     for statement in body.statements:
         found = tuple(
-            dtypes[i] if kind == "input" else body.statements[i].dtype for kind, i in statement.args
+            dtypes[i] if kind == "input" else body.statements[i].dtype for kind, i in statement.arguments
         )
         check_operation(statement.op, found, statement.dtype)
