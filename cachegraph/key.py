@@ -21,8 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoder import HASH_VERSION, Reader, pack_uint
-from cachegraph.fingerprint.primitives import digest, strong_digest
+from cachegraph.fingerprint.primitives import HASH_VERSION, Reader, digest, pack_uint, strong_digest
 
 _LONGEST = 256 * 2**20
 _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20

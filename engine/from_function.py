@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from cachegraph.fingerprint.names import SCRIPTS, imported
+from cachegraph.fingerprint.origin import SCRIPTS, imported
 from engine.graph.apply import Apply
 from engine.graph.op import Op, as_type
 from engine.graph.types import Type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cachegraph.cli import clear, dir, doctor, key, list, prune, show, stats, verify, why_miss
+from cachegraph.cli import clear, dir_and_key, doctor, list, prune, show, stats, verify, why_miss
 
 app = typer.Typer(
     name="cachegraph",
@@ -14,7 +14,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-app.command("dir")(dir.dir_command)
+app.command("dir")(dir_and_key.dir_command)
 app.command("stats")(stats.stats_command)
 app.command("list")(list.list_command)
 app.command("show")(show.show_command)
@@ -22,5 +22,5 @@ app.command("why-miss")(why_miss.why_miss_command)
 app.command("prune")(prune.prune_command)
 app.command("verify")(verify.verify_command)
 app.command("doctor")(doctor.doctor_command)
-app.command("key")(key.key_command)
+app.command("key")(dir_and_key.key_command)
 app.command("clear")(clear.clear_command)

@@ -1,6 +1,7 @@
 """Fingerprints: digests of the canonical encodings of values, the same for the same value in every process."""
 
-from cachegraph.fingerprint.encoder import Encoder, encode, fingerprint
+from cachegraph.fingerprint.encoder import Encoder
+from cachegraph.fingerprint.encoding import encode, fingerprint
 from cachegraph.fingerprint.primitives import digest, strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, Any
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import numba_types, wrappers
 from cachegraph.fingerprint.bytecode import Import, Read, attributes, encode_code, imports, look_up, reads
-from cachegraph.fingerprint.names import is_known_by_name
 from cachegraph.fingerprint.native import (
     NATIVE_TYPES,
     is_native_type,
@@ -44,7 +43,7 @@ from cachegraph.fingerprint.native import (
     write_native_name,
     write_native_object,
 )
-from cachegraph.fingerprint.origin import origin_of, write_code_origin, write_origin
+from cachegraph.fingerprint.origin import is_known_by_name, origin_of, write_code_origin, write_origin
 from cachegraph.fingerprint.registrations import registered_for
 from cachegraph.fingerprint.wrappers import (
     dispatched,

@@ -26,8 +26,7 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import importable_name, is_importable
-from cachegraph.fingerprint.origin import origin_of, write_origin
+from cachegraph.fingerprint.origin import importable_name, is_importable, origin_of, write_origin
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoder import HASH_VERSION, MAX_DEPTH, Reader
-from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, digest
 
 _SHOWN = 60
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import Encoder
+from cachegraph.fingerprint.encoding import ValueEncoder
 from cachegraph.fingerprint.registrations import write_extensions
 
 _SETTINGS = ".numba_config.yaml"
@@ -26,7 +26,7 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
 
     `described` names the packages whose source another part of the key describes.
     """
-    encoder = Encoder(described)
+    encoder = ValueEncoder(described)
     write_extensions(encoder)
     encoder.value(bool(_checks_bounds()))
     return encoder.encoding

@@ -23,12 +23,10 @@ from types import BuiltinMethodType, CodeType, FunctionType, MemberDescriptorTyp
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.bytecode import Import, attributes, imports, look_up, reads
-from cachegraph.fingerprint.names import is_known_by_name
+from cachegraph.fingerprint.bytecode import Import, attributes, imports, look_up, reads, uses_of_values
 from cachegraph.fingerprint.native import is_native_type
-from cachegraph.fingerprint.origin import origin_of
+from cachegraph.fingerprint.origin import is_known_by_name, origin_of
 from cachegraph.fingerprint.pure import ATTRIBUTES_OUTSIDE, is_pure
-from cachegraph.fingerprint.uses import uses_of_values
 
 _WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
 _GETTERS = (operator.attrgetter, operator.methodcaller)

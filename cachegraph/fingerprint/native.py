@@ -28,8 +28,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import SCRIPTS, imported
-from cachegraph.fingerprint.origin import origin_of, write_extension, write_origin
+from cachegraph.fingerprint.origin import SCRIPTS, imported, origin_of, write_extension, write_origin
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.bytecode import look_up, reads
-from cachegraph.fingerprint.names import is_known_by_name
+from cachegraph.fingerprint.origin import is_known_by_name
 from cachegraph.fingerprint.registrations import write_extensions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import values
-from cachegraph.fingerprint.names import importable_name
+from cachegraph.fingerprint.origin import importable_name
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
@@ -79,9 +79,10 @@ def _encoder_for_kind(cls: type) -> EncodeFunction | None:
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:
-    from cachegraph.fingerprint import callables, classes  # most keys hold no code
+    from cachegraph.fingerprint.callables import encoder_for  # most keys hold no code
+    from cachegraph.fingerprint.classes import encode_class
 
-    return classes.encode_class if issubclass(cls, type) else callables.encoder_for(cls)
+    return encode_class if issubclass(cls, type) else encoder_for(cls)
 
 
 def _array_encoder(cls: type) -> EncodeFunction | None:
@@ -89,15 +90,15 @@ def _array_encoder(cls: type) -> EncodeFunction | None:
         "numpy" not in sys.modules
     ):  # then no value can be one of numpy's, and the command line need not import it
         return None
-    from cachegraph.fingerprint import arrays
+    from cachegraph.fingerprint.arrays import encoder_for
 
-    return arrays.encoder_for(cls)
+    return encoder_for(cls)
 
 
 def _scipy_encoder(cls: type) -> EncodeFunction | None:
     if not cls.__module__.startswith("scipy."):
         return None
-    from cachegraph.fingerprint import distributions, splines
+    from cachegraph.fingerprint.scipy_objects import encoder_for
 
-    encoder = splines.encoder_for(cls) or distributions.encoder_for(cls)
+    encoder = encoder_for(cls)
     return None if encoder is None else _framed(cls, encoder)

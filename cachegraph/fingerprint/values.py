@@ -31,7 +31,7 @@ from types import EllipsisType, NotImplementedType
 from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import importable_name
+from cachegraph.fingerprint.origin import importable_name
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder

@@ -23,7 +23,7 @@ from numba.core import config, sigutils
 
 from cachegraph.cache import Artifact, Cache, Found, default_cache
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.extensions import encode_extensions
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import (

@@ -18,7 +18,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.registrations import registered_templates

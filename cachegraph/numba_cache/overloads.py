@@ -14,7 +14,7 @@ from numba.core import caching, sigutils
 
 from cachegraph.cache import WRITING, Artifact, Cache, Found
 from cachegraph.errors import CacheMissError
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal

@@ -23,8 +23,7 @@ Version history
 """
 
 from cachegraph.pickling.errors import InvalidPickle, Unpicklable, UnresolvedFunction, UntrustedPickle
-from cachegraph.pickling.loading import EVERYTHING, loads
-from cachegraph.pickling.rebuilding import rebuilds_pickled
+from cachegraph.pickling.loading import EVERYTHING, loads, rebuilds_pickled
 from cachegraph.pickling.saving import dumps, import_paths
 
 __all__ = [

@@ -17,8 +17,8 @@ from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.names import SCRIPTS, importable_name, imported
 from cachegraph.fingerprint.native import find_native, is_native_type, is_of_extension, native_names
+from cachegraph.fingerprint.origin import SCRIPTS, importable_name, imported
 from cachegraph.pickling.errors import UnresolvedFunction
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import EnumType
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from cachegraph.errors import CachegraphError
 from cachegraph.pickling.calls import (
@@ -43,6 +43,7 @@ _WRITTEN = (
 """The opcodes of protocol 5 as `dumps` writes it. What others do is not looked into: they are refused."""
 
 _Python: Any = pickle._Unpickler  # of which the stubs say less than there is
+F = TypeVar("F", bound=Callable[..., Any])
 Paths = Collection[tuple[str, str]]
 _LARGEST = 1_000_000
 _DEEPEST = 400
@@ -81,6 +82,12 @@ def loads(
     except Exception as error:  # whatever damaged bytes make the classes that they name raise
         raise InvalidPickle(f"{type(error).__name__}: {error}") from error
     return found
+
+
+def rebuilds_pickled(function: F) -> F:
+    """Declare that pickles may call `function`: of a trusted package they call its classes and these, nothing else."""
+    function._rebuilds_pickled = True  # type: ignore[attr-defined]
+    return function
 
 
 class _Written(dict[int, Callable[[Any], None]]):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
-from cachegraph.fingerprint.names import imported
+from cachegraph.fingerprint.origin import imported
 from cachegraph.pickling.large_arrays import LARGE, add_blob
 
 _OPEN_ENDED = "make it an attribute of a module that can be imported, or call it through a Python function"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cachegraph.cache_info import CacheInfo as CacheInfo
+from cachegraph.caching.outcome import CacheInfo as CacheInfo
 from engine.graph.fgraph import FunctionGraph
 from engine.runtime.execution import Convert
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value
-from cachegraph.fingerprint.encoder import Reader
-from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.primitives import Reader, digest
 from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements
 
 

@@ -40,9 +40,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import Encoder, encode, pack_uint, prefixed
-from cachegraph.fingerprint.primitives import strong_digest
-from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.fingerprint.encoder import Encoder
+from cachegraph.fingerprint.encoding import ValueEncoder, encode
+from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint, prefixed, strong_digest
 from cachegraph.pickling.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
@@ -141,8 +141,8 @@ class _GraphEncoder:
         self.graph = graph
         self.data = data
         self.users = users
-        self.types = Table()
-        self.ops = Table()
+        self.types = NumberedRows()
+        self.ops = NumberedRows()
         self.constants: list[bytes] = []
         self.numbers: dict[Variable, bytes] = {}
 
@@ -205,7 +205,7 @@ def _encode_op(op: Op, users: UsersOps) -> bytes:
 def _encode_own_op(op: Op, users: UsersOps) -> bytes:
     """An Op of the engine itself: class and properties, the engine's code being another part of the key."""
     properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
-    encoder = Encoder()
+    encoder = ValueEncoder()
     encoder.uint(len(properties))
     for name, value in properties.items():
         encoder.text(name)
@@ -279,7 +279,7 @@ def _encode_surroundings(op: Op) -> bytes:
     return prefixed(encode_extensions(DESCRIBED))
 
 
-class _CodeEncoder(Encoder):
+class _CodeEncoder(ValueEncoder):
     """Writes what code reaches: Ops, types and graphs, too."""
 
     __slots__ = ("_users",)

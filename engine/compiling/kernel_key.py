@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.source import source_digest
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain

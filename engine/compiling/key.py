@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from cachegraph.fingerprint.encoder import HASH_VERSION, encode
-from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.primitives import HASH_VERSION, digest
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.key import CacheKey

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 
 REMEMBERED = frozenset(("_exact_props", "_exact_hash", "_exact_needs_python"))
 """The attributes that the engine itself sets on types and Ops: what follows from all else."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused

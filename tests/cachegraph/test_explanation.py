@@ -15,7 +15,7 @@ from cachegraph import explanation
 from cachegraph.cache import Artifact, Cache, Miss
 from cachegraph.cli.app import app
 from cachegraph.errors import CacheMissError
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
 from cachegraph.store.local.database import Database

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachegraph.errors import CachegraphError, InvalidEncoding
-from cachegraph.fingerprint.encoder import HASH_VERSION
+from cachegraph.fingerprint.primitives import HASH_VERSION
 from cachegraph.key import LEVELS, CacheKey
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "fingerprints.json").read_text())

@@ -25,7 +25,7 @@ from cachegraph import pickling
 from cachegraph.cache import Artifact
 from cachegraph.errors import CachegraphError, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode as decode_encoding
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.object_code.object_symbols import read_symbols

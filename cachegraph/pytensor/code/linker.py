@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.cache import Artifact, Found, default_cache
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.code.op_code import kept_op_code
 from cachegraph.pytensor.code.stored_function import stored_function

@@ -23,7 +23,7 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.op import Op
 
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
-from cachegraph.fingerprint.encoder import HASH_VERSION, Reader
-from cachegraph.fingerprint.primitives import digest
+from cachegraph.fingerprint.primitives import HASH_VERSION, Reader, digest
 from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements, op_differences
 
 _RELEASE = bytes((HASH_VERSION,)) + b"r"

@@ -22,8 +22,7 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import pack_uint
-from cachegraph.fingerprint.tables import Table, counted
+from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint
 from cachegraph.pytensor.describe.held_arrays import name_of_array
 from cachegraph.pytensor.describe.host_packages import hosts_described
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags
@@ -94,9 +93,9 @@ class GraphWriter:
         self.nodes = nodes
         self.met = met
         self.thawed = thawed
-        self.types = Table()
-        self.ops = Table()
-        self.constants = Table()
+        self.types = NumberedRows()
+        self.ops = NumberedRows()
+        self.constants = NumberedRows()
         self.numbers: dict[int, bytes] = {}
         self.data = _data_of(inputs, outputs, nodes, is_data)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
 
 _KINDS = "biufc"

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from functools import cache
 
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import check_unchanged, source_digest

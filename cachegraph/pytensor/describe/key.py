@@ -28,7 +28,8 @@ from pytensor.link.numba.linker import NumbaLinker
 from pytensor.tensor.basic import infer_shape_db
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode, prefixed
+from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.primitives import prefixed
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.attributes import is_users

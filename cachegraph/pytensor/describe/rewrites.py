@@ -23,8 +23,8 @@ from pytensor.graph.rewriting.db import RewriteDatabase, RewriteDatabaseQuery
 from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode, pack_uint, prefixed
-from cachegraph.fingerprint.primitives import strong_digest
+from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.describe.values import Met, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")

@@ -43,10 +43,10 @@ from pytensor.misc.ordered_set import OrderedSet
 from pytensor.tensor.type import DenseTensorType, TensorType
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import Encoder, encode, pack_uint, prefixed
-from cachegraph.fingerprint.names import is_importable
-from cachegraph.fingerprint.origin import origin_of, write_origin
-from cachegraph.fingerprint.primitives import strong_digest
+from cachegraph.fingerprint.encoder import Encoder
+from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.origin import is_importable, origin_of, write_origin
+from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.describe.attributes import (
     HEAP_TYPE,
     attributes_of,
@@ -140,7 +140,7 @@ class Met:
         return written
 
 
-class ObjectEncoder(Encoder):
+class ObjectEncoder(ValueEncoder):
     """Writes values among which may be PyTensor's."""
 
     __slots__ = ("met",)
@@ -303,7 +303,7 @@ def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
     """The row of a class that its name and its origin describe; None if its code must."""
     if not is_importable(cls) or origin_of(cls.__module__, described) == "followed":
         return None
-    encoder = Encoder(described)
+    encoder = ValueEncoder(described)
     encoder.tag(b"r")
     encoder.text(cls.__module__)
     encoder.text(cls.__qualname__)
@@ -373,7 +373,7 @@ def _encode_rewriter(value: Any, met: Met) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
-    encoder = Encoder(described)
+    encoder = ValueEncoder(described)
     write_origin(encoder, module, described)
     return encoder.encoding
 

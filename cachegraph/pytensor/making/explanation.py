@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cachegraph.cache_info import CacheInfo
+from cachegraph.caching.outcome import CacheInfo
 
 
 def explain(function: Any) -> CacheInfo:

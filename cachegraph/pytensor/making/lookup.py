@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
-from cachegraph.cache_info import CacheInfo
+from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.describe.basis import CHANGED
 from cachegraph.pytensor.describe.key import Description, describe

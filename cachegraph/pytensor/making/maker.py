@@ -14,7 +14,7 @@ from pytensor.compile.mode import get_mode
 from pytensor.graph.basic import Variable
 from pytensor.link.basic import Container
 
-from cachegraph.cache_info import CacheInfo
+from cachegraph.caching.outcome import CacheInfo
 from cachegraph.forking import momentary_lock
 from cachegraph.pytensor.code.linker import StoredLinker, expects_code
 from cachegraph.pytensor.code.linking import Cell, InnerFunctionNodes, link

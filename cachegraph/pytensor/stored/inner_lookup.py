@@ -24,7 +24,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
-from cachegraph.fingerprint.encoder import Reader, pack_uint, prefixed
+from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.key import Description, describe_inner
 from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading

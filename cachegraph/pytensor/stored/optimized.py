@@ -29,7 +29,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.rewriting.shape import ShapeFeature
 
 from cachegraph import pickling
-from cachegraph.fingerprint.encoder import Reader, pack_uint, prefixed
+from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.pytensor.describe.host_packages import HOSTS
 from cachegraph.pytensor.stored.externals import Context, arrays_in
 from cachegraph.pytensor.stored.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen

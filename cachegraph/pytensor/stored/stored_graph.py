@@ -9,7 +9,7 @@ from typing import Any
 
 from pytensor.configdefaults import config
 
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis

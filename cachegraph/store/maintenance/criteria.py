@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.local.blobs import BlobFile
 from cachegraph.store.record import RECORD_FORMAT

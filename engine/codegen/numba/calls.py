@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError
 
 from cachegraph.cache import default_cache
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.codegen.numba.functions import dispatcher_like
 from engine.graph.apply import Apply

@@ -11,7 +11,7 @@ import pytest
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import decode, describe_difference
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 
 
 @pytest.mark.parametrize(

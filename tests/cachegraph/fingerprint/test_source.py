@@ -13,7 +13,7 @@ import pytest
 import cachegraph.fingerprint.source
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import SourceError
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.source import check_relied_on, check_unchanged, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import Encoder, digest, encode, fingerprint, register_encoder, strong_digest
-from cachegraph.fingerprint.encoder import HASH_VERSION, MAX_DEPTH, Reader, pack_uint
+from cachegraph.fingerprint.encoding import ValueEncoder
+from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, pack_uint
 
 
 class Color(enum.Enum):
@@ -295,7 +296,7 @@ def test_a_uint_can_be_read_back_and_is_written_in_one_way(n: int) -> None:
     reader = Reader(packed, "reading back")
     assert reader.uint() == n
     reader.end()
-    encoder = Encoder()
+    encoder = ValueEncoder()
     encoder.uint(n)
     assert encoder.encoding[1:] == packed
 
@@ -305,7 +306,7 @@ def test_a_number_that_is_no_uint_is_refused(n: int) -> None:
     with pytest.raises(ValueError, match="at least 0 and less than"):
         pack_uint(n)
     with pytest.raises(ValueError, match="at least 0 and less than"):
-        Encoder().uint(n)
+        ValueEncoder().uint(n)
 
 
 # What a registered encoder writes is framed ---------------------------------------------------------------------------

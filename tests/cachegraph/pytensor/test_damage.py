@@ -18,7 +18,7 @@ import pytest
 
 import cachegraph.pytensor
 from cachegraph.cache import Artifact, default_cache
-from cachegraph.fingerprint.encoder import pack_uint
+from cachegraph.fingerprint.primitives import pack_uint
 from cachegraph.key import CacheKey
 from cachegraph.pytensor import explain
 from cachegraph.pytensor.stored.optimized import FORMAT

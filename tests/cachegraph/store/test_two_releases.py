@@ -117,16 +117,18 @@ def test_a_newer_hash_version_never_hits_an_older_entry(
 ) -> None:
     from cachegraph import key as keys
     from cachegraph.fingerprint import encoder
+    from cachegraph.fingerprint.encoding import encode
+    from cachegraph.fingerprint.primitives import HASH_VERSION
 
     def build(cache: Cache) -> CacheKey:
-        made = CacheKey.build("kernel", {"graph": encoder.encode("the same computation")})
+        made = CacheKey.build("kernel", {"graph": encode("the same computation")})
         cache.get_or_build(made, lambda: Artifact(b"an artifact"), bytes)
         return made
 
     cache = Cache(Settings(store.layout.directory, "readwrite", "compile"))
     older = build(cache)
-    monkeypatch.setattr(encoder, "HASH_VERSION", encoder.HASH_VERSION + 1)
-    monkeypatch.setattr(keys, "HASH_VERSION", encoder.HASH_VERSION)
+    monkeypatch.setattr(encoder, "HASH_VERSION", HASH_VERSION + 1)
+    monkeypatch.setattr(keys, "HASH_VERSION", HASH_VERSION + 1)
     newer = build(cache)
     assert older.digest != newer.digest
     assert len(store.scan()) == 2

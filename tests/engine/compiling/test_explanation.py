@@ -16,7 +16,7 @@ import engine.tensor as pt
 from cachegraph import explanation
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings

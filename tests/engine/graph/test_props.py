@@ -15,7 +15,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from engine.graph import Apply, Op
 from engine.graph.props import exact
 

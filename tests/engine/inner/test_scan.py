@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine.tensor as pt
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from engine.compiling.key import encode_graph
 from engine.errors import MissingInputError
 from engine.graph import FunctionGraph

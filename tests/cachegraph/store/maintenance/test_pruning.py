@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cachegraph.errors import StoreError
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.local.activity import Activity

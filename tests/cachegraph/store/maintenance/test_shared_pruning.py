@@ -151,7 +151,7 @@ def test_a_damaged_entry_keeps_nobody_from_pruning(shared: SharedStore, key: Key
 def test_stale_entries_are_those_of_other_releases(
     shared: SharedStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cachegraph.fingerprint.encoder import encode
+    from cachegraph.fingerprint.encoding import encode
     from cachegraph.toolchain import toolchain
 
     ours = CacheKey.build("kernel", {"toolchain": encode(toolchain()), "kernel": b"k"})
