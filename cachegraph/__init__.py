@@ -1,6 +1,6 @@
 """A persistent, content-addressed compilation cache.
 
-The public names but one are imported from their modules when first used, so that `import cachegraph` costs little.
+The public names are imported from their modules when first used, so that `import cachegraph` costs little.
 """
 
 from __future__ import annotations
@@ -8,15 +8,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-# Before the import that follows, because what it imports may ask for it.
 __version__ = "0.1.0"
-
-# Now and not when first used: importing the module of the same name, from anywhere, would put it in the function's place.
-from cachegraph.caching.counters import counters as counters
 
 if TYPE_CHECKING:
     from cachegraph.cache import Cache as Cache
     from cachegraph.cache import default_cache as default_cache
+    from cachegraph.caching.counters import counters as counters
     from cachegraph.errors import CachegraphError as CachegraphError
     from cachegraph.errors import CacheMissError as CacheMissError
     from cachegraph.errors import InvalidEncoding as InvalidEncoding
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
 _MODULE_OF = {
     "Cache": "cachegraph.cache",
     "default_cache": "cachegraph.cache",
+    "counters": "cachegraph.caching.counters",
     "CacheKey": "cachegraph.key",
     "CachegraphError": "cachegraph.errors",
     "CacheMissError": "cachegraph.errors",

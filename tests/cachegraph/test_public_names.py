@@ -10,7 +10,7 @@ import pytest
 import cachegraph
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = [*sorted(cachegraph._MODULE_OF), "counters"]
+PUBLIC = sorted(cachegraph._MODULE_OF)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -23,7 +23,7 @@ def test_names_are_the_same_objects_as_in_their_modules() -> None:
     from cachegraph.caching.counters import counters
     from cachegraph.key import CacheKey
 
-    assert cachegraph.caching.counters is counters
+    assert cachegraph.counters is counters
     assert cachegraph.CacheKey is CacheKey
 
 
