@@ -44,7 +44,7 @@ from pytensor.tensor.type import DenseTensorType, TensorType
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoder import Encoder
-from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.encoding import ValueEncoder, encode
 from cachegraph.fingerprint.origin import is_importable, origin_of, write_origin
 from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.describe.attributes import (
