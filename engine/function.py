@@ -11,7 +11,7 @@ from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.mode import Mode, get_mode
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Constant, Variable
 from engine.tensor.conversion import as_tensor_variable
 

@@ -16,7 +16,7 @@ from engine.compiling.key import all_constants, callee_key
 from engine.compiling.mode import Mode
 from engine.compiling.programs import Compilation, compile_program, load_callee
 from engine.errors import UndescribedOpError
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.runtime.execution import Callee
 from engine.runtime.linking import KernelTally
 

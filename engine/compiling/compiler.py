@@ -28,8 +28,7 @@ from engine.compiling.pickled_function import (
 )
 from engine.compiling.programs import compile_program, load_program
 from engine.errors import FunctionRefused, UndescribedOpError
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.user_ops import users_ops
 from engine.runtime.execution import Callee, Convert, Execution
 from engine.runtime.linking import KernelTally

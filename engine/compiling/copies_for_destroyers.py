@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import is_users, users_ops
 from engine.inner.base import HasInnerGraph

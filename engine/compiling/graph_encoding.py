@@ -45,7 +45,8 @@ from cachegraph.fingerprint.encoding import ValueEncoder, encode
 from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint, prefixed, strong_digest
 from cachegraph.pickling.large_arrays import LARGE
 from engine.errors import UndescribedOpError
-from engine.graph.frozen import FrozenApply, FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.frozen_nodes import FrozenApply
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.types import Type

@@ -18,7 +18,7 @@ from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UsersOps, graph_body, inner_body
 from engine.compiling.kernel_key import kernel_code
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import users_ops
 from engine.graph.variables import Constant

@@ -27,8 +27,7 @@ from engine.compiling.graph_encoding import UsersOps, check_ops
 from engine.compiling.key import engine_code
 from engine.compiling.programs import linked_entries, load_program
 from engine.errors import FunctionLoadError
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import is_users
 from engine.runtime.execution import Convert, Execution
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 OPTIMIZED = "optimized-graph"
 """The name of the blob that holds the optimized graph of a function, without its data."""
 
-_PICKLED = ("engine.graph.frozen", "engine.scalar", "engine.tensor", "engine.inner")
+_PICKLED = ("engine.graph.fgraph", "engine.scalar", "engine.tensor", "engine.inner")
 """Where the classes of Ops and types are, and what rebuilds a graph: all that a stored graph may name."""
 
 _ADVICE = "make the function in this process, or pickle it anew where code, packages and machine are the same"

@@ -10,7 +10,7 @@ import numpy as np
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.runtime import linking

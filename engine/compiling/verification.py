@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cachegraph.caching.results import is_close
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.types import Type
 from engine.runtime.callbacks import OF_USERS
 from engine.runtime.execution import Execution

@@ -18,14 +18,8 @@ from engine.graph.features import (
     Validator,
     register_feature_callback,
 )
-from engine.graph.fgraph import FunctionGraph, Output
-from engine.graph.frozen import (
-    FrozenApply,
-    FrozenConstant,
-    FrozenFunctionGraph,
-    FrozenVariable,
-    NominalVariable,
-)
+from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph, Output
+from engine.graph.frozen_nodes import FrozenApply, FrozenConstant, FrozenVariable, NominalVariable
 from engine.graph.op import Op
 from engine.graph.replace import (
     clone,

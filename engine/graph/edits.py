@@ -1,7 +1,7 @@
-"""The edits that every change of a `FunctionGraph` consists of. Each knows how it is done, and how it is undone.
+"""Edits: the elementary, invertible changes of a mutable graph.
 
-Edits undone in reverse order leave the graph as it was: its inputs, outputs, nodes, the order of every variable's clients
-and the ranks. (`apply_nodes` and `variables` are sets: their order is of no meaning.)
+Undoing edits in reverse order restores inputs, outputs, nodes, ranks and the order of every variable's clients.
+(`apply_nodes` and `variables` are sets: their order has no meaning.)
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Iterator, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from engine.graph.apply import Apply
-from engine.graph.clients import Client, Clients, Output
 from engine.graph.order import raise_ranks
+from engine.graph.tables import Client, Clients, GraphTables, Output
 from engine.graph.variables import Variable
 
 if TYPE_CHECKING:
     from engine.graph.features.protocol import Feature
-    from engine.graph.fgraph import FunctionGraph
     from engine.graph.types import Type
 
 
 class Edit:
-    """One change, for `reason`. `told` are the Features that know of it: None for all that are attached.
+    """One change, made for `reason`.
 
-    They are told by `callback` when it has been done, and by `undo_callback` when it has been undone; None: not at all.
+    `callback` reports it to Features after it was done, `undo_callback` after it was undone; None: it is not reported.
+    `told` has the Features that received the report, or None if all did.
     """
 
     __slots__ = ("reason", "told")
@@ -32,29 +32,29 @@ class Edit:
     reason: str | None
     told: Sequence[Feature] | None
 
-    def do(self, graph: FunctionGraph) -> None:
-        """Change the graph; refuses before it changes anything."""
+    def do(self, graph: GraphTables) -> None:
+        """Change the graph; refuse before changing anything."""
         raise NotImplementedError(f"{type(self).__name__} must implement do()")
 
-    def undo(self, graph: FunctionGraph) -> None:
-        """Change it back, when all edits after this one have been undone."""
+    def undo(self, graph: GraphTables) -> None:
+        """Undo this edit, after all later edits were undone."""
         raise NotImplementedError(f"{type(self).__name__} must implement undo()")
 
     def arguments(self) -> tuple[Any, ...]:
-        """The arguments of `callback` but the reason."""
+        """Return the arguments of `callback` without the reason."""
         return ()
 
     def undo_arguments(self) -> tuple[Any, ...]:
-        """The arguments of `undo_callback` but the reason."""
+        """Return the arguments of `undo_callback` without the reason."""
         return self.arguments()
 
     def parts(self) -> Iterator[Apply | Variable]:
-        """The nodes and variables that are needed to undo it or do it again."""
+        """Yield the nodes and variables that undoing or redoing this edit needs."""
         return iter(())
 
 
 class AddRoot(Edit):
-    """A constant comes into use."""
+    """Adds a constant to the graph."""
 
     __slots__ = ("variable",)
 
@@ -62,11 +62,11 @@ class AddRoot(Edit):
         self.variable = variable
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         graph.variables[self.variable] = None
         graph.clients[self.variable] = Clients()
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         del graph.variables[self.variable]
         del graph.clients[self.variable]
 
@@ -75,14 +75,14 @@ class AddRoot(Edit):
 
 
 class DropRoot(AddRoot):
-    """A constant is used no more."""
+    """Removes a constant that is no longer used."""
 
     __slots__ = ()
     do, undo = AddRoot.undo, AddRoot.do
 
 
 class AddInput(Edit):
-    """The graph gains an input, at `place`."""
+    """Inserts an input at position `place`."""
 
     __slots__ = ("is_new", "place", "variable")
 
@@ -91,7 +91,7 @@ class AddInput(Edit):
         self.variable = variable
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         self.is_new = self.variable not in graph.variables
         graph.inputs.insert(self.place, self.variable)
         graph.is_input[self.variable] = None
@@ -99,7 +99,7 @@ class AddInput(Edit):
             graph.variables[self.variable] = None
             graph.clients[self.variable] = Clients()
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         del graph.inputs[self.place]
         del graph.is_input[self.variable]
         if self.is_new:
@@ -111,20 +111,20 @@ class AddInput(Edit):
 
 
 class RemoveInput(AddInput):
-    """The graph loses an input that nothing uses, the one at `place`."""
+    """Removes the input at position `place`, which nothing uses."""
 
     __slots__ = ()
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         self.is_new = self.variable.owner not in graph.apply_nodes
         super().undo(graph)
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         super().do(graph)
 
 
 class AddOutput(Edit):
-    """A variable of the graph becomes an output, at `place`, used by the node `use`."""
+    """Makes a variable of the graph the output at position `place`; the node `use` becomes its client."""
 
     __slots__ = ("client_place", "place", "use", "variable")
 
@@ -135,20 +135,20 @@ class AddOutput(Edit):
         self.use = Output(place).make_node(variable)
         self.client_place: int | None = None
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         graph.outputs.insert(self.place, self.variable)
         graph.output_uses.insert(self.place, self.use)
         self._number_uses(graph)
         clients = graph.clients[self.variable]
         clients.put(len(clients) if self.client_place is None else self.client_place, (self.use, 0))
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         self.client_place = graph.clients[self.variable].take((self.use, 0))
         del graph.outputs[self.place]
         del graph.output_uses[self.place]
         self._number_uses(graph)
 
-    def _number_uses(self, graph: FunctionGraph) -> None:
+    def _number_uses(self, graph: GraphTables) -> None:
         for place in range(self.place, len(graph.outputs)):
             graph.output_uses[place].op = Output(place)
 
@@ -158,7 +158,7 @@ class AddOutput(Edit):
 
 
 class RemoveOutput(AddOutput):
-    """The output at `place` is one no more."""
+    """Removes the output at position `place`."""
 
     __slots__ = ()
     do, undo = AddOutput.undo, AddOutput.do
@@ -170,8 +170,8 @@ class RemoveOutput(AddOutput):
         self.reason = reason
 
 
-class Import(Edit):
-    """A node comes in whose inputs are there, with the rank `rank`."""
+class ImportNode(Edit):
+    """Adds a node, whose inputs are in the graph, with the rank `rank`."""
 
     __slots__ = ("node", "rank")
     callback, undo_callback = "on_import", "on_prune"
@@ -181,18 +181,18 @@ class Import(Edit):
         self.rank = rank
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         node, clients = self.node, graph.clients
         for index, variable in enumerate(node.inputs):
             clients[variable].append((node, index))
         self._add(graph)
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         for index in reversed(range(len(self.node.inputs))):
             graph.clients[self.node.inputs[index]].take((self.node, index))
         self._remove(graph)
 
-    def _add(self, graph: FunctionGraph) -> None:
+    def _add(self, graph: GraphTables) -> None:
         variables, clients, is_input = graph.variables, graph.clients, graph.is_input
         for output in self.node.outputs:
             if output not in is_input:
@@ -200,7 +200,7 @@ class Import(Edit):
                 clients[output] = Clients()
         graph.apply_nodes[self.node] = self.rank
 
-    def _remove(self, graph: FunctionGraph) -> None:
+    def _remove(self, graph: GraphTables) -> None:
         del graph.apply_nodes[self.node]
         for output in self.node.outputs:
             if output not in graph.is_input:
@@ -214,8 +214,8 @@ class Import(Edit):
         yield self.node
 
 
-class Prune(Import):
-    """A node goes out whose outputs nothing uses."""
+class Prune(ImportNode):
+    """Removes a node whose outputs nothing uses."""
 
     __slots__ = ("places",)
     callback, undo_callback = "on_prune", "on_import"
@@ -224,20 +224,20 @@ class Prune(Import):
         self.node = node
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         self.rank = graph.apply_nodes[self.node]
         self._remove(graph)
         clients = graph.clients
         self.places = [clients[v].take((self.node, i)) for i, v in enumerate(self.node.inputs)]
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         for index in reversed(range(len(self.places))):
             graph.clients[self.node.inputs[index]].put(self.places[index], (self.node, index))
         self._add(graph)
 
 
 class Change(Edit):
-    """Input `index` of a node, or of an output's use, becomes `new`; refuses (InconsistencyError) a cycle."""
+    """Makes `new` input `index` of a node, or of an output's use; refuses (InconsistencyError) a cycle."""
 
     __slots__ = ("former_ranks", "index", "new", "node", "old", "place")
     callback = undo_callback = "on_change_input"
@@ -249,7 +249,7 @@ class Change(Edit):
         self.new = new
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         client: Client = (self.node, self.index)
         inputs = cast(MutableSequence[Variable], self.node.inputs)
         self.former_ranks = self._raise_ranks(graph)
@@ -259,13 +259,13 @@ class Change(Edit):
         if isinstance(self.node.op, Output):
             graph.outputs[self.node.op.idx] = self.new
 
-    def _raise_ranks(self, graph: FunctionGraph) -> dict[Apply, int]:
+    def _raise_ranks(self, graph: GraphTables) -> dict[Apply, int]:
         ranks, before = graph.apply_nodes, self.new.owner
         if before not in ranks or self.node not in ranks:
             return {}
         return raise_ranks(ranks, [(before, self.node)], graph.nodes_that_need)
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         client: Client = (self.node, self.index)
         graph.clients[self.old].put(self.place, client)
         graph.clients[self.new].take(client)
@@ -285,7 +285,7 @@ class Change(Edit):
 
 
 class Narrow(Edit):
-    """A variable that a node computes is known to hold fewer values: it gets the more specific type `type`."""
+    """Gives a computed variable the more specific type `type`."""
 
     __slots__ = ("former", "type", "variable")
 
@@ -295,10 +295,10 @@ class Narrow(Edit):
         self.former = variable.type
         self.reason = reason
 
-    def do(self, graph: FunctionGraph) -> None:
+    def do(self, graph: GraphTables) -> None:
         self.variable.type = self.type
 
-    def undo(self, graph: FunctionGraph) -> None:
+    def undo(self, graph: GraphTables) -> None:
         self.variable.type = self.former
 
     def parts(self) -> Iterator[Apply | Variable]:

@@ -1,50 +1,55 @@
-"""`FunctionGraph`: a graph between inputs and outputs that can be changed, and tells its Features so.
+"""The two forms of a graph between inputs and outputs; each makes the other.
 
-Every change is made whole or not at all: when it is refused, or a Feature raises, the graph and its Features are as they
-were. It costs what it changes: what it brings in, what it takes out, and the uses that it moves.
+A `FunctionGraph` is mutable and reports its changes to Features. A `FrozenFunctionGraph` is immutable and interned: equal
+graphs consist of the same objects. Its equal nodes are one node (`dedup_nodes=True`), or are told apart by their
+positions in the order of execution (`dedup_nodes=False`). Graphs with Ops that overwrite inputs need positions: two
+equal nodes have two buffers, and a node may overwrite one of them while others still read the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, cast, overload
 
-from engine.errors import InconsistencyError, MissingInputError
+from cachegraph.pickling import rebuilds_pickled
+from engine.errors import MissingInputError
 from engine.graph.apply import Apply
-from engine.graph.clients import Client, Clients, Output
 from engine.graph.dot import to_svg
-from engine.graph.edits import (
-    AddInput,
-    AddOutput,
-    AddRoot,
-    Change,
-    DropRoot,
-    Import,
-    Narrow,
-    Prune,
-    RemoveInput,
-    RemoveOutput,
-)
-from engine.graph.feature_host import FeatureHost
-from engine.graph.features.protocol import Feature, reason_text
+from engine.graph.editable import EditableGraph
+from engine.graph.features.destroy import DestroyHandler
+from engine.graph.features.protocol import Feature
 from engine.graph.features.replace_validate import ReplaceValidate
 from engine.graph.flat import flatten, restore
-from engine.graph.integrity import check_integrity
-from engine.graph.journal import Journal, all_or_nothing
-from engine.graph.order import GAP
-from engine.graph.replace import clone_get_equiv
+from engine.graph.frozen_nodes import (
+    FrozenApply,
+    FrozenConstant,
+    FrozenVariable,
+    Immutable,
+    NominalVariable,
+    canonical_op,
+    canonical_type,
+    describe,
+    intern_node,
+    load,
+)
+from engine.graph.interning import InternTable
+from engine.graph.op import Op
+from engine.graph.replace import Memo, clone_get_equiv
+from engine.graph.tables import Client, Output
 from engine.graph.traversal import graph_inputs, io_toposort
+from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 
-if TYPE_CHECKING:
-    from engine.graph.frozen import FrozenFunctionGraph
+__all__ = ["Client", "FrozenFunctionGraph", "FunctionGraph", "Output"]
 
-__all__ = ["Client", "FunctionGraph", "Output"]
+T = TypeVar("T")
 
-Memo = dict[Variable | Apply, Variable | Apply]
+_graphs: InternTable[FrozenFunctionGraph] = InternTable()
 
 
-class FunctionGraph(FeatureHost):
+class FunctionGraph(EditableGraph):
     """The nodes between `inputs` and `outputs`, with every variable's clients.
 
     With `clone` (the default) the graph owns copies of what it was given. Outputs that need a variable which is
@@ -70,6 +75,11 @@ class FunctionGraph(FeatureHost):
             memo = clone_get_equiv(inputs, outputs, copy_orphans=False, memo=memo)
             inputs = [cast(Variable, memo[v]) for v in inputs]
             outputs = [cast(Variable, memo[v]) for v in outputs]
+        self._fill(inputs, outputs, features)
+
+    def _fill(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], features: Sequence[Feature]
+    ) -> None:
         self._make_empty()
         for variable in inputs:
             self.add_input(variable)
@@ -79,293 +89,6 @@ class FunctionGraph(FeatureHost):
             self.attach_feature(feature)
         if not any(name in self._provided for name in ReplaceValidate.provides):
             self.attach_feature(ReplaceValidate())
-
-    def _make_empty(self) -> None:
-        self.inputs: list[Variable] = []
-        self.outputs: list[Variable] = []
-        self.is_input: dict[Variable, None] = {}
-        self.output_uses: list[Apply] = []
-        self.apply_nodes: dict[Apply, int] = {}
-        self.variables: dict[Variable, None] = {}
-        self.clients: dict[Variable, Clients] = {}
-        self.journal = Journal(self)
-        self.take_features(())
-
-    # What comes in
-
-    def add_input(self, variable: Variable, check: bool = True) -> None:
-        """Append an input, once; with `check`, refuses (ValueError) a variable that is computed."""
-        if check and variable.owner is not None:
-            raise ValueError(
-                f"Adding input {variable}: it is computed by {variable.owner}; an input has no owner"
-            )
-        if variable not in self.is_input:
-            with self.journal.all_or_nothing():
-                self.journal.do(AddInput(len(self.inputs), variable, None))
-
-    @all_or_nothing
-    def add_output(self, variable: Variable, reason: str | None = None, import_missing: bool = False) -> None:
-        """Append an output and import what it is computed from."""
-        reason = reason_text(reason)
-        self._import(variable, reason, import_missing)
-        self.journal.do(AddOutput(len(self.outputs), variable, reason))
-
-    @all_or_nothing
-    def import_var(self, variable: Variable, reason: str | None = None, import_missing: bool = False) -> None:
-        """Import `variable` and the nodes that compute it; with `import_missing`, unknown roots become inputs.
-
-        What no output needs stays, until it is removed or a use of it ends.
-        """
-        self._import(variable, reason_text(reason), import_missing)
-
-    @all_or_nothing
-    def import_node(self, apply_node: Apply, reason: str | None = None, import_missing: bool = False) -> None:
-        """Import `apply_node` and all nodes that it needs. Nothing is imported if a root is missing."""
-        self._import_nodes(apply_node.outputs, reason_text(reason), import_missing, None)
-
-    def _import(
-        self, variable: Variable, reason: str | None, import_missing: bool, below: int | None = None
-    ) -> None:
-        if variable in self.variables:
-            return
-        if variable.owner is None:
-            self._import_root(variable, variable, reason, import_missing)
-        else:
-            self._import_nodes([variable], reason, import_missing, below)
-
-    def _import_nodes(
-        self, outputs: Sequence[Variable], reason: str | None, import_missing: bool, below: int | None
-    ) -> None:
-        """Import what computes `outputs`: roots first, so that no Feature is told of nodes if one is missing.
-
-        The ranks of the nodes are below `below`, if there is room.
-        """
-        ranks, journal = self.apply_nodes, self.journal
-        nodes = [node for node in io_toposort(self.variables, outputs) if node not in ranks]
-        for node in nodes:
-            for variable in node.inputs:
-                if variable.owner is None and variable not in self.variables:
-                    self._import_root(variable, node, reason, import_missing)
-        step = GAP
-        if below is not None:
-            low = max([_rank(ranks, node) for node in nodes], default=0)
-            step = max(1, (below - low) // (len(nodes) + 1))
-        for node in nodes:
-            edit = Import(node, _rank(ranks, node) + step, reason)
-            journal.do(edit)
-            journal.tell(edit)
-
-    def _import_root(
-        self, variable: Variable, user: object, reason: str | None, import_missing: bool
-    ) -> None:
-        if isinstance(variable, Constant):
-            self.journal.do(AddRoot(variable, reason))
-        elif import_missing:
-            self.journal.do(AddInput(len(self.inputs), variable, reason))
-        else:
-            what = "it" if user is variable else f"its input {variable}"
-            raise MissingInputError(
-                f"Importing {user}: {what} of type {variable.type} is neither an input of the graph, a constant nor "
-                "computed; add it to the inputs, or give it a value with givens",
-                variable,
-            )
-
-    # What changes
-
-    @all_or_nothing
-    def change_node_input(
-        self,
-        node: Apply,
-        i: int,
-        new_var: Variable,
-        reason: str | None = None,
-        import_missing: bool = False,
-        check: bool = True,
-    ) -> None:
-        """Make `new_var` input `i` of `node`, or of the node that stands for an output.
-
-        Refuses (TypeError) one that may hold values of another type, unless not to `check`, (InconsistencyError) one
-        that is computed from `node`, and a node that is not in the graph.
-        """
-        below = self._rank_of_user(node)
-        self._change(node, i, new_var, reason_text(reason), import_missing, check, below)
-
-    def _rank_of_user(self, node: Apply) -> int | None:
-        if isinstance(node.op, Output) and node in self.output_uses:
-            return None
-        if node not in self.apply_nodes:
-            raise InconsistencyError(f"Changing an input of {node}: it is not in the graph; import it first")
-        return self.apply_nodes[node]
-
-    def _change(
-        self,
-        node: Apply,
-        i: int,
-        new_var: Variable,
-        reason: str | None,
-        import_missing: bool,
-        check: bool,
-        below: int | None,
-    ) -> None:
-        if not 0 <= i < len(node.inputs):
-            raise IndexError(f"Changing input {i} of {node}: it has {len(node.inputs)} inputs")
-        old = node.inputs[i]
-        if new_var is old:
-            return
-        if isinstance(node.inputs, tuple):
-            raise TypeError(
-                f"Changing input {i} of {node}: the node is frozen; unfreeze the graph that it is in"
-            )
-        if check and not old.type.is_super(new_var.type):
-            raise TypeError(
-                f"Replacing {old} of type {old.type} by {new_var} of type {new_var.type} ({reason}): the types "
-                "differ; convert the replacement first"
-            )
-        self._import(new_var, reason, import_missing, below)
-        edit = Change(node, i, new_var, reason)
-        self.journal.do(edit)
-        self._prune_unused([old], reason)
-        self.journal.tell(edit)
-
-    @all_or_nothing
-    def replace(
-        self, var: Variable, new_var: Variable, reason: str | None = None, import_missing: bool = False
-    ) -> None:
-        """Use `new_var` wherever `var` is used now: what is imported with `new_var` goes on using `var`.
-
-        A variable that is not used in the graph is left alone. A replacement that a node computes, and whose type knows
-        less than that of `var`, gets to know it: what holds of `var` holds of it. Refuses (TypeError) a replacement of
-        another type, and (InconsistencyError) one that is in the graph and computed from a use of `var`.
-        """
-        if var is new_var or var not in self.variables:
-            return
-        reason = reason_text(reason)
-        new_var = self._as_specific(var, new_var, reason)
-        uses = list(self.clients[var])
-        below = min([self.apply_nodes[node] for node, _ in uses if node in self.apply_nodes], default=None)
-        for node, index in uses:
-            self._change(node, index, new_var, reason, import_missing, True, below)
-
-    def _as_specific(self, var: Variable, new_var: Variable, reason: str | None) -> Variable:
-        """`new_var` as a variable of the type of `var`, which knows of it what was known of `var`."""
-        node = getattr(new_var, "owner", None)
-        if node is not None and isinstance(node.inputs, list) and not var.type.is_super(new_var.type):
-            both = var.type.intersection(new_var.type)
-            if both is not None:
-                self.journal.do(Narrow(new_var, both, reason))
-        return var.type.filter_variable(new_var)
-
-    @all_or_nothing
-    def replace_all(
-        self,
-        pairs: Iterable[tuple[Variable, Variable]],
-        reason: str | None = None,
-        import_missing: bool = False,
-    ) -> None:
-        """`replace` each pair, in order: all of them, or none."""
-        for old, new in pairs:
-            self.replace(old, new, reason, import_missing)
-
-    # What goes out
-
-    def _prune_unused(self, variables: Sequence[Variable], reason: str | None) -> None:
-        """Take out those of `variables` that are not used, what computes them, and so on. Inputs stay."""
-        stack = list(variables)
-        while stack:
-            unused = stack.pop()
-            if unused in self.is_input or self.clients.get(unused, True):
-                continue
-            if unused.owner is None:
-                self.journal.do(DropRoot(unused, reason))
-            elif not any(self.clients[output] for output in unused.owner.outputs):
-                stack.extend(self._prune(unused.owner, reason))
-
-    def _prune(self, node: Apply, reason: str | None) -> list[Variable]:
-        """Take out a node that nothing uses; its inputs, which may be unused now."""
-        edit = Prune(node, reason)
-        self.journal.do(edit)
-        self.journal.tell(edit)
-        return list(dict.fromkeys(node.inputs))
-
-    @all_or_nothing
-    def remove_node(self, node: Apply, reason: str | None = None) -> None:
-        """Remove `node`, all that depends on it, outputs too, and what is used no more then. A node that is not in the
-        graph is left alone."""
-        if node in self.apply_nodes:
-            self._remove_users(list(node.outputs), [node], reason_text(reason))
-
-    @all_or_nothing
-    def remove_input(self, input_idx: int, reason: str | None = None) -> None:
-        """Remove input number `input_idx`, all that depends on it, outputs too, and what is used no more then."""
-        variable = self.inputs[input_idx]
-        self._remove_users([variable], [], reason_text(reason))
-        self.journal.do(RemoveInput(self.inputs.index(variable), variable, reason_text(reason)))
-
-    @all_or_nothing
-    def remove_output(self, output_idx: int, reason: str | None = None) -> None:
-        """Remove output number `output_idx`, and what is used no more then. Those behind it move up."""
-        variable = self.outputs[output_idx]
-        place = range(len(self.outputs))[output_idx]
-        self.journal.do(RemoveOutput(place, self.output_uses[place], reason_text(reason)))
-        self._prune_unused([variable], reason_text(reason))
-
-    def _remove_users(self, variables: list[Variable], nodes: list[Apply], reason: str | None) -> None:
-        """Remove `nodes`, whatever uses `variables`, whatever uses that, and so on."""
-        users = dict.fromkeys(nodes)
-        outputs: dict[int, None] = {}
-        while variables:
-            for client, _ in self.clients[variables.pop()]:
-                if isinstance(client.op, Output):
-                    outputs[client.op.idx] = None
-                elif client not in users:
-                    users[client] = None
-                    variables.extend(client.outputs)
-        for place in sorted(outputs, reverse=True):
-            self.journal.do(RemoveOutput(place, self.output_uses[place], reason))
-        unused: dict[Variable, None] = {}
-        for node in sorted(users, key=lambda user: self.apply_nodes[user], reverse=True):
-            unused.update(dict.fromkeys(self._prune(node, reason)))
-        self._prune_unused(list(unused), reason)
-
-    # What it is
-
-    def orderings(self) -> dict[Apply, list[Apply]]:
-        """What must run before a node beside the nodes that it needs, as Features say."""
-        found: dict[Apply, list[Apply]] = {}
-        for before in self.collect_callbacks("orderings").values():
-            for node, nodes in before.items():
-                found.setdefault(node, []).extend(nodes)
-        return found
-
-    def toposort(self) -> list[Apply]:
-        """The nodes, each after those it needs and those that `orderings` has for it, in an order fixed by structure."""
-        order = self._sorted(None)
-        orderings = self.orderings() if self.listeners("orderings") else None
-        if not orderings:
-            return order
-        place = {node: number for number, node in enumerate(order)}
-        return self._sorted({n: sorted(before, key=lambda b: place[b]) for n, before in orderings.items()})
-
-    def _sorted(self, orderings: Mapping[Apply, list[Apply]] | None) -> list[Apply]:
-        """The nodes that the outputs need, then the others."""
-        order = io_toposort(self.is_input, self.outputs, orderings)
-        if len(order) == len(self.apply_nodes):
-            return order
-        needed = set(order)
-        others = [node.outputs[0] for node in self.apply_nodes if node not in needed]
-        return io_toposort(self.is_input, [*self.outputs, *others], orderings)
-
-    def nodes_that_need(self, node: Apply) -> list[Apply]:
-        """The nodes that use an output of `node`, those that stand for outputs too."""
-        return [client for output in node.outputs for client, _ in self.clients[output]]
-
-    def get_clients(self, variable: Variable) -> Sequence[Client]:
-        """The uses of `variable`: pairs of a node and which of its inputs."""
-        return self.clients[variable]
-
-    def check_integrity(self) -> None:
-        """Refuses (InconsistencyError) a graph whose nodes, variables, clients and ranks do not agree."""
-        check_integrity(self)
 
     def clone(self, check_integrity: bool = True) -> FunctionGraph:
         """A copy with the same constants, and clones of the Features."""
@@ -386,8 +109,6 @@ class FunctionGraph(FeatureHost):
 
     def freeze(self) -> FrozenFunctionGraph:
         """This graph as an immutable one; the order of its nodes is part of that if Features require one."""
-        from engine.graph.frozen import FrozenFunctionGraph
-
         if not self.listeners("orderings") or not self.orderings():
             return FrozenFunctionGraph.from_io(self.inputs, self.outputs)
         return FrozenFunctionGraph.from_toposort(self.inputs, self.outputs, self.toposort())
@@ -399,9 +120,6 @@ class FunctionGraph(FeatureHost):
         self._make_empty()
         restore(self, state)
 
-    def __contains__(self, item: Variable | Apply) -> bool:
-        return item in (self.variables if isinstance(item, Variable) else self.apply_nodes)
-
     def _repr_svg_(self) -> str | None:
         return to_svg(self)
 
@@ -409,11 +127,280 @@ class FunctionGraph(FeatureHost):
         return f"FunctionGraph({', '.join(str(output) for output in self.outputs)})"
 
 
-def _rank(ranks: Mapping[Apply, int], node: Apply) -> int:
-    """The highest rank of the nodes that `node` needs."""
-    highest = 0
-    for variable in node.inputs:
-        rank = ranks.get(variable.owner, 0)  # type: ignore[arg-type]
-        if rank > highest:
-            highest = rank
-    return highest
+class FrozenFunctionGraph(Immutable):
+    """The graph that computes `outputs` from `inputs`, both frozen; the same inputs and outputs give the same object.
+
+    Two graphs are equal if and only if their inputs and outputs are the same objects. Refuses (TypeError) parts that
+    are not frozen: `from_io` freezes a graph.
+    """
+
+    __slots__ = ("__weakref__", "_computed", "inputs", "outputs")
+    inputs: tuple[NominalVariable, ...]
+    outputs: tuple[Variable, ...]
+    _computed: dict[str, Any]
+
+    def __new__(
+        cls, inputs: Iterable[NominalVariable] = (), outputs: Iterable[Variable] = ()
+    ) -> FrozenFunctionGraph:
+        inputs, outputs = tuple(inputs), tuple(outputs)
+        key = (*map(id, inputs), None, *map(id, outputs))
+        found = _graphs.get(key)
+        if found is not None:
+            return found
+        for item in inputs:
+            if not isinstance(item, NominalVariable):
+                raise TypeError(f"Making a frozen graph: input {item} is no NominalVariable; use from_io()")
+        for variable in outputs:
+            if not isinstance(variable, FrozenVariable | FrozenConstant | NominalVariable):
+                raise TypeError(f"Making a frozen graph: output {variable} is not frozen; use from_io()")
+        new = object.__new__(cls)
+        for name, value in (("inputs", inputs), ("outputs", outputs), ("_computed", {})):
+            object.__setattr__(new, name, value)
+        return _graphs.add(key, new)
+
+    @classmethod
+    def from_io(
+        cls,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        dedup_nodes: bool | None = None,
+        replace_op: Callable[[Op], Op] | None = None,
+    ) -> FrozenFunctionGraph:
+        """Return the graph that computes `outputs` from `inputs`, frozen, with `replace_op(op)` in place of each Op.
+
+        With `dedup_nodes` equal nodes are one; without, nodes keep their places in the order that structure gives.
+        None is True unless an Op of the graph overwrites an input. Refuses (MissingInputError) a root that is neither
+        an input nor a constant.
+        """
+        order = io_toposort(inputs, outputs)
+        if dedup_nodes is None:
+            destroyers = [node.op for node in order if node.op.destroy_map]
+            dedup_nodes = not any((replace_op(op) if replace_op else op).destroy_map for op in destroyers)
+        return cls._freeze(inputs, outputs, order, pinned=not dedup_nodes, replace_op=replace_op)
+
+    @classmethod
+    def from_toposort(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable], toposort: Sequence[Apply]
+    ) -> FrozenFunctionGraph:
+        """The graph that computes `outputs` from `inputs` in the order `toposort`, which is part of its identity.
+
+        Nodes that the outputs do not need are left out. Refuses (ValueError) an order that lacks a node, or has it
+        before one that it needs.
+        """
+        needed = set(io_toposort(inputs, outputs))
+        order = [node for node in toposort if node in needed]
+        ready = set(inputs)
+        for node in order:
+            for variable in node.inputs:
+                if variable.owner is not None and variable not in ready:
+                    raise ValueError(
+                        f"Freezing a graph in a given order: {node} comes before {variable.owner}"
+                    )
+            ready.update(node.outputs)
+        if len(order) != len(needed):
+            raise ValueError(
+                f"Freezing a graph in a given order: it has {len(order)} of the {len(needed)} nodes that are needed"
+            )
+        return cls._freeze(inputs, outputs, order, pinned=True)
+
+    @classmethod
+    def from_structural_inputs(
+        cls, inputs: Sequence[Variable], outputs: Sequence[Variable]
+    ) -> FrozenFunctionGraph:
+        """The graph from `inputs`, which may be computed, to `outputs`: every part equal to an input is that input.
+
+        What an input is computed from is found in `outputs` by structure, not by identity. An input that `outputs` do
+        not contain is one that is not used. Refuses (MissingInputError) outputs that need more than the inputs.
+        """
+        roots = [v for v in graph_inputs([*inputs, *outputs]) if not isinstance(v, Constant)]
+        found = cls.from_io(roots, [*inputs, *outputs], dedup_nodes=True).outputs
+        return cls.from_io(found[: len(inputs)], found[len(inputs) :], dedup_nodes=True)
+
+    @classmethod
+    def _freeze(
+        cls,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        order: Sequence[Apply],
+        pinned: bool,
+        replace_op: Callable[[Op], Op] | None = None,
+    ) -> FrozenFunctionGraph:
+        nominals = [NominalVariable(position, variable.type) for position, variable in enumerate(inputs)]
+        frozen: dict[Variable, Variable] = dict(zip(inputs, nominals, strict=True))
+        nodes = _freeze_nodes(order, frozen, pinned, replace_op)
+        graph = cls(nominals, [_freeze_variable(variable, frozen, "an output") for variable in outputs])
+        # Equal nodes are one at their first place: just the order that a traversal of the new graph finds.
+        graph._computed.setdefault("nodes", nodes)
+        return graph
+
+    @property
+    def nodes(self) -> tuple[FrozenApply, ...]:
+        """The nodes, each after those it needs: in the given order if that is part of the graph, else depth first
+        from the outputs, inputs from left to right."""
+        return self.computed("nodes", _nodes_of)
+
+    def toposort(self) -> tuple[FrozenApply, ...]:
+        """`nodes`."""
+        return self.nodes
+
+    @property
+    def apply_nodes(self) -> frozenset[FrozenApply]:
+        """The nodes, as a set."""
+        return self.computed("apply_nodes", lambda graph: frozenset(graph.nodes))
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """The inputs, the constants and the outputs of all nodes."""
+        return self.computed("variables", lambda graph: frozenset(graph.clients))
+
+    @property
+    def clients(self) -> Mapping[Variable, tuple[tuple[FrozenApply, int], ...]]:
+        """The uses of each variable: the node and which of its inputs; a node of the Op `Output` for an output."""
+        return self.computed("clients", _clients_of)
+
+    def computed(self, name: str, compute: Callable[[FrozenFunctionGraph], T]) -> T:
+        """`compute(self)`, computed once: kept under `name` as long as the graph lives."""
+        if name not in self._computed:
+            self._computed[name] = compute(self)
+        return cast(T, self._computed[name])
+
+    @overload
+    def unfreeze(self, *, return_memo: Literal[False] = ...) -> FunctionGraph: ...
+    @overload
+    def unfreeze(self, *, return_memo: Literal[True]) -> tuple[FunctionGraph, Memo]: ...
+    def unfreeze(self, *, return_memo: bool = False) -> FunctionGraph | tuple[FunctionGraph, Memo]:
+        """A mutable graph of fresh nodes, one for each node of this one. Where one overwrites an input, the graph has a
+        DestroyHandler, which gives it an order.
+
+        With `return_memo` also the map from what is in this graph to what is in that one.
+        """
+        inputs = [nominal.type.make_variable() for nominal in self.inputs]
+        outputs, memo = self.bind(inputs, return_memo=True)
+        features = [DestroyHandler()] if any(node.op.destroy_map for node in self.nodes) else []
+        fgraph = FunctionGraph.__new__(FunctionGraph)
+        fgraph._fill(inputs, outputs, features)
+        return (fgraph, memo) if return_memo else fgraph
+
+    @overload
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: Literal[False] = ...
+    ) -> list[Variable]: ...
+    @overload
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: Literal[True]
+    ) -> tuple[list[Variable], Memo]: ...
+    def bind(
+        self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: bool = False
+    ) -> list[Variable] | tuple[list[Variable], Memo]:
+        """Fresh mutable variables that compute the outputs from `replace`: one variable for each input, or a map
+        from frozen variables, inputs or computed.
+
+        With `return_memo` also the map from what is in this graph to what was made. Refuses (ValueError) another
+        number of variables, (TypeError) variables of other types and (KeyError) a map that lacks an input in use.
+        """
+        if not isinstance(replace, Mapping):
+            if len(replace) != len(self.inputs):
+                raise ValueError(
+                    f"Binding a graph: {len(self.inputs)} inputs are needed, {len(replace)} were given"
+                )
+            replace = dict(zip(self.inputs, replace, strict=True))
+        memo: Memo = {old: old.type.filter_variable(new) for old, new in replace.items()}
+        for node in self.nodes:
+            arguments = [memo[v] if v in memo else _thaw(v, memo) for v in node.inputs]
+            outputs = [output.type.make_variable() for output in node.outputs]
+            memo[node] = Apply(node.op, arguments, outputs)  # type: ignore[arg-type]
+            for old, new in zip(node.outputs, outputs, strict=True):
+                memo.setdefault(old, new)
+        found = [memo[v] if v in memo else _thaw(v, memo) for v in self.outputs]
+        return (found, memo) if return_memo else found  # type: ignore[return-value]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FrozenFunctionGraph):
+            return NotImplemented
+        return self.inputs == other.inputs and self.outputs == other.outputs
+
+    def __hash__(self) -> int:
+        return hash((self.inputs, self.outputs))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _load_graph, (len(self.inputs), *describe(self.inputs, self.outputs))
+
+    def _repr_svg_(self) -> str | None:
+        return to_svg(self)
+
+    def __repr__(self) -> str:
+        return f"FrozenFunctionGraph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
+
+
+@rebuilds_pickled
+def _load_graph(n_inputs: int, *description: Any) -> FrozenFunctionGraph:
+    nominals, outputs = load(*description)
+    return FrozenFunctionGraph(cast(list[NominalVariable], nominals[:n_inputs]), outputs)
+
+
+def _freeze_nodes(
+    order: Sequence[Apply],
+    frozen: dict[Variable, Variable],
+    pinned: bool,
+    replace_op: Callable[[Op], Op] | None,
+) -> tuple[FrozenApply, ...]:
+    """Add to `frozen` the frozen form of each output of the nodes of `order`; return the frozen nodes."""
+    nodes: dict[FrozenApply, None] = {}
+    # By id, since most nodes share their Op and types with others, and an id is hashed faster than what it is of.
+    ops: dict[int, Op] = {}
+    types: dict[int, Type] = {}
+    for place, node in enumerate(order):
+        op = ops.get(id(node.op))
+        if op is None:
+            op = ops[id(node.op)] = canonical_op(replace_op(node.op) if replace_op else node.op)
+        inputs = tuple([frozen[v] if v in frozen else _freeze_variable(v, frozen, node) for v in node.inputs])
+        output_types = tuple([types.get(id(v.type)) or _freeze_type(v.type, types) for v in node.outputs])
+        result = intern_node(op, inputs, output_types, place if pinned else None)
+        for old, new in zip(node.outputs, result.outputs, strict=True):
+            if old not in frozen:
+                frozen[old] = new
+        nodes[result] = None
+    return tuple(nodes)
+
+
+def _freeze_type(type: Type, types: dict[int, Type]) -> Type:
+    found = types[id(type)] = canonical_type(type)
+    return found
+
+
+def _freeze_variable(variable: Variable, frozen: dict[Variable, Variable], user: object) -> Variable:
+    found = frozen.get(variable)
+    if found is None:
+        if not isinstance(variable, Constant):
+            raise MissingInputError(
+                f"Freezing a graph: {variable} of type {variable.type}, used by {user}, is neither an input, a "
+                "constant nor computed; add it to the inputs, or give it a value with givens",
+                variable,
+            )
+        found = frozen[variable] = FrozenConstant(variable.type, variable.data)
+    return found
+
+
+def _thaw(variable: Variable, memo: Memo) -> Variable:
+    if not isinstance(variable, Constant):
+        raise KeyError(f"Binding a graph: nothing is given for {variable}")
+    found = memo[variable] = variable.clone()
+    return found
+
+
+def _nodes_of(graph: FrozenFunctionGraph) -> tuple[FrozenApply, ...]:
+    order = cast(list[FrozenApply], io_toposort(graph.inputs, graph.outputs))
+    if all(node.position is not None for node in order):
+        order.sort(key=attrgetter("position"))
+    return tuple(order)
+
+
+def _clients_of(graph: FrozenFunctionGraph) -> Mapping[Variable, tuple[tuple[FrozenApply, int], ...]]:
+    clients: dict[Variable, list[tuple[FrozenApply, int]]] = {variable: [] for variable in graph.inputs}
+    outputs = [FrozenApply(Output(index), (variable,), ()) for index, variable in enumerate(graph.outputs)]
+    for node in (*graph.nodes, *outputs):
+        for index, variable in enumerate(node.inputs):
+            clients.setdefault(variable, []).append((node, index))
+        for variable in node.outputs:
+            clients.setdefault(variable, [])
+    return MappingProxyType({variable: tuple(uses) for variable, uses in clients.items()})

@@ -1,21 +1,20 @@
-"""A `FunctionGraph` as flat tables, which is how it is pickled.
+"""The pickled form of a mutable graph: flat tables.
 
-Nodes are listed each after those it needs: a pickler that goes through the list meets no node whose inputs it has not
-written before, so it never recurses, however deep the graph. It remembers what it wrote, so that Features, or whatever
-else is pickled with the graph, refer to the same nodes and variables when they are loaded. Listed are also the nodes that
-are not in the graph any more but that its journal or a Feature refers to.
+Each node is listed after those it needs: so a pickler has written the inputs of every node before the node, and never
+recurses, however deep the graph. Its memo makes Features, and everything else pickled with the graph, refer to the same
+nodes and variables after loading. Nodes that left the graph are listed too if its journal or a Feature refers to them.
 
 The tables, version 1:
 
     nodes        the nodes, those of the graph and others
     variables    the variables of the graph
-    ranks        for each of `nodes` its rank, or -1 if it is not in the graph
+    ranks        the rank of each of `nodes`, or -1 if it is not in the graph
     inputs       numbers in `variables`
-    outputs      for each output the node that stands for its use
+    outputs      for each output the node of the Op `Output` that uses it
     clients      for each of `variables` the number of its clients, then for each its node, as a number in `nodes` or
-                 -1 - (number of an output), and which of its inputs it is
-    features     the Features, in the order in which they were attached
-    journal      the edits that are kept, and for whom
+                 -1 - (number of an output), and the position among the node's inputs
+    features     the Features, in the order of attachment
+    journal      the kept edits, and the Features that keep them
 """
 
 from __future__ import annotations
@@ -23,21 +22,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 from engine.graph.apply import Apply
-from engine.graph.clients import Clients, Output
+from engine.graph.editable import EditableGraph
 from engine.graph.edits import Edit
+from engine.graph.tables import Clients, Output
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 
-if TYPE_CHECKING:
-    from engine.graph.fgraph import FunctionGraph
 
-
-def flatten(graph: FunctionGraph) -> dict[str, Any]:
-    """The tables of `graph`."""
+def flatten(graph: EditableGraph) -> dict[str, Any]:
+    """Return the tables of `graph`."""
     nodes = _known_nodes(graph)
     node_number = {node: number for number, node in enumerate(nodes)}
     node_number |= {use: -1 - number for number, use in enumerate(graph.output_uses)}
@@ -60,7 +57,7 @@ def flatten(graph: FunctionGraph) -> dict[str, Any]:
     }
 
 
-def restore(graph: FunctionGraph, state: Mapping[str, Any]) -> None:
+def restore(graph: EditableGraph, state: Mapping[str, Any]) -> None:
     """Fill an empty `graph` from its tables."""
     nodes, uses, variables = state["nodes"], state["outputs"], state["variables"]
     graph.apply_nodes = {node: rank for node, rank in zip(nodes, state["ranks"], strict=True) if rank >= 0}
@@ -79,8 +76,8 @@ def restore(graph: FunctionGraph, state: Mapping[str, Any]) -> None:
     graph.take_features(state["features"])
 
 
-def _known_nodes(graph: FunctionGraph) -> list[Apply]:
-    """All nodes that the graph, its journal or its Features refer to, each after those it needs."""
+def _known_nodes(graph: EditableGraph) -> list[Apply]:
+    """Return all nodes that the graph, its journal or its Features refer to, each after those it needs."""
     parts = [*graph.variables, *references(graph.journal.edits)]
     for feature in graph.features:
         parts += references(vars(feature))
@@ -91,7 +88,7 @@ def _known_nodes(graph: FunctionGraph) -> list[Apply]:
 
 
 def references(value: object) -> Iterator[Apply | Variable]:
-    """The nodes and variables in `value`: containers of the standard library in one another, and edits."""
+    """Yield the nodes and variables in `value`: nested containers of the standard library, and edits."""
     waiting: deque[object] = deque([value])
     while waiting:
         item = waiting.popleft()

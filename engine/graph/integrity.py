@@ -1,28 +1,23 @@
-"""`check_integrity`: do the tables of a `FunctionGraph` agree with its nodes, and with one another?"""
+"""`check_integrity`: a test that the tables of a graph agree with its nodes and with each other."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
-from engine.graph.clients import Output
+from engine.graph.tables import GraphTables, Output
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant
 
-if TYPE_CHECKING:
-    from engine.graph.fgraph import FunctionGraph
 
-
-def check_integrity(graph: FunctionGraph) -> None:
-    """Refuses (InconsistencyError) a graph whose nodes, variables, clients and ranks do not agree."""
+def check_integrity(graph: GraphTables) -> None:
+    """Refuse (InconsistencyError) a graph whose nodes, variables, clients and ranks disagree."""
     _check_nodes(graph)
     _check_outputs(graph)
     _check_clients(graph)
     _check_roots(graph)
 
 
-def _check_nodes(graph: FunctionGraph) -> None:
+def _check_nodes(graph: GraphTables) -> None:
     for node in io_toposort(graph.is_input, graph.outputs):
         if node not in graph.apply_nodes:
             raise InconsistencyError(
@@ -38,9 +33,9 @@ def _check_nodes(graph: FunctionGraph) -> None:
                 )
 
 
-def _check_outputs(graph: FunctionGraph) -> None:
+def _check_outputs(graph: GraphTables) -> None:
     if len(graph.outputs) != len(graph.output_uses):
-        raise InconsistencyError("Checking a graph: it has another number of outputs than of uses of them")
+        raise InconsistencyError("Checking a graph: the numbers of its outputs and of their uses differ")
     for index, (output, use) in enumerate(zip(graph.outputs, graph.output_uses, strict=True)):
         if use.op != Output(index) or use.inputs[0] is not output:
             raise InconsistencyError(
@@ -48,7 +43,7 @@ def _check_outputs(graph: FunctionGraph) -> None:
             )
 
 
-def _check_clients(graph: FunctionGraph) -> None:
+def _check_clients(graph: GraphTables) -> None:
     known = set(graph.variables)
     expected = dict.fromkeys(graph.inputs)
     nodes: list[Apply] = [*graph.apply_nodes, *graph.output_uses]
@@ -61,7 +56,7 @@ def _check_clients(graph: FunctionGraph) -> None:
         )
     if sum([len(clients) for clients in graph.clients.values()]) != sum([len(node.inputs) for node in nodes]):
         raise InconsistencyError(
-            "Checking a graph: it has another number of clients than of uses of its variables"
+            "Checking a graph: the numbers of its clients and of the uses of its variables differ"
         )
     uses = set(graph.output_uses)
     for variable, clients in graph.clients.items():
@@ -75,9 +70,9 @@ def _check_clients(graph: FunctionGraph) -> None:
             )
 
 
-def _check_roots(graph: FunctionGraph) -> None:
+def _check_roots(graph: GraphTables) -> None:
     if list(graph.is_input) != graph.inputs and set(graph.is_input) != set(graph.inputs):
-        raise InconsistencyError("Checking a graph: its inputs are not those that it knows as inputs")
+        raise InconsistencyError("Checking a graph: `inputs` and `is_input` differ")
     for variable in graph.variables:
         if variable in graph.is_input:
             continue

@@ -1,55 +1,52 @@
-"""`Journal`: the edits of a graph since the first moment that somebody may want back. It does, undoes and redoes them.
+"""`Journal`: the log of a graph's edits, which it makes, undoes and redoes.
 
-A change of a graph that fails, for whatever reason, is undone: the graph and its Features are as before.
+A change that fails, for whatever reason, is undone completely, in the graph and in its Features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from engine.graph.edits import Edit
-from engine.graph.features.protocol import revert_reason
+from engine.graph.features.protocol import Feature, revert_reason
+from engine.graph.tables import GraphTables
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from engine.graph.features.protocol import Feature
-    from engine.graph.fgraph import FunctionGraph
-
 P = ParamSpec("P")
 R = TypeVar("R")
-G = TypeVar("G", bound="FunctionGraph")
-
+G = TypeVar("G", bound="HasJournal")
 
 UNTOLD: Sequence[Feature] = ()
 
 
 class Mark(NamedTuple):
-    """A moment: how many edits there were, and the last of them."""
+    """A point in a journal: the number of edits before it, and the last of them."""
 
     position: int
     last: Edit | None
 
 
 class Journal:
-    """The edits of `graph`, oldest first. They are kept while a change is under way, and as long as a Feature asks."""
+    """The edits of `graph`, oldest first: those of the running change, and more while a Feature keeps the journal."""
 
-    def __init__(self, graph: FunctionGraph) -> None:
+    def __init__(self, graph: GraphTables) -> None:
         self.graph = graph
         self.edits: list[Edit] = []
         self.keepers: list[Feature] = []
         self.depth = 0
 
     def do(self, edit: Edit) -> None:
-        """Do `edit`, which no Feature knows of until `tell`."""
+        """Make `edit`, without reporting it to Features."""
         edit.told = UNTOLD
         edit.do(self.graph)
         self.edits.append(edit)
 
     def tell(self, edit: Edit) -> None:
-        """Tell all Features of `edit`; if one raises, those after it are not told."""
+        """Report `edit` to all Features, until one raises."""
         listeners = self.graph.listeners(edit.callback)
         if listeners:
             told: list[Feature] = []
@@ -61,17 +58,17 @@ class Journal:
         edit.told = None
 
     def mark(self) -> Mark:
-        """This moment."""
+        """Return the current point of the journal."""
         return Mark(len(self.edits), self.edits[-1] if self.edits else None)
 
     def holds(self, mark: Mark) -> bool:
-        """Whether the graph can be taken back to the moment `mark`."""
+        """Return True if the graph can be restored to the state at `mark`."""
         if mark.position > len(self.edits):
             return False
         return mark.position == 0 or self.edits[mark.position - 1] is mark.last
 
     def undo_to(self, mark: Mark) -> tuple[list[Edit], list[Exception]]:
-        """Undo what was done since `mark`: the edits, last one first, and what Features raised when told of it."""
+        """Undo the edits since `mark`; return them, last one first, and the exceptions that Features raised meanwhile."""
         undone: list[Edit] = []
         raised: list[Exception] = []
         while len(self.edits) > mark.position:
@@ -94,42 +91,42 @@ class Journal:
         return raised
 
     def redo(self, undone: Sequence[Edit]) -> None:
-        """Do again what `undo_to` undid, when the graph is as it left it; all of it, or nothing."""
+        """Make the edits that `undo_to` returned again, all or none, on the graph as `undo_to` left it."""
         with self.all_or_nothing():
             for edit in reversed(undone):
                 self.do(edit)
                 self.tell(edit)
 
     def keep(self, feature: Feature) -> None:
-        """Keep the edits from now on, until `feature` releases them."""
+        """Keep all edits from now on, until `feature` releases them."""
         if feature not in self.keepers:
             self.keepers.append(feature)
 
     def forget_before(self, mark: Mark, feature: Feature) -> Mark:
-        """Forget the edits before `mark` if nobody but `feature` may want them; the moment `mark` as it is called then."""
+        """Discard the edits before `mark` if only `feature` keeps the journal; return the mark of the same point."""
         if self.keepers != [feature] or self.depth > 1:
             return mark
         del self.edits[: mark.position]
         return Mark(0, None)
 
     def release(self, feature: Feature) -> None:
-        """End what `keep` began."""
+        """Stop keeping the edits for `feature`."""
         if feature in self.keepers:
             self.keepers.remove(feature)
         self.tidy()
 
     def tidy(self) -> None:
-        """Forget edits that nobody may want back."""
+        """Discard the edits if no change is running and no Feature keeps them."""
         if not self.depth and not self.keepers:
             self.edits.clear()
 
     def all_or_nothing(self) -> Transaction:
-        """A context: what was done in it is undone if an exception leaves it."""
+        """Return a context that undoes the edits made in it when it raises."""
         return Transaction(self)
 
 
 class Transaction:
-    """See `Journal.all_or_nothing`."""
+    """The context that `Journal.all_or_nothing` returns."""
 
     __slots__ = ("journal", "mark")
 
@@ -146,15 +143,21 @@ class Transaction:
     ) -> None:
         if error is not None:
             for failure in self.journal.undo_to(self.mark)[1]:
-                error.add_note(f"A Feature that was told that the change is undone raised {failure!r}")
+                error.add_note(f"A Feature raised {failure!r} when the change was undone")
         self.journal.depth -= 1
         self.journal.tidy()
+
+
+class HasJournal(Protocol):
+    """A graph with a journal."""
+
+    journal: Journal
 
 
 def all_or_nothing(
     method: Callable[Concatenate[G, P], R],
 ) -> Callable[Concatenate[G, P], R]:
-    """Make a method of a graph undo what it did when it raises."""
+    """Make a method of a graph undo its edits when it raises."""
 
     @wraps(method)
     def run(self: G, /, *args: P.args, **kwargs: P.kwargs) -> R:

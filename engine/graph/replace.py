@@ -11,6 +11,7 @@ from engine.graph.apply import Apply
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Constant, Variable
 
+Memo = dict[Variable | Apply, Variable | Apply]
 Replacements = Mapping[Variable, Variable] | Iterable[tuple[Variable, Variable]]
 
 
@@ -19,8 +20,8 @@ def clone_get_equiv(
     outputs: Sequence[Variable],
     copy_inputs: bool = True,
     copy_orphans: bool = True,
-    memo: dict[Variable | Apply, Variable | Apply] | None = None,
-) -> dict[Variable | Apply, Variable | Apply]:
+    memo: Memo | None = None,
+) -> Memo:
     """A map from each variable and node between `inputs` and `outputs` to its copy.
 
     Without `copy_inputs` the inputs stand for themselves; without `copy_orphans` so do the constants and other
@@ -44,7 +45,7 @@ def clone_get_equiv(
     return memo
 
 
-def _variable(memo: Mapping[Variable | Apply, Variable | Apply], variable: Variable) -> Variable:
+def _variable(memo: Memo, variable: Variable) -> Variable:
     found = memo[variable]
     assert isinstance(found, Variable)
     return found

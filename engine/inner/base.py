@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.graph.evaluation import computed
-from engine.graph.frozen import FrozenFunctionGraph, NominalVariable
+from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.frozen_nodes import NominalVariable
 from engine.graph.variables import Constant, Variable
 
 

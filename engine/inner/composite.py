@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph
 from engine.scalar import ScalarOp, ScalarType, scalar_type

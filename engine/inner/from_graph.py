@@ -15,7 +15,7 @@ from typing import Any
 import engine.tensor as pt
 from engine.gradient import connections
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace
 from engine.graph.variables import Constant, Variable

@@ -17,7 +17,7 @@ import engine.tensor as pt
 from engine import gradient
 from engine.gradient import connections, pull_back
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.replace import clone_replace
 from engine.graph.traversal import ancestors

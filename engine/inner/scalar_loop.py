@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite, check_scalar_graph, dtype_of

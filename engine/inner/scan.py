@@ -13,7 +13,7 @@ from typing import Any
 from engine.errors import MissingInputError
 from engine.gradient import connections
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant, Variable

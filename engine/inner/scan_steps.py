@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import engine.tensor as pt
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Constant
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs
 from engine.tensor.shape import Shape_i

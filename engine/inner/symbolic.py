@@ -8,7 +8,7 @@ from typing import Any
 
 import engine.tensor as pt
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.inner.from_graph import OpFromGraph
 
 

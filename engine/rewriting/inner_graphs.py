@@ -22,8 +22,7 @@ from typing import Any, Protocol, TypeGuard, cast
 
 from engine.graph.apply import Apply
 from engine.graph.features import Feature, Supervisor
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.op import Op
 from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from engine.graph.apply import Apply
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.runtime.program import CallbackUse, Invocation, ProgramFormatError
 

@@ -68,7 +68,7 @@ _NAMES = (
         ("builtins", "slice"),
     ),
     *(("numpy._core.multiarray", "scalar"), ("numpy._core.numeric", "_frombuffer"), ("functools", "partial")),
-    *(("engine.graph.frozen", "_load_graph"), ("engine.scalar.type", "scalar_type"), ("builtins", "range")),
+    *(("engine.graph.fgraph", "_load_graph"), ("engine.scalar.type", "scalar_type"), ("builtins", "range")),
     *(("engine.tensor.type", "tensor_type"), ("engine.tensor.elemwise", "Elemwise"), ("os", "system")),
     *(
         ("engine.scalar.arithmetic", "Add"),

@@ -15,7 +15,7 @@ import pytest
 import engine
 import engine.compiling.compiler
 import engine.tensor as pt
-from engine.graph.frozen import FrozenFunctionGraph
+from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.frozen_nodes import intern_node
 from tests.flow.hostile_entries import DUE
 

@@ -1,19 +1,27 @@
-"""Features: what watches a `FunctionGraph` while it changes, and gives it more methods."""
+"""Features: objects that watch a `FunctionGraph` while it changes and give it more methods."""
 
 from engine.graph.features.destroy import DestroyHandler
 from engine.graph.features.full_history import FullHistory
-from engine.graph.features.history import History
-from engine.graph.features.listeners import NodeFinder, PreserveVariableAttributes, PrintListener
+from engine.graph.features.listeners import (
+    Bookkeeper,
+    NodeFinder,
+    PreserveVariableAttributes,
+    PrintListener,
+)
 from engine.graph.features.protection import NoOutputFromInplace, Supervisor
 from engine.graph.features.protocol import (
     CALLBACKS,
     AlreadyThere,
-    Bookkeeper,
     Feature,
     is_revert,
     register_feature_callback,
 )
-from engine.graph.features.replace_validate import ReplacementDidNotRemoveError, ReplaceValidate, Validator
+from engine.graph.features.replace_validate import (
+    History,
+    ReplacementDidNotRemoveError,
+    ReplaceValidate,
+    Validator,
+)
 
 __all__ = [
     "CALLBACKS",

@@ -1,20 +1,21 @@
-"""`DestroyHandler`: in which order nodes must run that overwrite their inputs, and whether there is such an order.
+"""`DestroyHandler`: the execution order that inplace Ops require; it refuses graphs without such an order.
 
-An Op declares with `view_map` {output: [inputs]} that an output may share the memory of inputs, and with `destroy_map`
-{output: [inputs]} that an output is made by overwriting inputs. The roots of a variable are what it views in the end;
-whatever views one of its roots may share its memory. A node that overwrites an input must run after all other nodes that
-read memory which the input may share; the graph is refused if
+An Op declares with `view_map` {output: [inputs]} that an output may share the memory of inputs, and with
+`destroy_map` {output: [inputs]} that an output overwrites inputs. The roots of a variable are the variables at the end
+of its chain of views; all views of a root may share its memory. A node that overwrites an input (a destroyer) must run
+after all other nodes that read memory which the input may share. The handler refuses a graph if
 
     two nodes overwrite the same root;
-    a constant, or a variable whose tag says `indestructible`, is overwritten;
-    the node reads that memory through another input too, unless its Op tolerates it (`destroyhandler_tolerate_same`
-    [(overwritten, other)] if both are the same variable, `destroyhandler_tolerate_aliased` in any case);
-    the orders and the graph together have a cycle.
+    a node overwrites a constant, or a variable whose tag says `indestructible`;
+    a destroyer reads the same memory through another input, unless its Op tolerates it
+    (`destroyhandler_tolerate_same` [(overwritten, other)] if both are the same variable,
+    `destroyhandler_tolerate_aliased` in any case);
+    these orders and the graph together have a cycle.
 
-What overwrites is the output's own memory from then on: the output is a root of its own.
+The overwritten memory then belongs to the output, which is a root itself.
 
-After a change only what shares memory with the changed nodes is looked at again. Cycles are found by ranks (see
-`engine.graph.order`) over the edges of the graph and the orders together.
+After a change the handler checks only destroyers that share memory with the changed nodes again. It finds cycles by
+ranks (see `engine.graph.order`) over the edges of the graph and the orders together.
 """
 
 from __future__ import annotations
@@ -24,24 +25,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
-from engine.graph.clients import Output
-from engine.graph.features.protocol import Bookkeeper, refuse_second, register_feature_callback
+from engine.graph.features.listeners import Bookkeeper
+from engine.graph.features.protocol import refuse_second, register_feature_callback
 from engine.graph.order import GAP, raise_ranks
+from engine.graph.tables import Output
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
-    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.editable import EditableGraph
 
 
 class _Destruction(NamedTuple):
-    """What a node overwrites, and the nodes that must run before it."""
+    """The roots that a node overwrites, and the nodes that must run before it."""
 
     roots: tuple[Variable, ...]
     before: tuple[Apply, ...]
 
 
 class DestroyHandler(Bookkeeper):
-    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and its toposort the order that is safe."""
+    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and adds its orders to `toposort()`."""
 
     provides = ("destroyers", "has_destroyers")
 
@@ -50,30 +52,30 @@ class DestroyHandler(Bookkeeper):
         self._forget_all()
 
     def _forget_all(self) -> None:
-        self._known: dict[Apply, _Destruction] = {}  # destroyers that were looked at
-        self._stale: dict[Apply, None] = {}  # destroyers to look at (again)
+        self._known: dict[Apply, _Destruction] = {}  # destroyers that were checked
+        self._stale: dict[Apply, None] = {}  # destroyers to check (again)
         self._by_root: dict[Variable, dict[Apply, None]] = {}
-        self._after: dict[Apply, dict[Apply, None]] = {}  # the destroyers that must wait for a node
+        self._after: dict[Apply, dict[Apply, None]] = {}  # the destroyers that must run after a node
         self._ranks: dict[Apply, int] = {}
-        self._moved: dict[Apply, None] = {}  # nodes whose ranks are to be compared with their neighbours'
+        self._moved: dict[Apply, None] = {}  # nodes whose ranks must be compared with their neighbours'
 
     def clone(self) -> DestroyHandler:
         return type(self)()
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
+    def on_attach(self, fgraph: EditableGraph) -> None:
         refuse_second(fgraph, self)
         super().on_attach(fgraph)
 
     @register_feature_callback
-    def on_detach(self, fgraph: FunctionGraph) -> None:
-        """Forget everything."""
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        """Clear all tables."""
         self._forget_all()
         self.fgraph = None
 
     @register_feature_callback
-    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Look at `node`, and at the destroyers of what it reads."""
+    def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Mark `node` and the destroyers of its inputs for checking."""
         self._ranks[node] = GAP + max(
             [self._ranks[v.owner] for v in node.inputs if v.owner in self._ranks], default=0
         )
@@ -83,8 +85,8 @@ class DestroyHandler(Bookkeeper):
         self._touch(node, node.inputs)
 
     @register_feature_callback
-    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Forget `node`."""
+    def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Remove `node` from all tables."""
         self._touch(node, node.inputs)
         self._forget(node)
         self._stale.pop(node, None)
@@ -93,9 +95,9 @@ class DestroyHandler(Bookkeeper):
 
     @register_feature_callback
     def on_change_input(
-        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+        self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Look at `node` again, and at the destroyers of what it reads or read."""
+        """Mark `node` and the destroyers of its old and new input for checking."""
         if isinstance(node.op, Output):
             return
         self._moved[node] = None
@@ -104,7 +106,7 @@ class DestroyHandler(Bookkeeper):
         self._touch(node, (old, new))
 
     def _touch(self, node: Apply, variables: Iterable[Variable]) -> None:
-        """Have the destroyers looked at again whose readers are others now that `node` has others of `variables`."""
+        """Mark the destroyers whose readers change when `node` starts or stops using `variables`."""
         for variable in variables:
             for root in roots_of(variable):
                 self._stale.update(self._by_root.get(root, {}))
@@ -115,7 +117,7 @@ class DestroyHandler(Bookkeeper):
                 )
 
     def _forget(self, node: Apply) -> None:
-        """Forget what a destroyer overwrites and waits for."""
+        """Remove what is known of a destroyer."""
         known = self._known.pop(node, None)
         if known is None:
             return
@@ -129,8 +131,8 @@ class DestroyHandler(Bookkeeper):
             if not waiting:
                 self._after.pop(before, None)
 
-    def _refresh(self, fgraph: FunctionGraph) -> None:
-        """Look at the destroyers that are stale; refuses what is wrong with one of them, which stays stale."""
+    def _refresh(self, fgraph: EditableGraph) -> None:
+        """Check the stale destroyers; one that is refused stays stale."""
         for node in list(self._stale):
             self._forget(node)
             roots = tuple(dict.fromkeys(r for v in _overwritten(node) for r in roots_of(v)))
@@ -145,8 +147,8 @@ class DestroyHandler(Bookkeeper):
             self._moved[node] = None
             del self._stale[node]
 
-    def _checked_readers(self, fgraph: FunctionGraph, node: Apply) -> tuple[Apply, ...]:
-        """The nodes that must run before the destroyer `node`; refuses what it may not overwrite."""
+    def _checked_readers(self, fgraph: EditableGraph, node: Apply) -> tuple[Apply, ...]:
+        """Return the nodes that must run before the destroyer `node`; refuse what it may not overwrite."""
         for root in self._known[node].roots:
             if isinstance(root, Constant) or getattr(root.tag, "indestructible", False):
                 raise InconsistencyError(
@@ -163,14 +165,14 @@ class DestroyHandler(Bookkeeper):
         return tuple(readers)
 
     @register_feature_callback
-    def orderings(self, fgraph: FunctionGraph) -> dict[Apply, list[Apply]]:
-        """For each node that overwrites: the nodes that must run before it. Refuses what is wrong in itself."""
+    def orderings(self, fgraph: EditableGraph) -> dict[Apply, list[Apply]]:
+        """Return, for each destroyer, the nodes that must run before it; refuse a destroyer that is wrong in itself."""
         self._refresh(fgraph)
         return {node: list(known.before) for node, known in self._known.items() if known.before}
 
     @register_feature_callback
-    def validate(self, fgraph: FunctionGraph) -> None:
-        """Refuses a graph that cannot run in any order without reading what was overwritten."""
+    def validate(self, fgraph: EditableGraph) -> None:
+        """Refuse a graph in which every order reads memory after it was overwritten."""
         self._refresh(fgraph)
 
         def successors(node: Apply) -> Iterator[Apply]:
@@ -180,8 +182,8 @@ class DestroyHandler(Bookkeeper):
         raise_ranks(self._ranks, list(self._moved_edges(fgraph)), successors)
         self._moved.clear()
 
-    def _moved_edges(self, fgraph: FunctionGraph) -> Iterator[tuple[Apply, Apply]]:
-        """The edges that may not agree with the ranks: those of nodes that came in, came back, or changed."""
+    def _moved_edges(self, fgraph: EditableGraph) -> Iterator[tuple[Apply, Apply]]:
+        """Yield the edges that may disagree with the ranks: those of imported, restored or changed nodes."""
         for node in self._moved:
             for needing in fgraph.nodes_that_need(node):
                 if needing in self._ranks:
@@ -193,20 +195,20 @@ class DestroyHandler(Bookkeeper):
                 for before in self._known[node].before:
                     yield before, node
 
-    def destroyers(self, fgraph: FunctionGraph, variable: Variable) -> list[Apply]:
-        """The nodes that overwrite `variable` or memory that it may share."""
+    def destroyers(self, fgraph: EditableGraph, variable: Variable) -> list[Apply]:
+        """Return the nodes that overwrite `variable` or memory that it may share."""
         self._refresh(fgraph)
         return list(
             dict.fromkeys(node for root in roots_of(variable) for node in self._by_root.get(root, ()))
         )
 
-    def has_destroyers(self, fgraph: FunctionGraph, variables: Iterable[Variable]) -> bool:
-        """Whether any of `variables` has a destroyer."""
+    def has_destroyers(self, fgraph: EditableGraph, variables: Iterable[Variable]) -> bool:
+        """Return True if any of `variables` has a destroyer."""
         return any(self.destroyers(fgraph, variable) for variable in variables)
 
 
 def roots_of(variable: Variable) -> Iterator[Variable]:
-    """What `variable` views in the end: itself, if it views nothing."""
+    """Yield the variables at the end of the chains of views of `variable`: itself, if it views nothing."""
     waiting, seen = [variable], {variable}
     while waiting:
         view = waiting.pop()
@@ -219,8 +221,8 @@ def roots_of(variable: Variable) -> Iterator[Variable]:
         waiting += new
 
 
-def views_of(fgraph: FunctionGraph, roots: Iterable[Variable]) -> list[Variable]:
-    """`roots` and all variables of the graph that view one of them, directly or through others."""
+def views_of(fgraph: EditableGraph, roots: Iterable[Variable]) -> list[Variable]:
+    """Return `roots` and all variables of the graph that view one of them, directly or through others."""
     found = dict.fromkeys(roots)
     waiting = list(found)
     while waiting:
@@ -238,7 +240,7 @@ def _overwritten(node: Apply) -> list[Variable]:
 
 
 def _check_aliases(node: Apply) -> None:
-    """Refuses a node that reads what it overwrites through another input, unless its Op tolerates that."""
+    """Refuse a node that reads what it overwrites through another input, unless its Op tolerates that."""
     op = node.op
     same = set(getattr(op, "destroyhandler_tolerate_same", ()))
     aliased = set(getattr(op, "destroyhandler_tolerate_aliased", ()))
@@ -251,5 +253,6 @@ def _check_aliases(node: Apply) -> None:
             if roots.isdisjoint(roots_of(variable)) or (is_same and (overwritten, index) in same):
                 continue
             raise InconsistencyError(
-                f"Ordering a graph: {node} overwrites its input {overwritten} and reads the same memory as input {index}"
+                f"Ordering a graph: {node} overwrites its input {overwritten} and reads the same memory "
+                f"as input {index}"
             )

@@ -1,4 +1,4 @@
-"""`FullHistory`: every step of a graph's rewriting, to walk through in both directions."""
+"""`FullHistory`: all steps of a graph's rewriting, which can be undone and redone one by one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class FullHistory(Feature):
-    """Takes the graph it is attached to back and forth through its states since then.
+    """Moves its graph back and forth between the states since it was attached.
 
-    A step is one change of one input of a node or of one output, with all that comes in or goes out by it. A change made
-    when the graph has been taken back ends the future that there was; one that is refused does not.
-    `callback`, if given, is called after each step, but not when walking.
+    A step is one change of an input of a node or of an output, with the nodes that it imports and prunes. A new change
+    after going back discards the steps ahead; a refused one does not. `callback`, if given, is called after each
+    change, but not when steps are undone or redone.
     """
 
     def __init__(self, callback: Callable[[], object] | None = None) -> None:
@@ -32,14 +32,14 @@ class FullHistory(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Begin here."""
+        """Start the history."""
         serve_one(self, fgraph)
         self._start = self._left = fgraph.journal.mark()
         fgraph.journal.keep(self)
 
     @register_feature_callback
     def on_detach(self, fgraph: FunctionGraph) -> None:
-        """Forget all steps."""
+        """Discard all steps."""
         self.fgraph = None
         self._steps.clear()
         self._future.clear()
@@ -49,7 +49,7 @@ class FullHistory(Feature):
     def on_change_input(
         self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Note a step, or that the last ones have been undone by others."""
+        """Record a step, or discard the steps that somebody else undid."""
         if self._walking:
             return
         if is_revert(reason):
@@ -64,11 +64,11 @@ class FullHistory(Feature):
         return type(self)(self.callback)
 
     def __len__(self) -> int:
-        """The number of steps, behind and ahead."""
+        """Return the number of steps, behind and ahead."""
         return len(self._steps) + sum(mark is not None for _, mark in self._ahead())
 
     def start(self) -> FunctionGraph:
-        """Go back to the beginning."""
+        """Go to the first state."""
         return self.goto(0)
 
     def end(self) -> FunctionGraph:
@@ -76,15 +76,15 @@ class FullHistory(Feature):
         return self.goto(len(self))
 
     def prev(self) -> FunctionGraph:
-        """Go one step back, unless this is the beginning."""
+        """Go one step back, if there is one."""
         return self.goto(max(0, len(self._steps) - 1))
 
     def next(self) -> FunctionGraph:
-        """Go one step forward, unless this is the end."""
+        """Go one step forward, if there is one."""
         return self.goto(min(len(self), len(self._steps) + 1))
 
     def goto(self, checkpoint: int) -> FunctionGraph:
-        """The graph after its first `checkpoint` steps. Refuses (ValueError) a number of steps that there are not."""
+        """Bring the graph to the state after its first `checkpoint` steps; refuse (ValueError) more than there are."""
         fgraph, ahead = self.fgraph, self._ahead()
         if fgraph is None:
             raise ValueError("Walking through a history: it is attached to no graph")
@@ -117,6 +117,6 @@ class FullHistory(Feature):
                 self._steps.append(mark)
 
     def _ahead(self) -> list[tuple[list[Edit], Mark | None]]:
-        """The steps that were taken back and can be taken again, next one last: none if the graph was changed since."""
+        """Return the undone steps that can be redone, next one last: none if the graph was changed since."""
         here = None if self.fgraph is None else self.fgraph.journal.mark()
         return self._future if self._future and here == self._left else []

@@ -1,28 +1,57 @@
-"""Features that only listen: `NodeFinder`, `PrintListener` and `PreserveVariableAttributes`."""
+"""Features that follow a graph's changes: `Bookkeeper`, `NodeFinder`, `PrintListener` and others."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from engine.graph.features.protocol import (
-    Bookkeeper,
     Feature,
     is_revert,
     refuse_second,
     register_feature_callback,
+    serve_one,
 )
 from engine.graph.variables import Constant
 
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
-    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.editable import EditableGraph
     from engine.graph.op import Op
     from engine.graph.variables import Variable
 
 
+class _Watcher(Protocol):
+    def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None: ...
+    def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None: ...
+
+
+class Bookkeeper(Feature):
+    """Base class of Features that track all nodes of one graph.
+
+    When attached it imports the nodes that exist, when detached it prunes them. Refuses (ValueError) a second graph.
+    """
+
+    def __init__(self) -> None:
+        self.fgraph: EditableGraph | None = None
+
+    @register_feature_callback
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Import the nodes that exist."""
+        serve_one(self, fgraph)
+        for node in fgraph.toposort():
+            cast(_Watcher, self).on_import(fgraph, node, "attach")
+
+    @register_feature_callback
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        """Prune the nodes that remain."""
+        for node in reversed(fgraph.toposort()):
+            cast(_Watcher, self).on_prune(fgraph, node, "detach")
+        self.fgraph = None
+
+
 class NodeFinder(Bookkeeper):
-    """Keeps the nodes of each Op: `fgraph.get_nodes(op)`."""
+    """An index of nodes by Op: `fgraph.get_nodes(op)`."""
 
     provides = ("get_nodes",)
 
@@ -31,25 +60,25 @@ class NodeFinder(Bookkeeper):
         self.nodes: dict[Op, dict[Apply, None]] = {}
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
+    def on_attach(self, fgraph: EditableGraph) -> None:
         refuse_second(fgraph, self)
         super().on_attach(fgraph)
 
     @register_feature_callback
-    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Add a node."""
+    def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Add a node to the index."""
         self.nodes.setdefault(node.op, {})[node] = None
 
     @register_feature_callback
-    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Forget a node."""
+    def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Remove a node from the index."""
         found = self.nodes[node.op]
         del found[node]
         if not found:
             del self.nodes[node.op]
 
-    def get_nodes(self, fgraph: FunctionGraph, op: Op) -> list[Apply]:
-        """The nodes of `fgraph` whose Op equals `op`, in the order they came."""
+    def get_nodes(self, fgraph: EditableGraph, op: Op) -> list[Apply]:
+        """Return the nodes of `fgraph` whose Op equals `op`, in the order of import."""
         return list(self.nodes.get(op, ()))
 
     def clone(self) -> NodeFinder:
@@ -57,7 +86,7 @@ class NodeFinder(Bookkeeper):
 
 
 class PrintListener(Feature):
-    """Writes a line to `file` (None: the standard output) on whatever happens to the graph, while it is `active`."""
+    """Writes a line to `file` (None: standard output) for every change of the graph, while `active` is True."""
 
     def __init__(self, active: bool = True, file: TextIO | None = None) -> None:
         self.active = active
@@ -68,46 +97,45 @@ class PrintListener(Feature):
             (self.file or sys.stdout).write(f"-- {line}\n")
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Write which graph it is."""
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Log the graph."""
         self._write(f"attaching to: {fgraph}")
 
     @register_feature_callback
-    def on_detach(self, fgraph: FunctionGraph) -> None:
-        """Write which graph it was."""
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        """Log the graph."""
         self._write(f"detaching from: {fgraph}")
 
     @register_feature_callback
-    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Write which node came in."""
+    def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Log the new node."""
         self._write(f"importing: {node}, reason: {reason}")
 
     @register_feature_callback
-    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None:
-        """Write which node went out."""
+    def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
+        """Log the removed node."""
         self._write(f"pruning: {node}, reason: {reason}")
 
     @register_feature_callback
     def on_change_input(
-        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+        self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Write which input changed."""
+        """Log the changed input."""
         self._write(f"changing ({node}.inputs[{i}]) from {old} to {new}, reason: {reason}")
 
 
 class PreserveVariableAttributes(Feature):
-    """Gives what replaces a computed variable its name, if it has none of its own, and takes the name back with the
-    replacement."""
+    """Passes the name of a replaced variable on to a replacement without one; undoing takes the name back."""
 
     def __init__(self) -> None:
-        # For each replacement that gave a name, how often it was made again since.
+        # How often each replacement that passed on a name was repeated since.
         self._named: dict[tuple[Apply, int, Variable], int] = {}
 
     @register_feature_callback
     def on_change_input(
-        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+        self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Hand on a name, or take it back."""
+        """Pass on a name, or take it back."""
         if is_revert(reason):
             self._take_back((node, i, old))
         elif (node, i, new) in self._named:
@@ -128,5 +156,5 @@ class PreserveVariableAttributes(Feature):
 
 
 def _may_be_named(variable: Variable) -> bool:
-    """Whether `variable` has no name and may get one: constants may be part of other graphs."""
+    """Return True if `variable` has no name and may get one: constants may be part of other graphs."""
     return variable.name is None and not isinstance(variable, Constant)

@@ -1,5 +1,7 @@
-"""Features that protect values from being overwritten: inputs and outputs (`Supervisor`), and how outputs come about
-(`NoOutputFromInplace`). They ask the graph's DestroyHandler, and forbid nothing where there is none."""
+"""Features that forbid overwriting: of inputs and outputs (`Supervisor`), and to make outputs (`NoOutputFromInplace`).
+
+They ask the graph's DestroyHandler; without one they forbid nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +13,35 @@ from engine.graph.features.protocol import AlreadyThere, Feature, register_featu
 from engine.graph.variables import Variable
 
 if TYPE_CHECKING:
-    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.editable import EditableGraph
 
 
 class Supervisor(Feature):
     """Forbids a graph in which a node overwrites one of the variables `protected`, or an output.
 
-    A number in `protected` stands for the input at that place when it is attached.
+    A number in `protected` stands for the input at that position when the Feature is attached.
     """
 
     def __init__(self, protected: Iterable[Variable | int]) -> None:
-        self.fgraph: FunctionGraph | None = None
+        self.fgraph: EditableGraph | None = None
         self.protected = list(protected)
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Serve `fgraph`, and no other; leave a graph alone that has a Supervisor."""
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Bind this Feature to `fgraph`; refuse a graph that has a Supervisor."""
         if any(isinstance(feature, Supervisor) for feature in fgraph.features):
             raise AlreadyThere("Attaching Supervisor: the graph has one already")
         serve_one(self, fgraph)
         self.protected = [fgraph.inputs[item] if isinstance(item, int) else item for item in self.protected]
 
     @register_feature_callback
-    def on_detach(self, fgraph: FunctionGraph) -> None:
-        """Be free to serve another."""
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        """Release the graph."""
         self.fgraph = None
 
     @register_feature_callback
-    def validate(self, fgraph: FunctionGraph) -> None:
-        """Refuses a graph with a node that overwrites what is protected."""
+    def validate(self, fgraph: EditableGraph) -> None:
+        """Refuse a graph with a node that overwrites a protected variable."""
         if not hasattr(fgraph, "destroyers"):
             return
         for variable in (*self.protected, *fgraph.outputs):
@@ -54,20 +56,20 @@ class Supervisor(Feature):
 
 
 class NoOutputFromInplace(Feature):
-    """Forbids a graph in which an output, at one of the places `protected_out_ids`, is what a node has overwritten."""
+    """Forbids a graph in which one of the outputs numbered `protected_out_ids` is computed by overwriting an input."""
 
     def __init__(self, protected_out_ids: Iterable[int]) -> None:
         self.protected_out_ids = tuple(protected_out_ids)
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Leave a graph alone that has one."""
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Refuse a graph that has such a Feature."""
         if any(isinstance(feature, NoOutputFromInplace) for feature in fgraph.features):
             raise AlreadyThere("Attaching NoOutputFromInplace: the graph has one already")
 
     @register_feature_callback
-    def validate(self, fgraph: FunctionGraph) -> None:
-        """Refuses a graph with such an output."""
+    def validate(self, fgraph: EditableGraph) -> None:
+        """Refuse a graph with such an output."""
         if not hasattr(fgraph, "destroyers"):
             return
         for place in self.protected_out_ids:

@@ -1,48 +1,47 @@
-"""`Feature`: what watches a `FunctionGraph` while it changes, and what gives it more methods.
+"""`Feature`, which watches a mutable graph and gives it more methods, and `FeatureHost`, the graph's side of it.
 
-The methods of a Feature that a graph calls are declared, in one of two groups: callbacks carry
-`@register_feature_callback`, and names that the graph gains are listed in `provides` and reached as
-`fgraph.<name>(...)`, which is `feature.<name>(fgraph, ...)`. Nothing else of a Feature is ever called by a graph.
+A graph calls only methods that a Feature declares: callbacks carry `@register_feature_callback`; names that the graph
+gains are listed in `provides`, and `fgraph.<name>(...)` calls `feature.<name>(fgraph, ...)`.
 
-The callbacks, and when a graph calls them:
+The callbacks, and the moment at which a graph calls them:
 
-    on_attach(fgraph)                                  it attaches the Feature. AlreadyThere makes it leave it out
-    on_detach(fgraph)                                  it has removed the Feature
-    on_import(fgraph, node, reason)                    the node has come in; its inputs came before
-    on_prune(fgraph, node, reason)                     the node has gone out; nothing used it
-    on_change_input(fgraph, node, i, old, new, reason) the node's input number i is `new` now
-    orderings(fgraph)                                  what else must run before a node: {node: [nodes]}
-    validate(fgraph)                                   raises InconsistencyError if it forbids the graph as it is
+    on_attach(fgraph)                                  before the Feature is attached; AlreadyThere leaves it out
+    on_detach(fgraph)                                  after the Feature was removed
+    on_import(fgraph, node, reason)                    after a node was added; its inputs were added before
+    on_prune(fgraph, node, reason)                     after a node that nothing uses was removed
+    on_change_input(fgraph, node, i, old, new, reason) after input number i of the node became `new`
+    orderings(fgraph)                                  returns the nodes that must run before a node: {node: [nodes]}
+    validate(fgraph)                                   raises InconsistencyError to forbid the graph as it is
 
-A reason is a string or None. A change that is undone is told as the opposite change, in opposite order, for a reason
-that `is_revert` recognizes. A Feature that raises from a callback leaves itself as it was: the graph undoes the change.
+A reason is a string or None. Undoing a change is reported as the opposite change, in opposite order, with a reason
+that `is_revert` recognizes. A Feature that raises from a callback leaves itself unchanged: the graph undoes the edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import partial
+from time import perf_counter
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from engine.errors import EngineError
-
-if TYPE_CHECKING:
-    from engine.graph.apply import Apply
-    from engine.graph.fgraph import FunctionGraph
+from engine.errors import EngineError, InconsistencyError
 
 F = TypeVar("F", bound=Callable[..., Any])
+G = TypeVar("G", bound="FeatureHost")
 
 CALLBACKS = ("on_attach", "on_detach", "on_import", "on_prune", "on_change_input", "orderings", "validate")
 REVERT = "revert"
 
 
 class AlreadyThere(EngineError):
-    """Raised by `on_attach`: the graph has a Feature that does the same. It is then left out, without an error."""
+    """Raised by `on_attach` if the graph has an equivalent Feature: the new one is left out, without an error."""
 
 
 def register_feature_callback(method: F) -> F:
-    """Declare `method` as a callback: a graph calls only methods so declared, and what overrides them.
+    """Declare `method` as a callback: graphs call it, and methods that override it.
 
-    Refuses (TypeError) a method that has not the name of a callback.
+    Refuse (TypeError) a method without the name of a callback.
     """
     if method.__name__ not in CALLBACKS:
         raise TypeError(f"Declaring callback {method.__name__}: a graph calls only {', '.join(CALLBACKS)}")
@@ -51,7 +50,7 @@ def register_feature_callback(method: F) -> F:
 
 
 def reason_text(reason: object) -> str | None:
-    """`reason` as a string: the name of what was given, if it has one."""
+    """Return `reason` as a string: the name of the object, if it has one."""
     if reason is None or isinstance(reason, str):
         return reason
     name = getattr(reason, "__name__", None) or getattr(reason, "name", None)
@@ -59,17 +58,17 @@ def reason_text(reason: object) -> str | None:
 
 
 def revert_reason(reason: str | None) -> str:
-    """The reason for undoing what was done for `reason`."""
+    """Return the reason for undoing a change that was made for `reason`."""
     return REVERT if reason is None else f"{REVERT}: {reason}"
 
 
 def is_revert(reason: str | None) -> bool:
-    """Whether a callback with this `reason` tells that an earlier change is undone."""
+    """Return True if a callback with this `reason` reports that an earlier change is undone."""
     return reason is not None and (reason == REVERT or reason.startswith(f"{REVERT}: "))
 
 
 class Feature:
-    """Base class of what can be attached to a FunctionGraph."""
+    """Base class of objects that can be attached to a FunctionGraph."""
 
     provides: ClassVar[tuple[str, ...]] = ()
     callbacks: ClassVar[frozenset[str]] = frozenset()
@@ -89,7 +88,7 @@ class Feature:
             )
 
     def clone(self) -> Feature:
-        """A Feature to attach to a copy of the graph: this one, unless a class that has a state of its own overrides it."""
+        """Return a Feature for a copy of the graph: this one; classes with a state of their own override it."""
         return self
 
 
@@ -97,48 +96,102 @@ def _is_declared(cls: type[Feature], name: str) -> bool:
     return any(getattr(vars(base).get(name), "_is_feature_callback", False) for base in cls.__mro__)
 
 
-class _Watcher(Protocol):
-    def on_import(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None: ...
-    def on_prune(self, fgraph: FunctionGraph, node: Apply, reason: str | None) -> None: ...
+class FeatureHost:
+    """Attaches Features to a graph and calls them; `fgraph.<name>` is looked up in the Feature that `provides` it."""
+
+    _features: list[Feature]
+    _provided: dict[str, Feature]
+    _listeners: dict[str | None, list[Feature]]
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The attached Features, in order."""
+        return tuple(self._features)
+
+    def take_features(self, features: Iterable[Feature]) -> None:
+        """Attach exactly `features`, which know the graph already: none is called."""
+        self._features = list(features)
+        self._provided = {name: feature for feature in self._features for name in feature.provides}
+        self._listeners = {
+            name: [feature for feature in self._features if name in feature.callbacks] for name in CALLBACKS
+        }
+
+    def attach_feature(self, feature: Feature) -> None:
+        """Attach `feature`, unless it is attached already or its `on_attach` raises AlreadyThere.
+
+        Refuse (InconsistencyError) one that provides a name that the graph has.
+        """
+        if feature in self._features:
+            return
+        taken = [name for name in feature.provides if name in self._provided or hasattr(type(self), name)]
+        try:
+            if "on_attach" in feature.callbacks:
+                self.call(feature, "on_attach")
+        except AlreadyThere:
+            return
+        if taken:
+            if "on_detach" in feature.callbacks:
+                self.call(feature, "on_detach")
+            raise InconsistencyError(f"Attaching {type(feature).__name__}: the graph has {taken} already")
+        self.take_features([*self._features, feature])
+
+    def remove_feature(self, feature: Feature) -> None:
+        """Detach `feature`, if it is attached."""
+        if feature not in self._features:
+            return
+        self.take_features([other for other in self._features if other is not feature])
+        if "on_detach" in feature.callbacks:
+            self.call(feature, "on_detach")
+
+    def __getattr__(self, name: str) -> Any:
+        feature = self.__dict__.get("_provided", {}).get(name)
+        if feature is None:
+            raise AttributeError(f"FunctionGraph has no {name}, and no Feature attached to it provides one")
+        return partial(getattr(feature, name), self)
+
+    def listeners(self, name: str | None) -> list[Feature]:
+        """Return the attached Features that declare the callback `name`."""
+        return self._listeners.get(name, [])
+
+    def call(self, feature: Feature, name: str | None, *args: Any) -> Any:
+        """Call the callback `name` of `feature`, time it, and return its result."""
+        start = perf_counter()
+        try:
+            return getattr(feature, str(name))(self, *args)
+        finally:
+            self.execute_callbacks_times[feature] += perf_counter() - start
+
+    def execute_callbacks(self, name: str, *args: Any) -> None:
+        """Call the callback `name` of every Feature that declares it."""
+        for feature in self.listeners(name):
+            self.call(feature, name, *args)
+
+    def collect_callbacks(self, name: str, *args: Any) -> dict[Feature, Any]:
+        """Return the result of the callback `name`, by Feature that declares it."""
+        return {feature: self.call(feature, name, *args) for feature in self.listeners(name)}
+
+    @property
+    def execute_callbacks_times(self) -> dict[Feature, float]:
+        """The seconds that each Feature's callbacks have taken in this process."""
+        times: dict[Feature, float] = self.__dict__.setdefault("_times", defaultdict(float))
+        return times
 
 
-class Bookkeeper(Feature):
-    """Base class of Features that keep account of all nodes: those there already are imported when it is attached, and
-    pruned when it is detached. It serves one graph; refuses (ValueError) a second."""
-
-    def __init__(self) -> None:
-        self.fgraph: FunctionGraph | None = None
-
-    @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Import the nodes that are there already."""
-        serve_one(self, fgraph)
-        for node in fgraph.toposort():
-            cast(_Watcher, self).on_import(fgraph, node, "attach")
-
-    @register_feature_callback
-    def on_detach(self, fgraph: FunctionGraph) -> None:
-        """Prune the nodes that are still there."""
-        for node in reversed(fgraph.toposort()):
-            cast(_Watcher, self).on_prune(fgraph, node, "detach")
-        self.fgraph = None
+class _Serving(Protocol[G]):
+    fgraph: G | None
 
 
-class _Serving(Protocol):
-    fgraph: FunctionGraph | None
-
-
-def serve_one(feature: _Serving, fgraph: FunctionGraph) -> None:
-    """Note in `feature.fgraph` the graph that it serves; refuses (ValueError) a second one."""
+def serve_one(feature: _Serving[G], fgraph: G) -> None:
+    """Set `feature.fgraph`; refuse (ValueError) a Feature that serves another graph."""
     if feature.fgraph is not None and feature.fgraph is not fgraph:
         raise ValueError(
-            f"Attaching {type(feature).__name__}: it serves another graph, of which it keeps account; make a new one"
+            f"Attaching {type(feature).__name__}: it serves another graph; make a new one for this graph"
         )
     feature.fgraph = fgraph
 
 
-def refuse_second(fgraph: FunctionGraph, feature: Feature) -> None:
-    """Raise AlreadyThere if all that `feature` provides is provided already."""
+def refuse_second(fgraph: FeatureHost, feature: Feature) -> None:
+    """Raise AlreadyThere if the graph has all names that `feature` provides."""
     if all(hasattr(fgraph, name) for name in feature.provides):
         raise AlreadyThere(
             f"Attaching {type(feature).__name__}: the graph has {', '.join(feature.provides)} already"

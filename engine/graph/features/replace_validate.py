@@ -1,4 +1,4 @@
-"""`Validator` and `ReplaceValidate`: replacements that are made only if every Feature allows the graph that results."""
+"""Checkpoints (`History`), validation (`Validator`) and validated replacements (`ReplaceValidate`) of a graph."""
 
 from __future__ import annotations
 
@@ -9,40 +9,102 @@ from weakref import WeakSet
 
 from engine.errors import EngineError, InconsistencyError
 from engine.graph.apply import Apply
-from engine.graph.edits import Import
-from engine.graph.features.history import History
-from engine.graph.features.protocol import Feature, reason_text, refuse_second, register_feature_callback
+from engine.graph.edits import ImportNode
+from engine.graph.features.protocol import (
+    Feature,
+    reason_text,
+    refuse_second,
+    register_feature_callback,
+    serve_one,
+)
 
 if TYPE_CHECKING:
-    from engine.graph.fgraph import FunctionGraph
+    from engine.graph.editable import EditableGraph
     from engine.graph.journal import Mark
     from engine.graph.variables import Variable
 
 
 class ReplacementDidNotRemoveError(EngineError):
-    """A replacement that was to remove a part of the graph did not. `remaining` is that part."""
+    """Raised when a replacement leaves a part in the graph that it should remove: `remaining`."""
 
     def __init__(self, message: str, remaining: object) -> None:
         super().__init__(message)
         self.remaining = remaining
 
 
+class History(Feature):
+    """Gives a graph `checkpoint()` and `revert(checkpoint)`.
+
+    A checkpoint is a number. Reverting to it undoes all later additions, changes and removals of inputs, outputs and
+    nodes, and discards later checkpoints; the checkpoint itself can be reverted to repeatedly. The graph keeps its edits
+    from the first checkpoint until the Feature is detached.
+    """
+
+    provides: ClassVar[tuple[str, ...]] = ("checkpoint", "revert")
+
+    def __init__(self) -> None:
+        self.fgraph: EditableGraph | None = None
+        self._marks: dict[int, Mark] = {}
+        self._count = 0
+
+    @register_feature_callback
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Bind this Feature to `fgraph`."""
+        refuse_second(fgraph, self)
+        serve_one(self, fgraph)
+
+    @register_feature_callback
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        """Discard all checkpoints."""
+        self._marks.clear()
+        self.fgraph = None
+        fgraph.journal.release(self)
+
+    def clone(self) -> History:
+        return type(self)()
+
+    def checkpoint(self, fgraph: EditableGraph) -> int:
+        """Return a number for the current state of the graph."""
+        return self._number(fgraph, fgraph.journal.mark())
+
+    def revert(self, fgraph: EditableGraph, checkpoint: int) -> None:
+        """Restore the state of the graph at `checkpoint`; refuse (ValueError) an unknown or discarded one.
+
+        An exception of a Feature's callback is raised again after the graph is restored.
+        """
+        mark = self._marks.get(checkpoint)
+        if mark is None or not fgraph.journal.holds(mark):
+            raise ValueError(
+                f"Reverting a graph to checkpoint {checkpoint}: it has no such checkpoint, or was reverted past it"
+            )
+        raised = fgraph.journal.undo_to(mark)[1]
+        self._marks = {number: m for number, m in self._marks.items() if m.position <= mark.position}
+        if raised:
+            raise raised[0]
+
+    def _number(self, fgraph: EditableGraph, mark: Mark) -> int:
+        self._count += 1
+        self._marks[self._count] = mark
+        fgraph.journal.keep(self)
+        return self._count
+
+
 class Validator(Feature):
-    """Gives a graph `validate()` and `consistent()`: do all Features allow it as it is?"""
+    """Gives a graph `validate()` and `consistent()`, which ask all Features for their consent."""
 
     provides: ClassVar[tuple[str, ...]] = ("validate", "consistent")
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
-        """Leave a graph alone that can be validated."""
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        """Refuse a graph that has these methods."""
         refuse_second(fgraph, self)
 
-    def validate(self, fgraph: FunctionGraph) -> None:
-        """Ask all Features; the first that forbids the graph raises InconsistencyError."""
+    def validate(self, fgraph: EditableGraph) -> None:
+        """Call `validate` of all Features: one that forbids the graph raises InconsistencyError."""
         fgraph.execute_callbacks("validate")
 
-    def consistent(self, fgraph: FunctionGraph) -> bool:
-        """Whether all Features allow the graph."""
+    def consistent(self, fgraph: EditableGraph) -> bool:
+        """Return True if no Feature forbids the graph."""
         try:
             fgraph.validate()
         except InconsistencyError:
@@ -51,8 +113,11 @@ class Validator(Feature):
 
 
 class ReplaceValidate(History, Validator):
-    """Gives a graph replacements that are made all or not at all: what is refused, by a type, a missing input, a cycle or
-    a Feature's `validate`, leaves graph, Features, history and checkpoints as they were."""
+    """Gives a graph atomic replacements.
+
+    A refusal (by a type, a missing input, a cycle or a Feature's `validate`) leaves graph, Features, history and
+    checkpoints unchanged.
+    """
 
     provides: ClassVar[tuple[str, ...]] = (
         *History.provides,
@@ -69,26 +134,26 @@ class ReplaceValidate(History, Validator):
 
     def replace_validate(
         self,
-        fgraph: FunctionGraph,
+        fgraph: EditableGraph,
         var: Variable,
         new_var: Variable,
         reason: str | None = None,
         **kwargs: Any,
     ) -> int:
-        """`replace_all_validate` of one pair."""
+        """Call `replace_all_validate` with one pair."""
         return self.replace_all_validate(fgraph, [(var, new_var)], reason, **kwargs)
 
     def replace_all_validate(
         self,
-        fgraph: FunctionGraph,
+        fgraph: EditableGraph,
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None = None,
         import_missing: bool = False,
     ) -> int:
-        """Replace the first of each pair by the second, in order, if the result is valid; a checkpoint from before.
+        """Replace the first of each pair by the second, in order; return a checkpoint of the state before.
 
-        The checkpoint is good until the next such call, unlike those that are asked for. Nodes that
-        `replace_all_validate_remove` removed may not come back (InconsistencyError).
+        The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and one that
+        contains a node which `replace_all_validate_remove` removed.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
@@ -97,14 +162,14 @@ class ReplaceValidate(History, Validator):
 
     def _replace_and_validate(
         self,
-        fgraph: FunctionGraph,
+        fgraph: EditableGraph,
         replacements: Iterable[tuple[Variable, Variable]],
         reason: str | None,
         import_missing: bool,
     ) -> None:
         start = len(fgraph.journal.edits)
         fgraph.replace_all(replacements, reason, import_missing)
-        imported = [edit.node for edit in fgraph.journal.edits[start:] if isinstance(edit, Import)]
+        imported = [edit.node for edit in fgraph.journal.edits[start:] if isinstance(edit, ImportNode)]
         for node in imported:
             if node in self._removed and node in fgraph.apply_nodes:
                 raise InconsistencyError(f"Replacing ({reason}): {node} was removed and would come back")
@@ -112,16 +177,16 @@ class ReplaceValidate(History, Validator):
 
     def replace_all_validate_remove(
         self,
-        fgraph: FunctionGraph,
+        fgraph: EditableGraph,
         replacements: Iterable[tuple[Variable, Variable]],
         remove: Sequence[Apply | Variable],
         reason: str | None = None,
         warn: bool = True,
         import_missing: bool = False,
     ) -> int:
-        """`replace_all_validate`, refused (ReplacementDidNotRemoveError) if any of `remove` is still in the graph after.
+        """Call `replace_all_validate`; refuse (ReplacementDidNotRemoveError) a result that contains one of `remove`.
 
-        With `warn`, a refusal is a RuntimeWarning too: the rewrite is wrong about what it does.
+        With `warn` such a refusal is also a RuntimeWarning: the rewrite does not do what it declares.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
@@ -137,8 +202,8 @@ class ReplaceValidate(History, Validator):
                 warnings.warn(f"{message}; the replacement is not made", RuntimeWarning, stacklevel=3)
             raise ReplacementDidNotRemoveError(message, remaining[0])
 
-    def _number_latest(self, fgraph: FunctionGraph, mark: Mark) -> int:
-        """A checkpoint for `mark`, instead of the last one that was made here."""
+    def _number_latest(self, fgraph: EditableGraph, mark: Mark) -> int:
+        """Return a checkpoint for `mark`, and discard the last one that this method made."""
         if self._latest is not None:
             self._marks.pop(self._latest, None)
         if not self._marks:

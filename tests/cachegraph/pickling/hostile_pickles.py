@@ -24,7 +24,7 @@ from cachegraph import pickling
 
 MEMORY = 3 * 2**30
 SECONDS = 20
-TRUSTED = ("engine.graph.frozen", "engine.scalar", "engine.tensor", "engine.inner")
+TRUSTED = ("engine.graph.fgraph", "engine.scalar", "engine.tensor", "engine.inner")
 
 
 def whole(*pieces: bytes) -> bytes:
@@ -334,7 +334,7 @@ def mistaken() -> Iterator[tuple[str, bytes]]:
         "a type of a dtype that there is not",
         whole(call(name("engine.tensor.type", "tensor_type"), text("os.system"), b")")),
     )
-    load = name("engine.graph.frozen", "_load_graph")
+    load = name("engine.graph.fgraph", "_load_graph")
     for arguments in (
         (b"K\x01",),
         (b"K\x00", *[b"N"] * 6),

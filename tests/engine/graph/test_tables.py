@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.graph.clients import SMALL, Clients
+from engine.graph.tables import SMALL, Clients
 from tests.engine.graph.small_ops import PLAIN, follow
 
 

@@ -1,0 +1,140 @@
+"""The tables of a mutable graph: its nodes, variables, inputs and outputs, and every variable's clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from engine.graph.apply import Apply
+from engine.graph.features.protocol import FeatureHost
+from engine.graph.op import Op
+from engine.graph.traversal import io_toposort
+from engine.graph.variables import Variable
+
+Client = tuple[Apply, int]
+"""A use of a variable: a node and the position among its inputs."""
+
+SMALL = 16
+"""Lists of up to so many clients are searched linearly."""
+
+
+class Output(Op):
+    """The graph's own use of a variable as output number `idx`, as it stands in `clients`."""
+
+    __props__ = ("idx",)
+
+    def __init__(self, idx: int) -> None:
+        self.idx = idx
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Return the node that uses one variable as an output."""
+        return Apply(self, inputs, [])
+
+
+class Clients(list[Client]):
+    """The clients of one variable.
+
+    `take` and `put` are exact inverses, and take the same time for many clients as for few. Up to `SMALL` clients
+    stay in the order of arrival; above, the last client moves to the position of one that is removed.
+    """
+
+    _places: dict[Client, int] | None = None
+
+    def take(self, client: Client) -> int:
+        """Remove `client` and return its position; refuse (ValueError) one that is not in the list."""
+        if len(self) <= SMALL:
+            place = self.index(client)
+            del self[place]
+            self._places = None
+            return place
+        places = self._up_to_date()
+        place = places.pop(client, -1)
+        if place < 0:
+            raise ValueError(f"Removing a client: {client} is not among the {len(self)} clients")
+        last = self.pop()
+        if place < len(self):
+            self[place] = last
+            places[last] = place
+        return place
+
+    def put(self, place: int, client: Client) -> None:
+        """Undo the `take` that returned `place`."""
+        if len(self) < SMALL:
+            self.insert(place, client)
+            self._places = None
+            return
+        places = self._up_to_date()
+        if place < len(self):
+            places[self[place]] = len(self)
+            self.append(self[place])
+            self[place] = client
+        else:
+            self.append(client)
+        places[client] = place
+
+    def _up_to_date(self) -> dict[Client, int]:
+        """Return the position of each client, with those that `append` added since the last call."""
+        places = self._places
+        if places is None or len(places) > len(self):
+            places = self._places = {}
+        for place in range(len(places), len(self)):
+            places[self[place]] = place
+        return places
+
+
+class GraphTables(FeatureHost):
+    """The state of a mutable graph: tables that edits change, that Features read and that are pickled.
+
+    inputs, outputs   the variables, in order
+    is_input          the inputs, as a set (dictionaries serve as sets, ordered by arrival)
+    output_uses       for each output the node of the Op `Output` that uses it
+    apply_nodes       the nodes, and the rank of each: greater than the ranks of the nodes it needs
+    variables         the inputs, the constants and all outputs of nodes, as a set
+    clients           the uses of each variable
+    """
+
+    def _make_empty(self) -> None:
+        self.inputs: list[Variable] = []
+        self.outputs: list[Variable] = []
+        self.is_input: dict[Variable, None] = {}
+        self.output_uses: list[Apply] = []
+        self.apply_nodes: dict[Apply, int] = {}
+        self.variables: dict[Variable, None] = {}
+        self.clients: dict[Variable, Clients] = {}
+        self.take_features(())
+
+    def orderings(self) -> dict[Apply, list[Apply]]:
+        """Return, for each node, the nodes that Features require to run before it."""
+        found: dict[Apply, list[Apply]] = {}
+        for before in self.collect_callbacks("orderings").values():
+            for node, nodes in before.items():
+                found.setdefault(node, []).extend(nodes)
+        return found
+
+    def toposort(self) -> list[Apply]:
+        """Return the nodes, each after those it needs and those that `orderings` requires; structure fixes the order."""
+        order = self._sorted(None)
+        orderings = self.orderings() if self.listeners("orderings") else None
+        if not orderings:
+            return order
+        place = {node: number for number, node in enumerate(order)}
+        return self._sorted({n: sorted(before, key=lambda b: place[b]) for n, before in orderings.items()})
+
+    def _sorted(self, orderings: Mapping[Apply, list[Apply]] | None) -> list[Apply]:
+        """Return the nodes that the outputs need, then the others."""
+        order = io_toposort(self.is_input, self.outputs, orderings)
+        if len(order) == len(self.apply_nodes):
+            return order
+        needed = set(order)
+        others = [node.outputs[0] for node in self.apply_nodes if node not in needed]
+        return io_toposort(self.is_input, [*self.outputs, *others], orderings)
+
+    def nodes_that_need(self, node: Apply) -> list[Apply]:
+        """Return the nodes that use an output of `node`, including those of the Op `Output`."""
+        return [client for output in node.outputs for client, _ in self.clients[output]]
+
+    def get_clients(self, variable: Variable) -> Sequence[Client]:
+        """Return the uses of `variable`: pairs of a node and the position among its inputs."""
+        return self.clients[variable]
+
+    def __contains__(self, item: Variable | Apply) -> bool:
+        return item in (self.variables if isinstance(item, Variable) else self.apply_nodes)
