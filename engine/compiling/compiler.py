@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from engine.graph.rewrite_query import RewriteDatabaseQuery
     from engine.graph.types import Type
-    from engine.rewriting.report import RewriteReport
+    from engine.rewriting.rewriters import RewriteReport
 
 
 @dataclass

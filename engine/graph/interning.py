@@ -20,7 +20,7 @@ SMALLEST_COPY = 4096
 """Tables that never had more entries than this are not copied to shrink them."""
 
 
-class _Entry(weakref.ref[T]):
+class _WeakEntry(weakref.ref[T]):
     """A weak reference that knows its key."""
 
     __slots__ = ("key",)
@@ -33,7 +33,7 @@ class InternTable(Generic[T]):
     def __init__(self) -> None:
         # Reentrant: freeing an object may forget it at any moment, also while this thread adds another.
         self._lock = momentary_lock()
-        self._entries: dict[Hashable, _Entry[T]] = {}
+        self._entries: dict[Hashable, _WeakEntry[T]] = {}
         self._peak = 0
         self._smallest_copy = SMALLEST_COPY
         self._callback = self._forget
@@ -50,7 +50,7 @@ class InternTable(Generic[T]):
             found = None if entry is None else entry()
             if found is not None:
                 return found
-            entry = _Entry(new, self._callback)
+            entry = _WeakEntry(new, self._callback)
             entry.key = key
             self._entries[key] = entry
             if len(self._entries) > self._peak:

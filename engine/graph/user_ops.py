@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.props import is_of_engine
@@ -54,3 +55,15 @@ def needs_python(op: Op) -> bool:
     if found is None:
         found = op.__dict__["_exact_needs_python"] = any(True for _ in users_ops_within(op))
     return found
+
+
+def without_context(node: Apply) -> Apply:
+    """Return the Op of `node` applied to fresh inputs of the same types.
+
+    A user Op is shown this node when it is asked for lengths, or for code for numba. The answers are stored under a key
+    that describes the Op and types: so the Op must not see constants, the nodes around, or other parts of the graph.
+    """
+    inputs, outputs = (
+        [variable.type.make_variable() for variable in variables] for variables in (node.inputs, node.outputs)
+    )
+    return Apply(node.op, inputs, outputs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.graph.evaluation import computed
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.frozen_nodes import NominalVariable
+from engine.graph.reference import computed
 from engine.graph.variables import Constant, Variable
 
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from engine.rewriting.merge import MergeOptimizer
     from engine.rewriting.pattern import PatternNodeRewriter
     from engine.rewriting.pipeline import DEFAULT_QUERY, describe, optdb, rewrite_graph
-    from engine.rewriting.report import RewriteReport
     from engine.rewriting.rewriters import (
         EquilibriumGraphRewriter,
         GraphRewriter,
         NodeRewriter,
+        RewriteReport,
         SequentialGraphRewriter,
         node_rewriter,
     )
@@ -32,7 +32,7 @@ _MODULES = {
     "describe": "pipeline",
     "optdb": "pipeline",
     "rewrite_graph": "pipeline",
-    "RewriteReport": "report",
+    "RewriteReport": "rewriters",
     "EquilibriumGraphRewriter": "rewriters",
     "GraphRewriter": "rewriters",
     "NodeRewriter": "rewriters",

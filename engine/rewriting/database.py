@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class _Entry(Generic[R]):
+class _Registration(Generic[R]):
     name: str
     rewriter: R
     tags: frozenset[str]
@@ -36,7 +36,7 @@ class RewriteDatabase(Generic[R]):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._entries: dict[str, _Entry[R]] = {}
+        self._entries: dict[str, _Registration[R]] = {}
         self._own: frozenset[str] | None = None
 
     def register(self, name: str, rewriter: R, *tags: str, position: float = 1.0) -> None:
@@ -45,7 +45,7 @@ class RewriteDatabase(Generic[R]):
             raise ValueError(
                 f"Registering {name} in {self.name}: there is a rewrite of that name; choose another"
             )
-        self._entries[name] = _Entry(name, rewriter, frozenset((name, *tags)), float(position))
+        self._entries[name] = _Registration(name, rewriter, frozenset((name, *tags)), float(position))
 
     def seal(self) -> None:
         """Take what is registered now, here and in the databases within, as known from the engine's source."""
@@ -62,7 +62,7 @@ class RewriteDatabase(Generic[R]):
         rewriters = [entry.rewriter for entry in self._entries.values()]
         return [rewriter for rewriter in rewriters if isinstance(rewriter, RewriteDatabase)]
 
-    def selected(self, query: RewriteDatabaseQuery) -> list[_Entry[R]]:
+    def selected(self, query: RewriteDatabaseQuery) -> list[_Registration[R]]:
         """The entries that `query` chooses, in running order."""
         found = [entry for entry in self._entries.values() if query.selects(entry.tags)]
         return sorted(found, key=lambda entry: entry.position)

@@ -28,8 +28,7 @@ from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import GraphRewriter
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.scalar import ScalarOp
 
 

@@ -8,8 +8,7 @@ from typing import cast
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Constant, Variable
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import GraphRewriter
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor import is_data
 
 

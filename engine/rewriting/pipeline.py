@@ -10,14 +10,12 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, branches, casts, fills, powers, shapes, slices, sums
+from engine.rewriting.passes import arithmetic, axes, branches, casts, fills, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
-from engine.rewriting.passes.fusion import FusionOptimizer
+from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.inplace import INPLACE
-from engine.rewriting.passes.recomputation import RecomputeForReductions
 from engine.rewriting.passes.stabilize import STABILIZE
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import NodeRewriter
+from engine.rewriting.rewriters import NodeRewriter, RewriteReport
 from engine.rewriting.scans import CLEAN, ScanDB, ScanRewriter
 
 CANONICALIZE: tuple[NodeRewriter, ...] = (
@@ -46,7 +44,7 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_mul_div_neg,
     arithmetic.local_div_by_constant,
     arithmetic.local_one_over,
-    powers.local_pow_constant,
+    arithmetic.local_pow_constant,
     branches.local_mul_branch,
     branches.local_div_branch,
     sums.local_reduction_of_one,

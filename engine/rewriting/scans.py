@@ -13,13 +13,10 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.inner.scan import Scan
 from engine.rewriting.database import Description, EquilibriumDB, RewriteDatabase
 from engine.rewriting.opened_scans import OpenedScan
-from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs
-from engine.rewriting.passes.scan_invariants import push_out_invariants
-from engine.rewriting.passes.scan_lengths import share_lengths
+from engine.rewriting.passes.scan_inputs import drop_unused_outputs, merge_inputs, push_out_invariants
 from engine.rewriting.passes.scan_products import push_out_products
-from engine.rewriting.passes.scan_traces import reduce_traces
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, NodeRewriter
+from engine.rewriting.passes.scan_traces import reduce_traces, share_lengths
+from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, NodeRewriter, RewriteReport
 
 Edit = Callable[[OpenedScan], None]
 

@@ -75,7 +75,7 @@ def _optimize(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]
 
 
 def _perform(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
-    from engine.graph.evaluation import computed
+    from engine.graph.reference import computed
 
     node = _node(options, ops)
     return lambda arrays: computed(node, arrays)

@@ -17,8 +17,7 @@ from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.shown import shown
-from engine.graph.user_ops import is_users, needs_python
+from engine.graph.user_ops import is_users, needs_python, without_context
 from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
@@ -131,7 +130,7 @@ def numba_function_of(op: Any, node: Any) -> Any:
     Raises TypeError if it is neither a Python function nor a dispatcher of numba's.
     """
     make = getattr(op, "numba_function", None)
-    function = None if make is None else make(shown(node))
+    function = None if make is None else make(without_context(node))
     if function is not None and not hasattr(getattr(function, "py_func", function), "__code__"):
         raise TypeError(
             f"Compiling {op}: its numba_function() gave a {type(function).__name__}; return a Python function, or one "

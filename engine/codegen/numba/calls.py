@@ -20,7 +20,7 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.codegen.numba.functions import dispatcher_like
 from engine.graph.apply import Apply
-from engine.graph.evaluation import computed, taken
+from engine.graph.reference import computed, taken
 from engine.scalar.embedded import DESCRIBED, numba_function_of
 
 if TYPE_CHECKING:

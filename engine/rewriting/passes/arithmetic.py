@@ -184,3 +184,26 @@ def local_one_over(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
     if scalar_value(left) != 1 or dtype_of(right) != dtype_of(node.outputs[0]):
         return None
     return as_output(apply_scalar(scalar.reciprocal, right), node)
+
+
+OF_FLOATS = {0.5: scalar.sqrt, -1: scalar.reciprocal}
+
+
+@node_rewriter([elemwise(scalar.pow)])
+def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """x ** 0 -> 1; x ** 1 -> x; x ** 2 -> sqr(x); of floats x ** 0.5 -> sqrt(x), x ** -1 -> reciprocal(x)."""
+    base, exponent = node.inputs
+    dtype = dtype_of(node.outputs[0])
+    value = scalar_value(exponent)
+    if value is None:
+        return None
+    base = cast(base, dtype)
+    if value == 0:
+        return as_output(apply_scalar(scalar.second, base, cast(1, dtype)), node)
+    if value == 1:
+        return as_output(base, node)
+    if value == 2:
+        return as_output(apply_scalar(scalar.sqr, base), node)
+    if dtype in FLOATS and value in OF_FLOATS:
+        return as_output(apply_scalar(OF_FLOATS[value], base), node)
+    return None

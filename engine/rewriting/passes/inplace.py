@@ -16,8 +16,7 @@ from engine.graph.features.destroy import roots_of
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import GraphRewriter
+from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor import AdvancedIncSubtensor1
 from engine.tensor.slicing import IncSubtensor
 

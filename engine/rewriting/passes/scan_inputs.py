@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine import scalar
+from engine.graph.replace import rebuild
 from engine.graph.traversal import ancestors
 from engine.graph.variables import Constant, Variable
 from engine.inner.scan_building import Loop
@@ -88,3 +89,11 @@ def _without_first_axis(value: Variable) -> Any:
         data = value.data[0]
         return tensor_type(data.dtype.name, data.shape).make_constant(data)
     return dimshuffle(value, range(1, tensor_type_of(value).ndim))
+
+
+def push_out_invariants(scan: OpenedScan) -> None:
+    """Make non-sequences of what is computed from non-sequences alone."""
+    loop = scan.loop
+    found = loop.invariants()
+    outside = rebuild(found, {inner: outer for outer, inner in loop.non_sequences})
+    loop.non_sequences += zip(outside, found, strict=True)

@@ -191,7 +191,7 @@ def test_a_thing_that_outlives_the_module_is_forgotten_without_a_word(
     """When a process ends, its modules lose their names first."""
     table: InternTable[Thing] = InternTable()
     thing = table.add("thing", Thing())
-    for name in ("_Entry", "SMALLEST_COPY", "weakref"):
+    for name in ("_WeakEntry", "SMALLEST_COPY", "weakref"):
         monkeypatch.setattr(interning, name, None)
     del thing
     assert len(table) == 0

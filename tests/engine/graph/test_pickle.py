@@ -26,8 +26,7 @@ from engine.graph.features import (
     Validator,
 )
 from engine.rewriting.inner_graphs import InnerGraphs
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import SequentialGraphRewriter, _Affected
+from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter, _Affected
 from tests.engine.graph.graph_state import state_of
 from tests.engine.graph.small_ops import DEPTHS, PLAIN, chain, combine, constant, follow
 

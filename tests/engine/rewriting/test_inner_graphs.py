@@ -10,8 +10,7 @@ from engine.inner import Composite, OpFromGraph
 from engine.rewriting import DEFAULT_QUERY, node_rewriter, optdb, rewrite_graph
 from engine.rewriting.database import SequenceDB
 from engine.rewriting.inner_graphs import InnerGraphs, OptimizeInnerGraphs
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import EquilibriumGraphRewriter, SequentialGraphRewriter
+from engine.rewriting.rewriters import EquilibriumGraphRewriter, RewriteReport, SequentialGraphRewriter
 from engine.tensor import Elemwise
 
 

@@ -13,8 +13,7 @@ from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
 from engine.rewriting import DEFAULT_QUERY, rewrite_graph
 from engine.rewriting.inner_graphs import InnerGraphs
-from engine.rewriting.report import RewriteReport
-from engine.rewriting.rewriters import SequentialGraphRewriter
+from engine.rewriting.rewriters import RewriteReport, SequentialGraphRewriter
 from engine.tensor.slicing import IncSubtensor
 
 UNFUSED = DEFAULT_QUERY.excluding("fusion")

@@ -9,7 +9,7 @@ import pytest
 
 import engine.tensor as pt
 from engine.graph import Apply, Op
-from engine.graph.evaluation import computed
+from engine.graph.reference import computed
 
 
 class Giving(Op):
