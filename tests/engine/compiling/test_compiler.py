@@ -99,7 +99,7 @@ def test_a_cache_that_fails_in_every_way_breaks_nothing(make, monkeypatch):
     def fail(*_, **__):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("cachegraph.store.local.select_record", fail)
+    monkeypatch.setattr("cachegraph.store.local.store.select_record", fail)
     monkeypatch.setattr("cachegraph.store.local.store.LocalStore.put", fail)
     for _ in range(2):
         f = make()
