@@ -7,7 +7,7 @@ from engine.gradient.forward import Rop, push_forward, pushforward
 from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
 
 if TYPE_CHECKING:
-    from engine.gradient.jacobian import hessian, hessian_vector_product, jacobian
+    from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
 
 __all__ = [
     "Lop",
@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
     # Jacobians are made by loops, and loops hold graphs whose gradients are made here.
     if name not in ("hessian", "hessian_vector_product", "jacobian"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("engine.gradient.jacobian"), name)
+    return getattr(import_module("engine.gradient.jacobians"), name)

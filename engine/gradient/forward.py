@@ -10,14 +10,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import engine.tensor as pt
 from engine.errors import DisconnectedInputError
 from engine.gradient.reverse import as_given, as_variables, check_choices, pull_back
+from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
-from engine.tensor.stable_forms import leaves_of, stable_form
+from engine.tensor.creation import zeros_like
+from engine.tensor.elemwise import cast
 
 
 def pushforward(
@@ -124,8 +125,8 @@ def _is_float(variable: Any) -> bool:
 
 def _of_type(tangent: Any, variable: Any) -> Any:
     """`tangent` in the dtype of `variable`, or float64 for an integer."""
-    return pt.cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
+    return cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
 
 
 def _zeros(variable: Any) -> Any:
-    return pt.zeros_like(variable, variable.type.dtype if _is_float(variable) else "float64")
+    return zeros_like(variable, variable.type.dtype if _is_float(variable) else "float64")

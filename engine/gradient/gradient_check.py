@@ -9,7 +9,7 @@ import numpy as np
 
 import engine.tensor
 from engine.errors import GradientError
-from engine.gradient import grad
+from engine.gradient.reverse import grad
 from engine.graph.reference import evaluate
 
 _TOLERANCE = {"float64": 1e-6, "float32": 2e-2}

@@ -10,16 +10,17 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import engine.tensor as pt
 from engine.errors import DisconnectedInputError
+from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.user_ops import is_users
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
-from engine.tensor.branches import added
-from engine.tensor.conversion import number
-from engine.tensor.stable_forms import leaves_of, stable_form
+from engine.tensor.conversion import as_tensor_variable, number
+from engine.tensor.creation import zeros_like
+from engine.tensor.elemwise import added, cast
+from engine.tensor.math import add
 from engine.tensor.type import TensorType
 
 Known = Mapping[Variable, Any]
@@ -115,7 +116,7 @@ def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Vari
     found: dict[Variable, Any] = {}
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if cotangent is not None:
-            found[output] = cotangent if output not in found else pt.add(found[output], cotangent)
+            found[output] = cotangent if output not in found else add(found[output], cotangent)
     return found
 
 
@@ -133,7 +134,7 @@ def Lop(  # the name that PyTensor's users know
 
 def as_variables(given: Any) -> list[Any]:
     """One variable or several, as a list of variables."""
-    return [pt.as_tensor_variable(item) for item in (given if isinstance(given, list | tuple) else [given])]
+    return [as_tensor_variable(item) for item in (given if isinstance(given, list | tuple) else [given])]
 
 
 def as_given(given: Any, found: list[Any]) -> Any:
@@ -264,7 +265,7 @@ def _is_float(variable: Variable) -> bool:
 def _of_type(gradient: Any, target: Any) -> Any:
     """`gradient` in the dtype of `target`, or float64 for an integer; zeros if there is none."""
     dtype = target.type.dtype if _is_float(target) else "float64"
-    return pt.zeros_like(target, dtype) if gradient is None else pt.cast(gradient, dtype)
+    return zeros_like(target, dtype) if gradient is None else cast(gradient, dtype)
 
 
 def _check_connected(

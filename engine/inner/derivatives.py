@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import engine.tensor as pt
 from engine.errors import MissingInputError
-from engine.gradient import pull_back, push_forward
+from engine.gradient.forward import push_forward
+from engine.gradient.reverse import pull_back
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import zeros_like
 
 if TYPE_CHECKING:
     from engine.inner.from_graph import OpFromGraph
@@ -94,11 +96,11 @@ def _checked(op: OpFromGraph, what: str, found: Sequence[Any], count: int) -> li
             f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are due (None for one through which "
             "nothing flows)"
         )
-    return [None if variable is None else pt.as_tensor_variable(variable) for variable in found]
+    return [None if variable is None else as_tensor_variable(variable) for variable in found]
 
 
 def _zeros_like(variable: Any) -> Any:
-    return pt.zeros_like(variable, variable.type.dtype if variable.type.dtype in FLOATS else "float64")
+    return zeros_like(variable, variable.type.dtype if variable.type.dtype in FLOATS else "float64")
 
 
 def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:

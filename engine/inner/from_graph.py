@@ -10,10 +10,10 @@ What stands in for its derivatives (`pullback`, `pushforward`) and the Op's name
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-import engine.tensor as pt
-from engine.gradient import connections
+from engine.gradient.reverse import connections
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -28,6 +28,7 @@ from engine.inner.derivatives import (
     pullback_graph,
     pushforward_graph,
 )
+from engine.tensor.conversion import as_tensor_variable
 
 
 class OpFromGraph(Op, HasInnerGraph):
@@ -116,7 +117,7 @@ class OpFromGraph(Op, HasInnerGraph):
                 f"Applying {self}: it takes {len(self.inner_inputs)} inputs, {len(inputs)} were given"
             )
         pairs = zip(inputs, self.inner_inputs, strict=True)
-        variables = [inner.type.filter_variable(pt.as_tensor_variable(given)) for given, inner in pairs]
+        variables = [inner.type.filter_variable(as_tensor_variable(given)) for given, inner in pairs]
         op = self
         if any(
             _broadcast(v) != _broadcast(inner) for v, inner in zip(variables, self.inner_inputs, strict=True)
@@ -254,3 +255,47 @@ def _checked_connections(
             f"Making an OpFromGraph: connection_pattern must have {n_inputs} rows of {n_outputs}; found {pattern!r}"
         )
     return rows
+
+
+class SymbolicOp(OpFromGraph):
+    """Base class of Ops whose graph is `build_inner_graph` of variables of the types that they are applied to.
+
+    An Op that was not applied yet has no graph; the Op of a node has one. A subclass adds its properties to
+    `__props__`. Compiling knows its graph alone.
+    """
+
+    __props__ = (*(OpFromGraph.__props__ or ()),)
+
+    def __init__(self) -> None:
+        self.fgraph: Any = None
+        self.is_inline, self.name = False, None
+        self.overrides = self.tangents = self.connected = None
+
+    def build_inner_graph(self, *inputs: Any) -> list[Any]:
+        """The outputs, computed from `inputs`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement build_inner_graph()")
+
+    def filter_inputs(self, *inputs: Any) -> list[Any]:
+        """`inputs` as the variables that the Op takes; refuses (TypeError) what it does not take."""
+        return [as_tensor_variable(value) for value in inputs]
+
+    def make_node(self, *inputs: Any) -> Apply:
+        variables = self.filter_inputs(*inputs)
+        op = self if self.fgraph is None else self.without_graph()
+        return OpFromGraph.make_node(_of_types(op, tuple([v.type for v in variables])), *variables)
+
+    def without_graph(self) -> SymbolicOp:
+        """This Op as it was before it was applied."""
+        return self.with_graph(None)
+
+    def with_graph(self, fgraph: FrozenFunctionGraph | None) -> SymbolicOp:
+        """This Op for the types of the inputs of `fgraph`."""
+        new: SymbolicOp = object.__new__(type(self))
+        new.__setstate__({**self.__getstate__(), "fgraph": fgraph})
+        return new
+
+
+@lru_cache(maxsize=1024)
+def _of_types(op: SymbolicOp, types: Sequence[Any]) -> SymbolicOp:
+    inputs = [type.make_variable() for type in types]
+    return op.with_graph(FrozenFunctionGraph.from_io(inputs, op.build_inner_graph(*inputs)))

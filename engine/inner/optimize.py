@@ -1,7 +1,7 @@
 """`minimize`, `minimize_scalar`, `root` and `root_scalar`: solutions of optimization problems as variables of a graph.
 
-    x, target = pt.vector("x"), pt.scalar("target")
-    solution, success = minimize(pt.sum((x - target) ** 2), x)
+    x, target = vector("x"), scalar("target")
+    solution, success = minimize(sum_over((x - target) ** 2), x)
 
 The unknown, `x`, is any variable that the objective depends on; its own value is where the solver starts. Whatever else
 the objective needs is found: what does not depend on the unknown is computed once, before the solver starts, and a
@@ -14,11 +14,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import engine.tensor as pt
 from engine.graph.replace import clone_replace
 from engine.graph.traversal import graph_inputs, io_toposort
 from engine.graph.variables import Constant, Variable
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar
+from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast
+from engine.tensor.joining import concatenate, stack
+from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import is_data
 
 Options = Mapping[str, Any]
@@ -40,7 +43,7 @@ def minimize(
     are its `tol`, `bounds` and `options`. `use_vectorized_jac` is PyTensor's and changes nothing: `jacobian` chooses how
     a Hessian is computed. Refuses what SolverOp does.
     """
-    unknown, objective, solution_of = _packed(x, pt.as_tensor_variable(objective))
+    unknown, objective, solution_of = _packed(x, as_tensor_variable(objective))
     parameters = _parameters(objective, unknown)
     op = Minimize(unknown, parameters, objective, method, jac, hess, optimizer_kwargs)
     solution, success = op(unknown, *parameters)
@@ -79,7 +82,7 @@ def root(
     the Jacobian, if it uses it. `optimizer_kwargs` are its `tol` and `options`. `use_vectorized_jac` is PyTensor's and
     changes nothing: `jacobian` chooses how a Jacobian is computed. Refuses what SolverOp does.
     """
-    unknown, equations, solution_of = _packed(variables, pt.as_tensor_variable(equations))
+    unknown, equations, solution_of = _packed(variables, as_tensor_variable(equations))
     parameters = _parameters(equations, unknown)
     op = Root(unknown, parameters, equations, method, jac, False, optimizer_kwargs)
     solution, success = op(unknown, *parameters)
@@ -114,7 +117,7 @@ def _scalar(
     hess: bool,
     optimizer_kwargs: Options | None,
 ) -> tuple[Any, Any]:
-    objective = pt.as_tensor_variable(objective)
+    objective = as_tensor_variable(objective)
     given = {name: _vector(value, x.type.dtype) for name, value in limits.items() if value is not None}
     parameters = _parameters(objective, x)
     op = kind(x, parameters, objective, method, jac, hess, optimizer_kwargs, tuple(given))
@@ -124,8 +127,8 @@ def _scalar(
 
 def _vector(value: Any, dtype: str) -> Any:
     """The numbers `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
-    numbers = pt.stack([*value]) if isinstance(value, list | tuple) else pt.as_tensor_variable(value)
-    return pt.cast(numbers, dtype)
+    numbers = stack([*value]) if isinstance(value, list | tuple) else as_tensor_variable(value)
+    return cast(numbers, dtype)
 
 
 def _parameters(objective: Any, x: Any) -> list[Variable]:
@@ -154,7 +157,7 @@ def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], A
     if not are_several and getattr(unknowns, "ndim", 0) <= 1:
         return unknowns, expression, lambda solution: solution
     parts = list(unknowns) if are_several else [unknowns]
-    packed = pt.concatenate([pt.flatten(part) for part in parts])
+    packed = concatenate([flatten(part) for part in parts])
     expression = clone_replace(expression, dict(zip(parts, _pieces(packed, parts), strict=True)))
     return (
         packed,
@@ -168,8 +171,8 @@ def _pieces(packed: Any, parts: list[Any]) -> list[Any]:
     pieces: list[Any] = []
     start: Any = 0
     for part in parts:
-        lengths = [pt.shape_i(part, dim) if n is None else n for dim, n in enumerate(part.type.shape)]
+        lengths = [shape_i(part, dim) if n is None else n for dim, n in enumerate(part.type.shape)]
         stop = start + math.prod(lengths)
-        pieces.append(pt.cast(pt.reshape(packed[start:stop], lengths), part.type.dtype))
+        pieces.append(cast(reshape(packed[start:stop], lengths), part.type.dtype))
         start = stop
     return pieces

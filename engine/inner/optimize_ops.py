@@ -13,9 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import engine.tensor as pt
-from engine import gradient
-from engine.gradient import connections, pull_back
+from engine.gradient.reverse import connections, grad, pull_back
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
@@ -23,9 +21,9 @@ from engine.graph.replace import clone_replace
 from engine.graph.traversal import ancestors
 from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
-from engine.inner.solver_methods import canonical_options, find_method
-from engine.inner.solvers import Solver
+from engine.inner.solvers import Solver, canonical_options, find_method
 from engine.scalar.promotion import FLOATS
+from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.type import TensorType, tensor_type
 
 
@@ -107,8 +105,7 @@ class SolverOp(Op, HasInnerGraph):
         if len(inputs) != len(types):
             raise TypeError(f"Applying {self}: it takes {len(types)} inputs, {len(inputs)} were given")
         variables = [
-            type.filter_variable(pt.as_tensor_variable(given))
-            for type, given in zip(types, inputs, strict=True)
+            type.filter_variable(as_tensor_variable(given)) for type, given in zip(types, inputs, strict=True)
         ]
         return Apply(
             self, variables, [self._unknown.make_variable(), tensor_type("bool", ()).make_variable()]
@@ -219,10 +216,17 @@ def _differ(length: int | None, other: int | None) -> bool:
 
 def _derivative(expression: Any, x: Any) -> Any:
     """That of a number, for a number or a vector; of a vector, for a vector, a row an element."""
-    derive = gradient.grad if expression.type.ndim == 0 else gradient.jacobian
-    return derive(expression, x, disconnected_inputs="ignore")
+    if expression.type.ndim == 0:
+        return grad(expression, x, disconnected_inputs="ignore")
+    from engine.gradient.jacobians import jacobian  # loops, which few models need
+
+    return jacobian(expression, x, disconnected_inputs="ignore")
 
 
 def _solve(slopes: Any, weights: Any) -> Any:
     """The solution of slopes^T y = weights."""
-    return weights / slopes if slopes.type.ndim == 0 else pt.linalg.solve(slopes.T, weights)
+    if slopes.type.ndim == 0:
+        return weights / slopes
+    from engine.tensor.linalg.solvers import solve  # few models need it
+
+    return solve(slopes.T, weights)

@@ -1,22 +1,21 @@
-"""`Loop`: a Scan in the making, from variables outside and what stands for them inside.
+"""`ScanBuilder`: a Scan in the making, from variables outside and what stands for them inside.
 
 Inside, rows and taps are variables that nothing computes; a non-sequence may be the variable itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.graph.replace import rebuild
 from engine.graph.traversal import ancestors, io_toposort
 from engine.graph.variables import Constant, Variable
-from engine.inner.scan_info import OuterOutputs, ScanInfo
-from engine.tensor import Alloc, DimShuffle, Elemwise, TensorType, is_data
-
-if TYPE_CHECKING:
-    from engine.inner.scan import Scan
+from engine.inner.scan_info import OuterOutputs, ScanInfo, ScanLike
+from engine.tensor.creation import Alloc
+from engine.tensor.elemwise import DimShuffle, Elemwise
+from engine.tensor.type import TensorType, is_data
 
 
 @dataclass(eq=False)
@@ -34,7 +33,7 @@ class State:
 
 
 @dataclass
-class Loop:
+class ScanBuilder:
     """What a Scan is made of. Sequences and non-sequences are pairs: what is outside, and what stands for it inside."""
 
     n_steps: Any
@@ -45,7 +44,7 @@ class Loop:
     stop: Any = None
 
     @classmethod
-    def of(cls, op: Scan, inputs: Sequence[Any]) -> Loop:
+    def of(cls, op: ScanLike, inputs: Sequence[Any]) -> ScanBuilder:
         """What `op`, applied to `inputs`, is made of; inside, in variables of its own."""
         info, outer = op.info, op.info.outer_inputs(inputs)
         fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
@@ -66,7 +65,7 @@ class Loop:
         )
 
     def apply(
-        self, scan: type[Scan], truncate_gradient: int = -1, name: str | None = None
+        self, scan: Callable[..., Any], truncate_gradient: int = -1, name: str | None = None
     ) -> OuterOutputs[Any]:
         """The outputs of the Scan (class `scan`), which leaves out sequences and non-sequences that no step needs.
 

@@ -10,22 +10,24 @@ After Sutskever, "Training recurrent neural networks" (2013), section 2.5, for g
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import Any
 
-import engine.tensor as pt
-from engine.inner.scan_building import Loop, State
-from engine.inner.scan_info import OuterOutputs
-from engine.inner.scan_step_back import StepBack, total
+from engine.gradient.reverse import pull_back
+from engine.inner.scan_building import ScanBuilder, State
+from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs, ScanLike
 from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
 from engine.scalar.promotion import FLOATS
+from engine.tensor.creation import zeros_like
+from engine.tensor.elemwise import cast
+from engine.tensor.joining import concatenate
+from engine.tensor.math import add, eq, minimum, sub, switch
+from engine.tensor.shape import expand_dims
 from engine.tensor.slicing import set_part
-
-if TYPE_CHECKING:
-    from engine.inner.scan import Scan
 
 
 def pull_back_scan(
-    op: Scan,
+    op: ScanLike,
     inputs: Sequence[Any],
     outputs: Sequence[Any],
     cotangents: Sequence[Any],
@@ -46,12 +48,12 @@ def pull_back_scan(
 class _Reverse:
     """The application of a reverse Scan: `step` is one step of it."""
 
-    def __init__(self, op: Scan, steps: StepsDone, given: OuterOutputs[Any], step: StepBack) -> None:
+    def __init__(self, op: ScanLike, steps: StepsDone, given: OuterOutputs[Any], step: StepBack) -> None:
         self.op, self.info = op, op.info
         self.outer, self.given, self.step, self.steps = steps.outer, given, step, steps
         limit = op.truncate_gradient
         self.is_cut_off = limit != -1
-        self.steps_back = pt.minimum(steps.number, limit) if self.is_cut_off else steps.number
+        self.steps_back = minimum(steps.number, limit) if self.is_cut_off else steps.number
 
     def gradients(self) -> list[Any]:
         """The gradients for all outer inputs, None where there is none."""
@@ -72,7 +74,7 @@ class _Reverse:
         found = loop.apply(type(self.op))
         return [None, *self._outer_gradients(iter(found.mapped), iter(found.buffers))]
 
-    def _inner_graph(self, *parts: list[Any]) -> tuple[Loop, list[list[Any]]]:
+    def _inner_graph(self, *parts: list[Any]) -> tuple[ScanBuilder, list[list[Any]]]:
         """A loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
         step = self.step
         pairs = self._read()
@@ -82,9 +84,9 @@ class _Reverse:
         inside, found = computed_inside(arguments, [g for part in parts for g in part])
         computed, fresh = iter(found), iter(inside)
         sequences = [(trace[::-1], next(fresh)) for trace, _ in pairs]
-        loop = Loop(self.steps_back, sequences)
+        loop = ScanBuilder(self.steps_back, sequences)
         for state, old in states:
-            initial = pt.zeros_like(self.outer.initials[state][:1], old.type.dtype)
+            initial = zeros_like(self.outer.initials[state][:1], old.type.dtype)
             loop.states.append(State(initial, (-1,), [next(fresh)], None))
         loop.non_sequences = list(zip(self.outer.non_sequences, fresh, strict=True))
         return loop, [[next(computed) for _ in part] for part in parts]
@@ -117,21 +119,21 @@ class _Reverse:
         """The gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
         if not self.is_cut_off and self.steps.use_up(sequence):
             return rows
-        zeros = pt.zeros_like(sequence, rows.type.dtype)
+        zeros = zeros_like(sequence, rows.type.dtype)
         done = self.steps.number
         if not self.is_cut_off:
             return set_part([":b"], zeros, rows, [done])
-        return set_part(["a:b"], zeros, rows, [pt.sub(done, self.steps_back), done])
+        return set_part(["a:b"], zeros, rows, [sub(done, self.steps_back), done])
 
     def _of_initial(self, state: int, cotangent: Any, last: Sequence[Any]) -> Any:
         """The gradient for the initial rows: what is given for them, and the accumulators after the step back to the
         first; where the gradient ends before, nothing comes from these."""
         passed_on = None
         if last:
-            passed_on = pt.concatenate(last[::-1])
+            passed_on = concatenate(last[::-1])
             if self.is_cut_off:
-                is_first = pt.eq(self.steps_back, self.steps.number)
-                passed_on = pt.switch(is_first, passed_on, pt.zeros_like(passed_on))
+                is_first = eq(self.steps_back, self.steps.number)
+                passed_on = switch(is_first, passed_on, zeros_like(passed_on))
         given = None if cotangent is None else cotangent[: self.info.n_initial(state)]
         return total([given, passed_on])
 
@@ -140,12 +142,88 @@ def _sum_of(outer: Any, gradient: Any) -> State:
     """The state that sums up the gradient for a non-sequence."""
     dtype = gradient.type.dtype
     before = outer.type.clone(dtype=dtype).make_variable()
-    zeros = pt.zeros_like(pt.expand_dims(outer, 0), dtype)
-    return State(zeros, (-1,), [before], pt.add(before, gradient))
+    zeros = zeros_like(expand_dims(outer, 0), dtype)
+    return State(zeros, (-1,), [before], add(before, gradient))
 
 
 def _of_float(cotangent: Any, output: Any) -> Any:
     """The gradient for an output in its dtype; None for an integer: nothing flows through it."""
     if cotangent is None or output.type.dtype not in FLOATS:
         return None
-    return pt.cast(cotangent, output.type.dtype)
+    return cast(cotangent, output.type.dtype)
+
+
+class StepBack:
+    """A step of `op` and its gradients, for the outer inputs that are `asked`; in variables that nothing computes.
+
+    `inputs` and `results` are those of the step, `given` has a row of the gradient for each result that has one (for
+    states: from outside the loop), `accumulators` has those of each state that needs them, and `gradients` what is
+    passed on to each of `inputs`: None where nothing is.
+    """
+
+    def __init__(self, op: ScanLike, asked: OuterInputs[bool], cotangents: OuterOutputs[Any]) -> None:
+        info = op.info
+        self.info = info
+        fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
+        self.inputs: InnerInputs[Any] = info.inner_inputs(fresh)
+        self.results: InnerOutputs[Any] = info.inner_outputs(op.fgraph.bind(fresh))
+        self.given = OuterOutputs([_row(c) for c in cotangents.buffers], [_row(c) for c in cotangents.mapped])
+        self.accumulators: dict[int, list[Any]] = {}
+        self.wanted = self._wanted(asked)
+        self.gradients = self._pull_back()
+        while self._add_accumulators():
+            self.gradients = self._pull_back()
+
+    def _wanted(self, asked: OuterInputs[bool]) -> list[Any]:
+        """The inputs of the step whose gradient is needed: those asked for, and all rows of states that are floats."""
+        found = [row for row, is_asked in zip(self.inputs.rows, asked.sequences, strict=True) if is_asked]
+        for taps, is_asked in zip(self.inputs.taps, asked.initials, strict=True):
+            found += taps if is_asked or taps[0].type.dtype in FLOATS else []
+        constants = zip(self.inputs.non_sequences, asked.non_sequences, strict=True)
+        return [*found, *(variable for variable, is_asked in constants if is_asked)]
+
+    def _pull_back(self) -> InnerInputs[Any]:
+        outputs = [*self.results.states, *self.results.mapped]
+        cotangents = [self._cotangent(state) for state in range(self.info.n_states)] + self.given.mapped
+        found = dict(zip(self.wanted, pull_back(outputs, cotangents, self.wanted), strict=True))
+        taps = [tap for taps in self.inputs.taps for tap in taps]
+        every = [*self.inputs.rows, *taps, *self.inputs.non_sequences]
+        return self.info.inner_inputs([found.get(variable) for variable in every])
+
+    def _cotangent(self, state: int) -> Any:
+        """The gradient for the row that a step computes of a state: what is given, and what later steps add."""
+        if self.results.states[state].type.dtype not in FLOATS:
+            return None
+        return total([self.given.buffers[state], *self.accumulators.get(state, [])[:1]])
+
+    def _add_accumulators(self) -> bool:
+        """Make accumulators of the states that something is passed on to now; whether there are such."""
+        found = dict(self.accumulators)
+        for state, gradients in enumerate(self.gradients.taps):
+            if state not in found and any(gradient is not None for gradient in gradients):
+                row = self.inputs.taps[state][0].type
+                type = row if row.dtype in FLOATS else row.clone(dtype="float64")
+                found[state] = [type.make_variable() for _ in range(self.info.n_initial(state))]
+        is_changed = len(found) > len(self.accumulators)
+        self.accumulators = dict(sorted(found.items()))
+        return is_changed
+
+    def passed_on(self, state: int) -> list[Any]:
+        """The accumulators of a state after the step: each is what the one behind it was, and what the step adds."""
+        own = self.accumulators[state]
+        by_tap = dict(zip(self.info.taps[state], self.gradients.taps[state], strict=True))
+        found = []
+        for place in range(len(own)):
+            added = total([*own[place + 1 : place + 2], by_tap.get(-1 - place)])
+            found.append(zeros_like(own[0]) if added is None else added)
+        return found
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """The sum of what is not None; None if nothing is."""
+    found = [part for part in parts if part is not None]
+    return reduce(add, found) if found else None
+
+
+def _row(trace: Any) -> Any:
+    return None if trace is None else trace.type.clone(shape=trace.type.shape[1:]).make_variable()

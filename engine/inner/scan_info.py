@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from engine.graph.fgraph import FrozenFunctionGraph
+from engine.graph.frozen_nodes import NominalVariable
 
 T = TypeVar("T")
 
@@ -147,6 +150,18 @@ class ScanInfo:
         """`items`, one for each outer output, by kind."""
         _check_number("outer outputs", items, self.n_states + self.n_mapped)
         return OuterOutputs(list(items[: self.n_states]), list(items[self.n_states :]))
+
+
+class ScanLike(Protocol):
+    """A Scan as the functions see it that differentiate it; `Scan` itself is defined above them."""
+
+    fgraph: FrozenFunctionGraph
+    info: ScanInfo
+    truncate_gradient: int
+
+    @property
+    def inner_inputs(self) -> tuple[NominalVariable, ...]:
+        """The inputs of the inner graph."""
 
 
 def _take(items: Iterator[T], count: int) -> list[T]:

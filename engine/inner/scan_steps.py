@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import engine.tensor as pt
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.variables import Constant
-from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs
-from engine.tensor.shape import Shape_i
-
-if TYPE_CHECKING:
-    from engine.inner.scan import Scan
+from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, OuterOutputs, ScanLike
+from engine.tensor.math import sub
+from engine.tensor.shape import Shape_i, shape_i
 
 Pairs = list[tuple[Any, Any]]
 
@@ -23,7 +20,7 @@ class StepsDone:
     Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after derivatives are taken.
     """
 
-    def __init__(self, op: Scan, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(self, op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         if any(keep is not None for keep in op.info.keeps):
             raise NotImplementedError(
                 f"Differentiating {op}: take the derivative of the graph before it is rewritten"
@@ -37,8 +34,8 @@ class StepsDone:
         if not self.info.is_while:
             return self.outer.n_steps
         if self.traces.mapped:
-            return pt.shape_i(self.traces.mapped[0], 0)
-        return pt.sub(pt.shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
+            return shape_i(self.traces.mapped[0], 0)
+        return sub(shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
 
     def use_up(self, sequence: Any) -> bool:
         """Whether there were as many steps as `sequence` has rows, as far as the graph tells."""

@@ -6,21 +6,19 @@ What the steps read and computed it reads; nothing of that is computed again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import engine.tensor as pt
-from engine.gradient import push_forward
-from engine.inner.scan_building import Loop, State
-from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs
+from engine.gradient.forward import push_forward
+from engine.inner.scan_building import ScanBuilder, State
+from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, ScanLike
 from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
 from engine.scalar.promotion import FLOATS
-
-if TYPE_CHECKING:
-    from engine.inner.scan import Scan
+from engine.tensor.creation import zeros_like
+from engine.tensor.elemwise import cast
 
 
 def push_forward_scan(
-    op: Scan, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
+    op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
 ) -> list[Any]:
     """The tangent of each of the outer `outputs` of `op`, for those of its `inputs` (None: it does not change); None if
     there is none.
@@ -46,7 +44,7 @@ class _StepForward:
     these do not change; `active` the states that have some; `new` and `mapped` the tangents of the results.
     """
 
-    def __init__(self, op: Scan, given: OuterInputs[Any]) -> None:
+    def __init__(self, op: ScanLike, given: OuterInputs[Any]) -> None:
         info = op.info
         fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
         self.inputs: InnerInputs[Any] = info.inner_inputs(fresh)
@@ -78,10 +76,10 @@ class _StepForward:
         return found[: len(results.states)], found[len(results.states) :]
 
 
-def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Loop:
+def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> ScanBuilder:
     """The loop of the tangents."""
     active = sorted(step.active)
-    new = [pt.zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
+    new = [zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
     mapped = [tangent for tangent in step.mapped if tangent is not None]
     read = [*steps.read(step.inputs, step.results), *_sequence_tangents(steps, given, step)]
     constants = list(zip(steps.outer.non_sequences, step.inputs.non_sequences, strict=True))
@@ -90,7 +88,7 @@ def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Loop
     arguments = [*(row for _, row in read), *taps, *(inside for _, inside in constants)]
     inside, computed = computed_inside(arguments, [*new, *mapped])
     fresh, results = iter(inside), iter(computed)
-    loop = Loop(steps.number, [(sequence, next(fresh)) for sequence, _ in read])
+    loop = ScanBuilder(steps.number, [(sequence, next(fresh)) for sequence, _ in read])
     for state in active:
         start = _initial_tangent(steps.outer.initials[state], given.initials[state], step.taps[state][0])
         rows = [next(fresh) for _ in step.taps[state]]
@@ -115,12 +113,12 @@ def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepFor
 def _paired(given: Sequence[Any], inside: Sequence[Any]) -> Pairs:
     """Those that are given, in the dtype of what stands for them inside, and that."""
     pairs = zip(given, inside, strict=True)
-    return [(pt.cast(tangent, v.type.dtype), v) for tangent, v in pairs if tangent is not None]
+    return [(cast(tangent, v.type.dtype), v) for tangent, v in pairs if tangent is not None]
 
 
 def _initial_tangent(initial: Any, tangent: Any, row: Any) -> Any:
     dtype = row.type.dtype
-    return pt.zeros_like(initial, dtype) if tangent is None else pt.cast(tangent, dtype)
+    return zeros_like(initial, dtype) if tangent is None else cast(tangent, dtype)
 
 
 def _tangents(variables: Sequence[Any], given: Sequence[Any]) -> list[Any]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
-from engine.inner.symbolic import SymbolicOp
+from engine.inner.from_graph import SymbolicOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.axes import axes_given, normalize_axis
 from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import add, eq, exp, log, mul, sub, switch, true_div
+from engine.tensor.reduction import max as max_over
+from engine.tensor.reduction import sum as sum_over
 
 
 class _OverAxes(SymbolicOp):
@@ -40,7 +44,7 @@ class _OverAxes(SymbolicOp):
 
     def summed(self, x: Any, keepdims: bool = True) -> Any:
         """The sum of `x`, added up in its own dtype: no term is above 1, and one is 1."""
-        return pt.sum(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
+        return sum_over(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
 
     def __str__(self) -> str:
         return f"{type(self).__name__}{{axis={None if self.axis is None else list(self.axis)}}}"
@@ -53,8 +57,8 @@ class Softmax(_OverAxes):
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        powers = pt.exp(pt.sub(x, pt.max(x, self.axis, keepdims=True)))
-        return [pt.true_div(powers, self.summed(powers))]
+        powers = exp(sub(x, max_over(x, self.axis, keepdims=True)))
+        return [true_div(powers, self.summed(powers))]
 
     def logarithm(self, x: Any) -> Any:
         """The logarithm of this Op, applied to `x`: finite where the softmax itself is too small for a float."""
@@ -70,8 +74,8 @@ class Softmax(_OverAxes):
         gradient = cotangents[0]
         if gradient is None:
             return [None]
-        weighted = pt.mul(gradient, outputs[0])
-        return [pt.sub(weighted, pt.mul(pt.sum(weighted, self.axis, keepdims=True), outputs[0]))]
+        weighted = mul(gradient, outputs[0])
+        return [sub(weighted, mul(sum_over(weighted, self.axis, keepdims=True), outputs[0]))]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         # Its Jacobian is symmetric.
@@ -83,8 +87,8 @@ class LogSoftmax(_OverAxes):
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        moved = pt.sub(x, pt.max(x, self.axis, keepdims=True))
-        return [pt.sub(moved, pt.log(self.summed(pt.exp(moved))))]
+        moved = sub(x, max_over(x, self.axis, keepdims=True))
+        return [sub(moved, log(self.summed(exp(moved))))]
 
     def pullback_wanted(
         self,
@@ -96,12 +100,12 @@ class LogSoftmax(_OverAxes):
         gradient = cotangents[0]
         if gradient is None:
             return [None]
-        return [pt.sub(gradient, pt.mul(pt.sum(gradient, self.axis, keepdims=True), pt.exp(outputs[0])))]
+        return [sub(gradient, mul(sum_over(gradient, self.axis, keepdims=True), exp(outputs[0])))]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         tangent = tangents[0]
-        weighted = pt.mul(tangent, pt.exp(outputs[0]))
-        return [pt.sub(tangent, pt.sum(weighted, self.axis, keepdims=True))]
+        weighted = mul(tangent, exp(outputs[0]))
+        return [sub(tangent, sum_over(weighted, self.axis, keepdims=True))]
 
 
 class LogSumExp(_OverAxes):
@@ -112,16 +116,16 @@ class LogSumExp(_OverAxes):
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
-        largest = pt.max(x, self.axis)
+        largest = max_over(x, self.axis)
         # An infinite element less itself would be no number.
-        shift = pt.where(pt.eq(pt.abs(largest), float("inf")), 0.0, largest)
-        powers = pt.exp(pt.sub(x, self.expanded(shift, x.type.ndim)))
-        return [pt.add(pt.log(self.summed(powers, keepdims=False)), shift)]
+        shift = switch(eq(absolute(largest), float("inf")), 0.0, largest)
+        powers = exp(sub(x, self.expanded(shift, x.type.ndim)))
+        return [add(log(self.summed(powers, keepdims=False)), shift)]
 
     def expanded(self, variable: Any, ndim: int) -> Any:
         """`variable`, which has the result's axes, with length 1 along the reduced ones."""
         kept = iter(range(ndim))
-        return pt.dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
+        return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
     def pullback_wanted(
         self,
@@ -133,18 +137,18 @@ class LogSumExp(_OverAxes):
         if cotangents[0] is None:
             return [None]
         ndim = inputs[0].type.ndim
-        return [pt.mul(self.expanded(cotangents[0], ndim), self._weights(inputs[0], outputs[0]))]
+        return [mul(self.expanded(cotangents[0], ndim), self._weights(inputs[0], outputs[0]))]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return [pt.sum(pt.mul(tangents[0], self._weights(inputs[0], outputs[0])), self.axis)]
+        return [sum_over(mul(tangents[0], self._weights(inputs[0], outputs[0])), self.axis)]
 
     def _weights(self, x: Any, result: Any) -> Any:
-        return pt.exp(pt.sub(x, self.expanded(result, x.type.ndim)))
+        return exp(sub(x, self.expanded(result, x.type.ndim)))
 
 
 def _as_floats(x: Any) -> Any:
     x = as_tensor_variable(x)
-    return x if x.type.dtype in FLOATS else pt.cast(x, "float64")
+    return x if x.type.dtype in FLOATS else cast(x, "float64")
 
 
 def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:

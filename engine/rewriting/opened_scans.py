@@ -11,7 +11,7 @@ from engine.graph.replace import rebuild
 from engine.graph.traversal import ancestors
 from engine.graph.variables import Variable
 from engine.inner.scan import Scan
-from engine.inner.scan_building import Loop, State
+from engine.inner.scan_building import ScanBuilder, State
 from engine.tensor.matching import scalar_value
 
 Read = tuple[Variable, Callable[[Variable], Variable]]
@@ -34,7 +34,7 @@ class OpenedScan:
     def __init__(self, fgraph: FunctionGraph, node: Apply) -> None:
         self.fgraph, self.node = fgraph, node
         self.op = cast(Scan, node.op)
-        self.loop = Loop.of(self.op, node.inputs)
+        self.loop = ScanBuilder.of(self.op, node.inputs)
         outputs = self.op.info.outer_outputs(cast(list[Variable], list(node.outputs)))
         self.buffers = outputs.buffers
         self.mapped: list[Variable | None] = [*outputs.mapped]

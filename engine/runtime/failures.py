@@ -12,7 +12,7 @@ from engine.runtime.instructions import MOST
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.program import Program, Site
 from engine.runtime.registers import DETAILS
-from engine.tensor.alloc import too_many
+from engine.tensor.creation import too_many
 from engine.tensor.masks import mismatch
 
 Registers = Sequence[int]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from engine.scalar.arithmetic import add, mul, neg, true_div
+from engine.graph.variables import Constant
+from engine.scalar.arithmetic import add, mul, neg, sub, true_div
+from engine.scalar.comparison import eq, where
 from engine.scalar.op import ApplyScalarOp, ScalarOp
-from engine.scalar.promotion import floating
+from engine.scalar.promotion import arithmetic, floating
 
 
 class Exp(ScalarOp):
@@ -96,3 +99,85 @@ log = Log()
 log1p = Log1p()
 sigmoid = Sigmoid()
 softplus = Softplus()
+
+
+class Exp2(ScalarOp):
+    """2 to the power of `a`."""
+
+    name = "exp2"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return np.exp2(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(mul, cotangent, apply(mul, output, math.log(2)))
+
+
+class Log2(ScalarOp):
+    """The logarithm to the base 2; NaN below 0."""
+
+    name = "log2"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return np.log2(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(true_div, cotangent, apply(mul, inputs[0], math.log(2)))
+
+
+class Log10(ScalarOp):
+    """The logarithm to the base 10; NaN below 0."""
+
+    name = "log10"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return np.log10(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(true_div, cotangent, apply(mul, inputs[0], math.log(10)))
+
+
+exp2 = Exp2()
+log2 = Log2()
+log10 = Log10()
+
+
+class Pow(ScalarOp):
+    """`a ** b`. An integer to a negative integer power is refused (ValueError) when it is computed, as by numpy."""
+
+    name = "pow"
+    nin = 2
+    rule = staticmethod(arithmetic)
+
+    def _impl(self, a: Any, b: Any) -> Any:
+        return np.power(a, b)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        """For `a`: `b * a ** (b - 1)`, and 0 where `b` is 0; for `b`: `log(a) * a ** b`, and 0 where `a` is 0."""
+        a, b = inputs
+        if index == 1:
+            return apply(where, apply(eq, a, 0), 0, apply(mul, cotangent, apply(mul, output, apply(log, a))))
+        slope = apply(mul, b, apply(pow, a, apply(sub, b, 1)))
+        if not (isinstance(b, Constant) and np.all(b.data)):
+            slope = apply(where, apply(eq, b, 0), 0, slope)
+        return apply(mul, cotangent, slope)
+
+
+class Sqrt(ScalarOp):
+    """The square root; NaN below 0."""
+
+    name = "sqrt"
+    rule = staticmethod(floating)
+
+    def _impl(self, a: Any) -> Any:
+        return np.sqrt(a)
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        return apply(true_div, apply(mul, 0.5, cotangent), output)
+
+
+pow = Pow()
+sqrt = Sqrt()

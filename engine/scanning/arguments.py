@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-import engine.tensor as pt
+from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.math import minimum, neq
+from engine.tensor.shape import expand_dims, shape_i
 
 
 @dataclass
@@ -63,10 +65,10 @@ def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
     """
     if n_steps is not None:
         return as_tensor_variable(n_steps)
-    lengths = list(dict.fromkeys([pt.shape_i(sequence, 0) for sequence, _ in sequences]))
+    lengths = list(dict.fromkeys([shape_i(sequence, 0) for sequence, _ in sequences]))
     if not lengths:
         raise ValueError("Describing a loop: nothing tells how many steps to do; give n_steps, or a sequence")
-    return reduce(pt.minimum, lengths)
+    return reduce(minimum, lengths)
 
 
 def recurrences(outputs_info: Any) -> list[Recurrence | None]:
@@ -92,7 +94,7 @@ def _recurrence(number: int, given: Any) -> Recurrence | None:
     initial = as_tensor_variable(options["initial"])
     name = initial.name
     if taps == (-1,):
-        initial = pt.expand_dims(initial, 0)
+        initial = expand_dims(initial, 0)
     elif initial.type.ndim == 0:
         raise TypeError(
             f"{what} has taps {taps}, so {-min(taps)} initial rows are needed; {initial} has none"
@@ -123,3 +125,72 @@ def _part(sequence: Any, start: int, missing: int) -> Any:
 
 def _name(sequence: Any, tap: int) -> str | None:
     return None if sequence.name is None else f"{sequence.name}[t{f'{tap:+d}' if tap else ''}]"
+
+
+ORDER = ("outputs", "updates", "until")
+
+
+class until:  # the name that PyTensor's users know
+    """Returned by a step: the loop ends after the step in which `condition`, of 0 dimensions, is true.
+
+    Refuses (TypeError) a condition of more dimensions.
+    """
+
+    def __init__(self, condition: Any) -> None:
+        found = as_tensor_variable(condition)
+        if found.type.ndim != 0:
+            raise TypeError(
+                f"Ending a loop: the condition {found} has type {found.type}; it must have 0 dimensions"
+            )
+        self.condition = found if found.type.dtype == "bool" else neq(found, 0)
+
+
+@dataclass
+class StepResults:
+    """What a step computes."""
+
+    outputs: list[Any] = field(default_factory=list)
+    updates: dict[Any, Any] = field(default_factory=dict)
+    stop: Any = None
+
+
+def parse_step(returned: Any) -> StepResults:
+    """What `returned` says: outputs, updates and `until`, each of which may be missing, in this order.
+
+    Outputs are a variable or several, updates a dictionary or pairs. Refuses (ValueError) everything else.
+    """
+    parts: list[Any] = (
+        [returned] if _kind(returned) else list(returned) if isinstance(returned, list | tuple) else [None]
+    )
+    kinds = [_kind(part) for part in parts]
+    if None in kinds or kinds != [kind for kind in ORDER if kind in kinds]:
+        raise ValueError(
+            f"Describing a step: the function returned {returned!r}; it must return outputs (a variable, or a list of "
+            "variables), updates (a dictionary, or pairs) and until(condition), or some of these, in this order. Numbers "
+            "become variables by constant(...)"
+        )
+    step = StepResults()
+    for kind, part in zip(kinds, parts, strict=True):
+        if kind == "outputs":
+            step.outputs = [part] if isinstance(part, Variable) else list(part)
+        elif kind == "updates":
+            step.updates = {variable: as_tensor_variable(value) for variable, value in dict(part).items()}
+        else:
+            step.stop = part.condition
+    return step
+
+
+def _kind(part: Any) -> str | None:
+    """Which of `ORDER` it is; None if it is none."""
+    if isinstance(part, until):
+        return "until"
+    if isinstance(part, dict):
+        return "updates"
+    if isinstance(part, Variable):
+        return "outputs"
+    if not isinstance(part, list | tuple):
+        return None
+    if all(isinstance(item, Variable) for item in part):
+        return "outputs"
+    pairs = all(isinstance(item, list | tuple) and len(item) == 2 for item in part)
+    return "updates" if pairs and all(isinstance(item[0], Variable) for item in part) else None

@@ -6,15 +6,22 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-import engine.tensor as pt
 from engine.errors import MissingInputError
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant
 from engine.inner.scan import Scan
-from engine.inner.scan_building import Loop, State
-from engine.scanning.arguments import Recurrence, as_list, cut_sequences, recurrences, steps_of
-from engine.scanning.step import Step, parse_step
+from engine.inner.scan_building import ScanBuilder, State
+from engine.scanning.arguments import (
+    Recurrence,
+    StepResults,
+    as_list,
+    cut_sequences,
+    parse_step,
+    recurrences,
+    steps_of,
+)
 from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.shape import expand_dims
 
 
 def scan(
@@ -62,7 +69,7 @@ def scan(
     updated = _shared_states(step.updates)
     _check_strict(strict, step, [*constants, *updated, *(v for v, _ in rows)])
     given = [v for v in dict.fromkeys(constants) if not isinstance(v, Constant) and v not in updated]
-    loop = Loop(
+    loop = ScanBuilder(
         n_steps=steps_of(n_steps, rows),
         sequences=rows,
         states=[*_states(states, step), *updated.values()],
@@ -86,7 +93,7 @@ def _warn_of_mode(mode: Any) -> None:
         )
 
 
-def _checked_states(states: list[Recurrence | None], step: Step) -> list[Recurrence | None]:
+def _checked_states(states: list[Recurrence | None], step: StepResults) -> list[Recurrence | None]:
     """A state, or None, for each output of `step`."""
     if not states:
         return [None] * len(step.outputs)
@@ -98,7 +105,7 @@ def _checked_states(states: list[Recurrence | None], step: Step) -> list[Recurre
     return states
 
 
-def _states(states: Sequence[Recurrence | None], step: Step) -> list[State]:
+def _states(states: Sequence[Recurrence | None], step: StepResults) -> list[State]:
     return [
         State(state.initial, tuple(sorted(state.taps)), state.sorted_rows(), new)
         for state, new in zip(states, step.outputs, strict=True)
@@ -112,11 +119,11 @@ def _shared_states(updates: dict[Any, Any]) -> dict[Any, State]:
     for shared, value in updates.items():
         if not hasattr(shared, "container"):
             raise ValueError(f"Describing a loop: {shared} is updated; only a shared variable can be")
-        found[shared] = State(pt.expand_dims(shared, 0), (-1,), [shared], value)
+        found[shared] = State(expand_dims(shared, 0), (-1,), [shared], value)
     return found
 
 
-def _check_strict(strict: bool, step: Step, given: Collection[Any]) -> None:
+def _check_strict(strict: bool, step: StepResults, given: Collection[Any]) -> None:
     every = [*step.outputs, *step.updates.values(), *([] if step.stop is None else [step.stop])]
     for variable in graph_inputs(every, given) if strict else ():
         if hasattr(variable, "container") and variable not in given:
@@ -141,7 +148,84 @@ def _returned(outputs: list[Any], updates: dict[Any, Any], return_list: bool, re
         return found, updates
     if updates:
         raise ValueError(
-            f"Describing a loop: a step updates {', '.join(map(str, updates))}, but return_updates=False; make them "
+            f"Describing a loop: a step updates {', '.join(str(v) for v in updates)}, but return_updates=False; make them "
             "outputs with an initial value, or take the updates"
         )
     return found
+
+
+def map(
+    fn: Callable[..., Any],
+    sequences: Any,
+    non_sequences: Any = None,
+    truncate_gradient: int = -1,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`fn` of each row of `sequences`; arguments, results and refusals are those of `scan`."""
+    return scan(
+        fn,
+        sequences,
+        None,
+        non_sequences,
+        truncate_gradient=truncate_gradient,
+        go_backwards=go_backwards,
+        mode=mode,
+        name=name,
+        return_updates=return_updates,
+    )
+
+
+def reduce(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    go_backwards: bool = False,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """The last rows that `scan` gives; arguments and refusals are those of `scan`.
+
+    No rows at all (a sequence of length 0) are an IndexError when it runs.
+    """
+    outputs, updates = scan(
+        fn, sequences, outputs_info, non_sequences, go_backwards=go_backwards, mode=mode, name=name
+    )
+    last = [output[-1] for output in outputs] if isinstance(outputs, list) else outputs[-1]
+    if return_updates:
+        return last, updates
+    if updates:
+        raise ValueError(
+            f"Reducing: a step updates {', '.join(str(v) for v in updates)}, but return_updates=False; take the updates"
+        )
+    return last
+
+
+def foldl(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`reduce` from the first row to the last."""
+    return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name, return_updates)
+
+
+def foldr(
+    fn: Callable[..., Any],
+    sequences: Any,
+    outputs_info: Any,
+    non_sequences: Any = None,
+    mode: Any = None,
+    name: str | None = None,
+    return_updates: bool = True,
+) -> Any:
+    """`reduce` from the last row to the first."""
+    return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name, return_updates)

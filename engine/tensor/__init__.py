@@ -1,12 +1,16 @@
 """Tensors: types, variables and operations. `import engine.tensor as pt`."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.tensor import indexing, optimize, subtensor
-from engine.tensor.alloc import Alloc, ARange, alloc, arange, full, full_like, ones, zeros
+from engine.tensor import indexing, optimize, subtensor, variable
 from engine.tensor.conversion import as_tensor_variable, constant
 from engine.tensor.creation import (
+    Alloc,
+    ARange,
+    alloc,
+    arange,
     col,
     dcol,
     dmatrix,
@@ -19,6 +23,8 @@ from engine.tensor.creation import (
     frow,
     fscalar,
     ftensor3,
+    full,
+    full_like,
     fvector,
     icol,
     imatrix,
@@ -33,20 +39,20 @@ from engine.tensor.creation import (
     ltensor3,
     lvector,
     matrix,
+    ones,
     ones_like,
     row,
     scalar,
     tensor,
     tensor3,
     vector,
+    zeros,
     zeros_like,
 )
-from engine.tensor.cumulative import CumOp, cumprod, cumsum
 from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
-from engine.tensor.extremes import Argmax, Argmin, argmax, argmin
 from engine.tensor.indexing import inc_subtensor, set_subtensor
-from engine.tensor.joining import Join, MakeVector, concatenate, expand_dims, join, shape, size, stack
+from engine.tensor.joining import Join, concatenate, join, stack
 from engine.tensor.masks import FlatNonzero, flatnonzero, nonzero, where
 from engine.tensor.math import (
     abs,
@@ -60,6 +66,7 @@ from engine.tensor.math import (
     arctan2,
     arctanh,
     ceil,
+    clip,
     cos,
     cosh,
     digamma,
@@ -83,9 +90,12 @@ from engine.tensor.math import (
     isnan,
     le,
     log,
+    log1mexp,
     log1p,
     log2,
     log10,
+    logaddexp,
+    logit,
     lt,
     maximum,
     minimum,
@@ -116,14 +126,39 @@ from engine.tensor.math import (
     trunc,
     xor,
 )
-from engine.tensor.moments import std, var
+from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, argmax, argmin, argsort, sort
 from engine.tensor.products import Dot, dot, matmul, outer
 from engine.tensor.quantifiers import all, any
-from engine.tensor.reduction import Max, Min, Prod, Sum, max, mean, min, prod, sum
-from engine.tensor.shape import Reshape, Shape_i, flatten, reshape, shape_i, squeeze, transpose
+from engine.tensor.reduction import (
+    CumOp,
+    Max,
+    Min,
+    Prod,
+    Sum,
+    cumprod,
+    cumsum,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)
+from engine.tensor.shape import (
+    MakeVector,
+    Reshape,
+    Shape_i,
+    expand_dims,
+    flatten,
+    reshape,
+    shape,
+    shape_i,
+    size,
+    squeeze,
+    transpose,
+)
 from engine.tensor.slicing import IncSubtensor, Subtensor
-from engine.tensor.sort import ArgSortOp, argsort, sort
-from engine.tensor.stable import clip, log1mexp, logaddexp, logit
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import TensorType, is_data, tensor_type
 from engine.tensor.variable import TensorConstant, TensorVariable
@@ -331,6 +366,8 @@ _WITHIN = dict.fromkeys(
     ["LogSoftmax", "LogSumExp", "Softmax", "log_softmax", "logsumexp", "softmax"], "engine.inner.special"
 )
 """Public names of what is made of a graph within an Op, by the module that has them: it needs those above."""
+
+variable.operations = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import weak_dtype
 from engine.tensor.type import TensorType, check_dtype, is_data, is_masked, tensor_type
-from engine.tensor.variable import TensorConstant
+from engine.tensor.variable import TensorConstant, TensorVariable
 
 _WEAK = (bool, int, float)
 
@@ -118,4 +117,4 @@ def pad(variable: Any, ndim: int) -> Any:
     if isinstance(variable, Constant) and not is_data(variable):
         data = variable.data.reshape((1,) * missing + variable.data.shape)
         return TensorConstant(tensor_type(variable.type.dtype, data.shape), data)
-    return pt.dimshuffle(variable, ("x",) * missing + tuple(range(variable.type.ndim)))
+    return TensorVariable.dimshuffle(variable, *["x"] * missing, *range(variable.type.ndim))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.axes import numbers_of
 from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.creation import arange, zeros
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import add, eq, ge, le, maximum, minimum, mul, sub, switch
+from engine.tensor.reduction import sum as sum_over
 from engine.tensor.shape import lengths_of, shape_i
 from engine.tensor.type import check_dtype
 
 
 def _offsets(rows: Any, columns: Any) -> Any:
     """For each place of a matrix, how far right of the diagonal it is."""
-    return pt.sub(pt.dimshuffle(pt.arange(columns), ("x", 0)), pt.dimshuffle(pt.arange(rows), (0, "x")))
+    return sub(dimshuffle(arange(columns), ("x", 0)), dimshuffle(arange(rows), (0, "x")))
 
 
 def _sizes(n: Any, m: Any) -> list[Any]:
@@ -49,24 +52,24 @@ def _offsets_in(m: Any) -> Any:
 
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """A matrix of `n` rows and `m` columns (as many by default) with ones on the diagonal `k` above the main one."""
-    return pt.cast(pt.eq(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
+    return cast(eq(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
     """A matrix of `n` rows and `m` columns (as many by default) with ones on and below the diagonal `k`."""
-    return pt.cast(pt.le(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
+    return cast(le(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tril(m: Any, k: int = 0) -> Any:
     """The matrix `m` with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
-    return pt.where(pt.le(_offsets_in(m), _as_offset(k)), m, pt.cast(0, m.type.dtype))
+    return switch(le(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Any:
     """The matrix `m` with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
-    return pt.where(pt.ge(_offsets_in(m), _as_offset(k)), m, pt.cast(0, m.type.dtype))
+    return switch(ge(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 
 
 def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = False) -> Any:
@@ -75,16 +78,16 @@ def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = Fals
     found = (tril if lower else triu)(m, (-1 if lower else 1) if strict else 0)
     if not halved:
         return found
-    half = pt.cast(0.5, m.type.dtype)
-    return pt.where(pt.eq(_offsets_in(m), 0), pt.mul(half, found), found)
+    half = cast(0.5, m.type.dtype)
+    return switch(eq(_offsets_in(m), 0), mul(half, found), found)
 
 
 def _places(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
     """The indices of the elements of the diagonal `k` of a matrix of so many rows and columns."""
     down, right = (-k, 0) if k < 0 else (0, k)
-    length = pt.maximum(pt.minimum(pt.sub(rows, down), pt.sub(columns, right)), 0)
-    along = pt.arange(length)
-    return pt.add(along, down), pt.add(along, right)
+    length = maximum(minimum(sub(rows, down), sub(columns, right)), 0)
+    along = arange(length)
+    return add(along, down), add(along, right)
 
 
 def diagonal(x: Any, k: int = 0) -> Any:
@@ -102,11 +105,10 @@ def diag(v: Any, k: int = 0) -> Any:
     if v.type.ndim != 1:
         return diagonal(v, k)
     offset = _whole(k)
-    size = pt.add(shape_i(v, 0), abs(offset))
-    zeros = pt.zeros((size, size), v.type.dtype)
-    return zeros[_places(size, size, offset)].set(v)
+    size = add(shape_i(v, 0), abs(offset))
+    return zeros((size, size), v.type.dtype)[_places(size, size, offset)].set(v)
 
 
 def trace(x: Any) -> Any:
     """The sum of the elements on the main diagonal of a matrix."""
-    return pt.sum(diagonal(x))
+    return sum_over(diagonal(x))

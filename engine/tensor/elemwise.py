@@ -5,21 +5,22 @@ Broadcasting is numpy's, except that an axis broadcasts only if its length is kn
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.variables import Constant
+from engine.graph.variables import Constant, Variable
+from engine.scalar.arithmetic import Mul, add, mul
+from engine.scalar.comparison import Where, where
 from engine.scalar.conversion import Cast, second
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.axes import numbers_of
-from engine.tensor.branches import rearranged, split, within
+from engine.tensor.broadcasting import broadcast_lengths, unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, as_tensors
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
@@ -134,44 +135,15 @@ def _static_length(
     return None if None in known else 1
 
 
-def broadcast_lengths(
-    what: str, types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]
-) -> tuple[int, ...]:
-    """The shape of the elementwise result of arrays of `shapes`; refuses (ValueError) lengths that do not fit.
-
-    An axis broadcasts only if its length is 1 in the type.
-    """
-    result = []
-    for axis in range(types[0].ndim):
-        strict = {
-            p: s[axis] for p, (s, t) in enumerate(zip(shapes, types, strict=True)) if t.shape[axis] != 1
-        }
-        lengths = set(strict.values())
-        if len(lengths) > 1:
-            raise ValueError(_mismatch(what, axis, strict))
-        result.append(lengths.pop() if lengths else 1)
-    return tuple(result)
-
-
-def _mismatch(what: str, axis: int, lengths: dict[int, int]) -> str:
-    found = ", ".join(f"input {position} has length {length}" for position, length in lengths.items())
-    text = f"Computing {what}: along axis {axis}, {found}."
-    if 1 not in lengths.values():
-        return f"{text} Input dimension mismatch: these lengths must be equal."
-    return (
-        f"{text} Runtime broadcasting not allowed: an axis broadcasts only if its length is known to be 1 when the "
-        "graph is built. Declare it with shape=(1, ...), or drop it and put it back with dimshuffle."
-    )
-
-
 def _total(terms: Sequence[Any], output: Any) -> Any:
     """The sum of `terms` in the shape of `output`; None if there are none."""
     if not terms:
         return None
     total = terms[0]
     for term in terms[1:]:
-        total = pt.add(total, term)
-    return total if total.type.broadcastable == output.type.broadcastable else pt.second(output, total)
+        total = apply_elemwise(add, total, term)
+    fits = total.type.broadcastable == output.type.broadcastable
+    return total if fits else apply_elemwise(second, output, total)
 
 
 def _fit(gradient: Any, variable: Any, output: Any) -> Any:
@@ -180,18 +152,9 @@ def _fit(gradient: Any, variable: Any, output: Any) -> Any:
         return None
     axes = unbroadcast_axes(variable.type, gradient.type)
     if axes:
-        gradient = pt.sum(gradient, axes, keepdims=True)
+        gradient = gradient.sum(axes, keepdims=True)
     dtype = variable.type.dtype
     return cast(gradient, dtype) if dtype in FLOATS and gradient.type.dtype != dtype else gradient
-
-
-def unbroadcast_axes(target: TensorType, type: TensorType) -> tuple[int, ...]:
-    """The axes whose length is known to be 1 in `target` and is not in `type`."""
-    if target.shape == type.shape:
-        return ()
-    return tuple(
-        [a for a, (t, s) in enumerate(zip(target.shape, type.shape, strict=True)) if t == 1 and s != 1]
-    )
 
 
 class DimShuffle(Op):
@@ -292,3 +255,91 @@ def dimshuffle(x: Any, new_order: Any) -> Any:
     if order == tuple(range(ndim)):
         return x
     return _dimshuffle_op(ndim, order).make_node(x).outputs[0]
+
+
+class Branch(NamedTuple):
+    """Where `condition` is `taken`, a gradient flows; elsewhere it is 0."""
+
+    condition: Variable
+    taken: bool
+
+
+def split(gradient: Any) -> tuple[list[Branch], Any]:
+    """The branches that `gradient` flows through, outermost first, and the gradient without them. Through what a factor of
+    it flows it flows, too."""
+    branches: list[Branch] = []
+    while gradient is not None and gradient.owner is not None:
+        operation = type(getattr(gradient.owner.op, "scalar_op", None))
+        if operation is Where:
+            found = _choice(gradient)
+        elif operation is Mul:
+            found = _product(*gradient.owner.inputs)
+        else:
+            found = None
+        if found is None:
+            break
+        branch, gradient = found
+        branches.append(branch)
+    return branches, gradient
+
+
+def _choice(variable: Any) -> tuple[Branch, Any] | None:
+    """The branch and what is chosen there, of the same dtype, if `variable` is 0 elsewhere."""
+    node = variable.owner
+    if node is None or type(getattr(node.op, "scalar_op", None)) is not Where:
+        return None
+    condition, first, second = node.inputs
+    taken = _is_zero(second)
+    chosen = first if taken else second
+    if not (taken or _is_zero(first)) or chosen.type.dtype != variable.type.dtype:
+        return None
+    return Branch(condition, taken), chosen
+
+
+def _product(first: Any, second: Any) -> tuple[Branch, Any] | None:
+    for factor, other in ((first, second), (second, first)):
+        found = _choice(factor)
+        if found is not None:
+            return found[0], apply_elemwise(mul, found[1], other)
+    return None
+
+
+def within(branches: Sequence[Branch], gradient: Any) -> Any:
+    """`gradient` where all `branches` are taken, 0 elsewhere; None for None."""
+    if gradient is None:
+        return None
+    for condition, taken in reversed(branches):
+        gradient = (
+            apply_elemwise(where, condition, gradient, 0)
+            if taken
+            else apply_elemwise(where, condition, 0, gradient)
+        )
+    return gradient
+
+
+def rearranged(gradient: Any, arrange: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Any:
+    """`gradient` with its elements in other places: its branches' conditions by `arrange`, the rest by `inner`."""
+    branches, found = split(gradient)
+    return within([Branch(arrange(condition), taken) for condition, taken in branches], inner(found))
+
+
+def added(first: Any, second: Any) -> Any:
+    """The sum of two gradients, within the branches that both flow through."""
+    branches, common = split(first)[0], 0
+    for branch, other in zip(branches, split(second)[0], strict=False):
+        if branch != other:
+            break
+        common += 1
+    first, second = (_without(common, gradient) for gradient in (first, second))
+    return within(branches[:common], apply_elemwise(add, first, second))
+
+
+def _without(number: int, gradient: Any) -> Any:
+    branches, found = split(gradient)
+    return within(branches[number:], found)
+
+
+def _is_zero(variable: Variable) -> bool:
+    while variable.owner is not None and isinstance(variable.owner.op, DimShuffle):
+        variable = variable.owner.inputs[0]
+    return isinstance(variable, Constant) and variable.data.size == 1 and variable.data.item() == 0

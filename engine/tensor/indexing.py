@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.variables import Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable, number, pad
+from engine.tensor.creation import alloc
 from engine.tensor.elemwise import DimShuffle, cast, dimshuffle
 from engine.tensor.masks import changed_where, chosen, is_mask, positions_by_axis
+from engine.tensor.math import add, mul
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
 from engine.tensor.slicing import INTEGER, IncSubtensor, Subtensor, as_part, slice_entry
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex, advanced_subtensor1
@@ -185,7 +186,7 @@ def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
     for axis in axes:
         length = shape_i(x, axis)
         wrapped = WrapIndex(axis).make_node(items[axis], length).outputs[0]
-        result = wrapped if result is None else pt.add(pt.mul(result, length), wrapped)
+        result = wrapped if result is None else add(mul(result, length), wrapped)
     return result
 
 
@@ -251,7 +252,7 @@ def _indexed(part: Any) -> Any:
 
 def _spread(value: Any, part: Any) -> Any:
     """`value` broadcast to the shape of `part`."""
-    return pt.alloc(value, *[shape_i(part, axis) for axis in range(part.type.ndim)])
+    return alloc(value, *[shape_i(part, axis) for axis in range(part.type.ndim)])
 
 
 def _unsupported(x: Any, index: Any) -> TypeError:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
+from engine.tensor.elemwise import dimshuffle
+from engine.tensor.math import add, floor_div, mod, neq, switch
 from engine.tensor.shape import flatten, lengths_of, reshape, shape_i, size_over
 from engine.tensor.subtensor import advanced_subtensor1
 from engine.tensor.type import tensor_type
@@ -62,7 +63,7 @@ def _as_mask(x: Any) -> Any:
     x = as_tensor_variable(x)
     if x.type.ndim == 0:
         raise ValueError(f"Finding where {x} is not 0: it has no dimensions")
-    return x if x.type.dtype == "bool" else pt.neq(x, 0)
+    return x if x.type.dtype == "bool" else neq(x, 0)
 
 
 def nonzero(x: Any) -> tuple[Any, ...]:
@@ -82,8 +83,8 @@ def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
     flat = _flat_positions(mask, lengths)
     found = []
     for length in list(lengths)[:0:-1]:
-        found.append(pt.mod(flat, length))
-        flat = pt.floor_div(flat, length)
+        found.append(mod(flat, length))
+        flat = floor_div(flat, length)
     return (flat, *found[::-1])
 
 
@@ -93,7 +94,7 @@ def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
         return nonzero(condition)
     if ift is None or iff is None:
         raise ValueError("Choosing by a condition: give both ift and iff, or none of them")
-    return pt.switch(condition, ift, iff)
+    return switch(condition, ift, iff)
 
 
 def is_mask(item: Any) -> bool:
@@ -132,6 +133,6 @@ def changed_where(x: Any, mask: Any, value: Any, sets: bool) -> Any:
     """`x` with `value` set or added where `mask`, over its first axes, is true: one value, or one for what lies behind."""
     count = mask.type.ndim
     rest = range(1, value.type.ndim)
-    spread = pt.dimshuffle(value, ["x"] * count + list(rest))
-    wide = pt.dimshuffle(mask, [*range(count), *["x"] * (x.type.ndim - count)])
-    return pt.switch(wide, spread if sets else pt.add(x, spread), x)
+    spread = dimshuffle(value, ["x"] * count + list(rest))
+    wide = dimshuffle(mask, [*range(count), *["x"] * (x.type.ndim - count)])
+    return switch(wide, spread if sets else add(x, spread), x)

@@ -5,6 +5,9 @@ What each computes, in which dtype, and its gradient are beside each other in `e
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from engine import scalar
 from engine.tensor.elemwise import elemwise
 
@@ -76,3 +79,50 @@ maximum = elemwise(scalar.maximum)
 minimum = elemwise(scalar.minimum)
 second = fill = elemwise(scalar.second)
 identity = elemwise(scalar.identity)
+
+
+_LOG_HALF = -math.log(2)
+
+TAIL_OF_ERFC = {"float64": 25.0, "float32": 9.0}
+"""Where the complement of the error function is still a normal number, and its asymptotic series is as good."""
+
+
+def clip(x: Any, min: Any, max: Any) -> Any:
+    """`x`, but `min` where it is below and `max` where it is above."""
+    return minimum(maximum(x, min), max)
+
+
+def logit(p: Any) -> Any:
+    """The logarithm of the odds `p / (1 - p)`: the inverse of `sigmoid`."""
+    return sub(log(p), log1p(neg(p)))
+
+
+def log1mexp(x: Any) -> Any:
+    """`log(1 - exp(x))` of what is not above 0, exact near 0 and far from it.
+
+    The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012; each is computed of numbers that
+    are its own.
+    """
+    far, near = minimum(x, _LOG_HALF), maximum(x, _LOG_HALF)
+    return switch(lt(x, _LOG_HALF), log1p(neg(exp(far))), log(sub(0, expm1(near))))
+
+
+def log_erfc(x: Any) -> Any:
+    """`log(erfc(x))`, also where the complement of the error function is too small for a float.
+
+    There it is the asymptotic series, Abramowitz and Stegun 7.1.23.
+    """
+    tail = TAIL_OF_ERFC[x.type.dtype]
+    z = maximum(x, tail)
+    t = reciprocal(sqr(z))
+    series = mul(t, add(-1 / 2, mul(t, add(3 / 4, mul(t, add(-15 / 8, mul(t, 105 / 16)))))))
+    logs = add(log(z), 0.5 * math.log(math.pi))
+    far = sub(sub(log1p(series), logs), sqr(z))
+    return switch(lt(x, tail), log(erfc(minimum(x, tail))), far)
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """`log(exp(x) + exp(y))`, without overflow; -inf of two -inf."""
+    largest = maximum(x, y)
+    shift = switch(isinf(largest), 0.0, largest)
+    return add(log(add(exp(sub(x, shift)), exp(sub(y, shift)))), shift)

@@ -10,16 +10,12 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.arithmetic import mul, true_div
-from engine.scalar.comparison import eq
-from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype
-from engine.scalar.selection import where
-from engine.tensor.axes import axes_given, normalize_axis, with_axis
-from engine.tensor.branches import rearranged
+from engine.tensor.axes import axes_given, axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
-from engine.tensor.shape import size_over
+from engine.tensor.elemwise import cast, dimshuffle, rearranged
+from engine.tensor.math import eq, mul, second, sqr, sqrt, sub, switch, true_div
+from engine.tensor.shape import flatten, size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 _DOING = "Reducing a tensor"
@@ -93,7 +89,7 @@ class Sum(_Accumulated):
 
         def repeated(gradient: Any) -> Any:
             gradient = self.expand(gradient, ndim)
-            return apply_elemwise(second, x, cast(gradient, dtype) if dtype in FLOATS else gradient)
+            return second(x, cast(gradient, dtype) if dtype in FLOATS else gradient)
 
         return [rearranged(cotangents[0], lambda condition: self.expand(condition, ndim), repeated)]
 
@@ -111,17 +107,13 @@ class Prod(_Accumulated):
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or self.dtype not in FLOATS:
             return [None]
-        ndim, is_zero = x.type.ndim, apply_elemwise(eq, x, 0)
-        others = apply_elemwise(where, is_zero, 1, x)
+        ndim, is_zero = x.type.ndim, eq(x, 0)
+        others = switch(is_zero, 1, x)
         product = self.expand(self.make_node(others).outputs[0], ndim)
         zeros = sum(is_zero, self.axis, keepdims=True)
-        of_one = apply_elemwise(
-            where, apply_elemwise(eq, zeros, 1), apply_elemwise(where, is_zero, product, 0), 0
-        )
-        rest = apply_elemwise(
-            where, apply_elemwise(eq, zeros, 0), apply_elemwise(true_div, product, others), of_one
-        )
-        return [apply_elemwise(mul, self.expand(gradient, ndim), rest)]
+        of_one = switch(eq(zeros, 1), switch(is_zero, product, 0), 0)
+        rest = switch(eq(zeros, 0), true_div(product, others), of_one)
+        return [mul(self.expand(gradient, ndim), rest)]
 
 
 class ExtremumOver(Reduction):
@@ -131,8 +123,8 @@ class ExtremumOver(Reduction):
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or x.type.dtype not in FLOATS:
             return [None]
-        found = apply_elemwise(eq, x, self.expand(outputs[0], x.type.ndim))
-        return [apply_elemwise(where, found, self.expand(gradient, x.type.ndim), 0)]
+        found = eq(x, self.expand(outputs[0], x.type.ndim))
+        return [switch(found, self.expand(gradient, x.type.ndim), 0)]
 
 
 class Max(ExtremumOver):
@@ -196,7 +188,7 @@ def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = Fa
         raise TypeError(f"Taking the mean of {x} as {dtype}: a mean is a float")
     axes = normalize_axis(_DOING, axis, x.type.ndim)
     count = cast(size_over(x, axes), dtype)
-    return apply_elemwise(true_div, sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims), count)
+    return true_div(sum(cast(x, common_dtype(found, dtype)), axes, dtype, keepdims), count)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -213,3 +205,91 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
     x = as_tensor_variable(x)
     axes = normalize_axis(_DOING, axis, x.type.ndim)
     return _reduced(kind(axes), x, keepdims) if axes else x
+
+
+def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+    """The squared distance from the mean over `axis`, added up and divided by the number of elements less `ddof`."""
+    x = as_tensor_variable(x)
+    axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
+    squares = sqr(sub(x, mean(x, axes, keepdims=True)))
+    less = ddof.item() if isinstance(ddof, np.generic | np.ndarray) and np.ndim(ddof) == 0 else ddof
+    if not isinstance(less, int | float) and getattr(getattr(less, "type", None), "ndim", None) != 0:
+        raise TypeError(f"Taking a variance: ddof is {ddof!r}; it must be a number")
+    if isinstance(less, int | float) and less == 0:
+        return mean(squares, axes, keepdims=keepdims)
+    count = cast(sub(size_over(x, axes), less), squares.type.dtype)
+    return true_div(sum(squares, axes, keepdims=keepdims), count)
+
+
+def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+    """The square root of `var`."""
+    return sqrt(var(x, axis, ddof, keepdims))
+
+
+_DEFAULT = {"bool": "int64", "int32": "int64"}
+
+
+class CumOp(Op):
+    """The sums (`mode` "add") or products ("mul") of the elements up to each one along `axis`, in their dtype."""
+
+    __props__ = ("axis", "mode")
+
+    def __init__(self, axis: int, mode: str = "add") -> None:
+        (self.axis,) = numbers_of("Making an Op along an axis", [axis])
+        self.mode = mode
+        if mode not in ("add", "mul"):
+            raise ValueError(f'Making a CumOp with mode={mode!r}: it must be "add" or "mul"')
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_tensor_variable(x)
+        if x.type.dtype == "bool":
+            raise TypeError(f"Applying {self} to {x.type}: it takes numbers")
+        axis = axis_of(f"Applying {self} to {x.type}", self.axis, x.type.ndim)
+        return Apply(self if axis == self.axis else with_axis(self, axis), [x], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        function = np.cumsum if self.mode == "add" else np.cumprod
+        with np.errstate(all="ignore"):
+            output_storage[0][0] = function(inputs[0], axis=self.axis, dtype=inputs[0].dtype)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Of a product: for elements that are not 0."""
+        x, gradient = inputs[0], cotangents[0]
+        if gradient is None or x.type.dtype not in FLOATS:
+            return [None]
+        if self.mode == "add":
+            return [self._from_end(gradient)]
+        return [true_div(self._from_end(mul(gradient, outputs[0])), x)]
+
+    def _from_end(self, x: Any) -> Any:
+        """The sums of the elements from each one on."""
+        backwards = tuple([slice(None)] * self.axis + [slice(None, None, -1)])
+        found: Any = CumOp(self.axis, "add").make_node(x[backwards]).outputs[0]
+        return found[backwards]
+
+    def __str__(self) -> str:
+        return f"CumOp{{{self.axis}, {self.mode}}}"
+
+    __repr__ = __str__
+
+
+def cumsum(x: Any, axis: Any = None) -> Any:
+    """The sum of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64."""
+    return _cumulative(x, axis, "add")
+
+
+def cumprod(x: Any, axis: Any = None) -> Any:
+    """The product of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64.
+
+    Its gradient is that of elements that are not 0.
+    """
+    return _cumulative(x, axis, "mul")
+
+
+def _cumulative(x: Any, axis: Any, mode: str) -> Any:
+    x = as_tensor_variable(x)
+    if axis is None:
+        x, axis = flatten(x), 0
+    number = axis_of("Adding or multiplying up a tensor", axis, x.type.ndim)
+    x = cast(x, _DEFAULT.get(x.type.dtype, x.type.dtype))
+    return CumOp(number, mode).make_node(x).outputs[0]

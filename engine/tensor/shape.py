@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.scalar.arithmetic import add, mul
-from engine.scalar.promotion import INTEGERS
+from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
-from engine.tensor.type import TensorType, tensor_type
+from engine.tensor.slicing import INTEGER, Subtensor
+from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 _MOST_OPERANDS = 32
 
@@ -149,7 +149,7 @@ def lengths_of(shape: Any) -> list[Any]:
         )
     if isinstance(vector, Constant):
         return [number(int(length), "int64") for length in vector.data]
-    if vector.owner is not None and isinstance(vector.owner.op, pt.MakeVector):
+    if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
         return list(vector.owner.inputs)
     return [cast(vector[position], "int64") for position in range(vector.type.shape[0])]
 
@@ -245,3 +245,56 @@ def squeeze(x: Any, axis: Any = None) -> Any:
     else:
         dropped = axes_of(f"Squeezing {x}", axis, x.type.ndim)
     return dimshuffle(x, [a for a in range(x.type.ndim) if a not in dropped])
+
+
+class MakeVector(Op):
+    """The vector of `dtype` whose elements are the inputs, tensors of 0 dimensions. Refuses (TypeError) a wider dtype."""
+
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype: str = "int64") -> None:
+        self.dtype = check_dtype(dtype)
+
+    def make_node(self, *elements: Any) -> Apply:
+        inputs = [as_tensor_variable(element) for element in elements]
+        for variable in inputs:
+            if variable.type.ndim != 0 or common_dtype(variable.type.dtype, self.dtype) != self.dtype:
+                raise TypeError(
+                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} is no element of one"
+                )
+        output = tensor_type(self.dtype, (len(inputs),)).make_variable()
+        return Apply(self, [cast(variable, self.dtype) for variable in inputs], [output])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.array(list(inputs), self.dtype)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[0] is None or self.dtype not in FLOATS:
+            return [None] * len(inputs)
+        return [_element(cotangents[0], position) for position in range(len(inputs))]
+
+
+def _element(vector: Any, position: int) -> Any:
+    return Subtensor([INTEGER]).make_node(vector, number(position, "int64")).outputs[0]
+
+
+def shape(x: Any) -> Any:
+    """The lengths of `x` as a vector of int64."""
+    x = as_tensor_variable(x)
+    return MakeVector("int64").make_node(*[shape_i(x, axis) for axis in range(x.type.ndim)]).outputs[0]
+
+
+def size(x: Any) -> Any:
+    """The number of elements of `x`, an int64 of 0 dimensions."""
+    x = as_tensor_variable(x)
+    return size_over(x, range(x.type.ndim))
+
+
+def expand_dims(x: Any, axis: Any) -> Any:
+    """`x` with a new axis of length 1 for each number of `axis`, one or several: what it is (may be negative) in the result."""
+    x = as_tensor_variable(x)
+    doing = f"Putting axes into {x}"
+    given = numbers_of(doing, axis)
+    ndim = x.type.ndim + len(given)
+    new, kept = axes_of(doing, given, ndim), iter(range(x.type.ndim))
+    return dimshuffle(x, ["x" if a in new else next(kept) for a in range(ndim)])

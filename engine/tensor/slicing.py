@@ -11,14 +11,14 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype, weak_dtype
+from engine.tensor.broadcasting import unbroadcast_axes
 from engine.tensor.conversion import as_tensor_variable, number, pad
-from engine.tensor.elemwise import apply_elemwise, cast, unbroadcast_axes
+from engine.tensor.elemwise import apply_elemwise, cast
 from engine.tensor.type import TensorType, tensor_type
 
 INTEGER = "i"
@@ -194,9 +194,9 @@ class IncSubtensor(_BasicIndexing):
         of_x = gradient
         if self.set_instead_of_inc:
             of_x = set_part(self.entries, gradient, 0, numbers)
-        of_y = Subtensor(self.entries).make_node(gradient, *numbers).outputs[0]
+        of_y: Any = Subtensor(self.entries).make_node(gradient, *numbers).outputs[0]
         axes = unbroadcast_axes(y.type, of_y.type)
-        return [of_x, pt.sum(of_y, axes, keepdims=True) if axes else of_y, *nothing]
+        return [of_x, of_y.sum(axes, keepdims=True) if axes else of_y, *nothing]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """The numbers only choose."""

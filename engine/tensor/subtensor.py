@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.elemwise import apply_elemwise, cast
+from engine.tensor.creation import arange, zeros
+from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
+from engine.tensor.math import eq, switch
 from engine.tensor.shape import shape_i
 from engine.tensor.type import tensor_type
 
@@ -100,9 +101,9 @@ class AdvancedIncSubtensor1(Op):
             return [None, None, None]
         of_rows = advanced_subtensor1.make_node(gradient, index).outputs[0]
         if self.set_instead_of_inc:
-            of_rows = pt.where(_is_last(x, index, y.type.ndim), of_rows, 0)
-            zeros = pt.zeros([shape_i(y, axis) for axis in range(y.type.ndim)], x.type.dtype)
-            gradient = advanced_set_subtensor1.make_node(gradient, zeros, index).outputs[0]
+            of_rows = switch(_is_last(x, index, y.type.ndim), of_rows, 0)
+            nothing = zeros([shape_i(y, axis) for axis in range(y.type.ndim)], x.type.dtype)
+            gradient = advanced_set_subtensor1.make_node(gradient, nothing, index).outputs[0]
         return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
@@ -145,11 +146,11 @@ class WrapIndex(Op):
 
 def _is_last(x: Any, index: Any, ndim: int) -> Any:
     """For each row, whether no later one is set to the same place: bools that broadcast with rows of `ndim` axes."""
-    positions = pt.arange(shape_i(index, 0))
-    nothing = pt.zeros((shape_i(x, 0),), "int64")
+    positions = arange(shape_i(index, 0))
+    nothing = zeros((shape_i(x, 0),), "int64")
     last = advanced_set_subtensor1.make_node(nothing, positions, index).outputs[0]
-    found = pt.eq(advanced_subtensor1.make_node(last, index).outputs[0], positions)
-    return pt.dimshuffle(found, [0, *["x"] * (ndim - 1)])
+    found = eq(advanced_subtensor1.make_node(last, index).outputs[0], positions)
+    return dimshuffle(found, [0, *["x"] * (ndim - 1)])
 
 
 advanced_subtensor1 = AdvancedSubtensor1()

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.variables import Constant, Variable
 
 if TYPE_CHECKING:
     from engine.tensor.type import TensorType
+
+operations: Any = None
+"""The package `engine.tensor`, which puts itself here when it is imported.
+
+Every operation makes variables, so this module, which all of them import, cannot import them.
+"""
 
 
 class TensorVariable(Variable):
@@ -42,102 +47,102 @@ class TensorVariable(Variable):
     @property
     def shape(self) -> Any:
         """The lengths of the axes, a vector of int64."""
-        return pt.shape(self)
+        return operations.shape(self)
 
     @property
     def size(self) -> Any:
         """The number of elements, an int64 of 0 dimensions."""
-        return pt.size(self)
+        return operations.size(self)
 
     def __add__(self, other: Any) -> Any:
-        return pt.add(self, other)
+        return operations.add(self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return pt.add(other, self)
+        return operations.add(other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return pt.sub(self, other)
+        return operations.sub(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return pt.sub(other, self)
+        return operations.sub(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return pt.mul(self, other)
+        return operations.mul(self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return pt.mul(other, self)
+        return operations.mul(other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return pt.true_div(self, other)
+        return operations.true_div(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return pt.true_div(other, self)
+        return operations.true_div(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return pt.floor_div(self, other)
+        return operations.floor_div(self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return pt.floor_div(other, self)
+        return operations.floor_div(other, self)
 
     def __mod__(self, other: Any) -> Any:
-        return pt.mod(self, other)
+        return operations.mod(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return pt.mod(other, self)
+        return operations.mod(other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return pt.pow(self, other)
+        return operations.pow(self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return pt.pow(other, self)
+        return operations.pow(other, self)
 
     def __matmul__(self, other: Any) -> Any:
-        return pt.matmul(self, other)
+        return operations.matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return pt.matmul(other, self)
+        return operations.matmul(other, self)
 
     def __neg__(self) -> Any:
-        return pt.neg(self)
+        return operations.neg(self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return pt.abs(self)
+        return operations.abs(self)
 
     def __invert__(self) -> Any:
-        return pt.invert(self)
+        return operations.invert(self)
 
     def __and__(self, other: Any) -> Any:
-        return pt.and_(self, other)
+        return operations.and_(self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return pt.and_(other, self)
+        return operations.and_(other, self)
 
     def __or__(self, other: Any) -> Any:
-        return pt.or_(self, other)
+        return operations.or_(self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return pt.or_(other, self)
+        return operations.or_(other, self)
 
     def __xor__(self, other: Any) -> Any:
-        return pt.xor(self, other)
+        return operations.xor(self, other)
 
     def __rxor__(self, other: Any) -> Any:
-        return pt.xor(other, self)
+        return operations.xor(other, self)
 
     def __lt__(self, other: Any) -> Any:
-        return pt.lt(self, other)
+        return operations.lt(self, other)
 
     def __le__(self, other: Any) -> Any:
-        return pt.le(self, other)
+        return operations.le(self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return pt.gt(self, other)
+        return operations.gt(self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return pt.ge(self, other)
+        return operations.ge(self, other)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -152,114 +157,114 @@ class TensorVariable(Variable):
         raise TypeError(f"Iterating over {self}: its length is known when the graph runs; index it instead")
 
     def __getitem__(self, index: Any) -> Any:
-        return pt.indexing.get_item(self, index)
+        return operations.indexing.get_item(self, index)
 
     def set(self, y: Any) -> Any:
         """The tensor that this one, `x[index]`, is a part of, with the part set to `y`."""
-        return pt.set_subtensor(self, y)
+        return operations.set_subtensor(self, y)
 
     def inc(self, y: Any) -> Any:
         """The tensor that this one, `x[index]`, is a part of, with `y` added to the part."""
-        return pt.inc_subtensor(self, y)
+        return operations.inc_subtensor(self, y)
 
     def nonzero(self) -> Any:
         """The indices of what is not 0, a vector for each axis."""
-        return pt.nonzero(self)
+        return operations.nonzero(self)
 
     def eq(self, other: Any) -> Any:
         """Element by element, whether the two are equal."""
-        return pt.eq(self, other)
+        return operations.eq(self, other)
 
     def neq(self, other: Any) -> Any:
         """Element by element, whether the two differ."""
-        return pt.neq(self, other)
+        return operations.neq(self, other)
 
     @property
     def T(self) -> Any:
         """The tensor with its axes in reverse order."""
-        return pt.transpose(self)
+        return operations.transpose(self)
 
     def transpose(self, *axes: Any) -> Any:
         """The tensor with its axes in the order `axes`; without any, reversed."""
         if (len(axes) == 1 and np.ndim(axes[0]) != 0) or axes == (None,):
-            return pt.transpose(self, axes[0])
-        return pt.transpose(self, axes or None)
+            return operations.transpose(self, axes[0])
+        return operations.transpose(self, axes or None)
 
     def dimshuffle(self, *pattern: Any) -> Any:
         """The tensor with its axes in the order `pattern`, and a new axis of length 1 for each "x" in it."""
         if len(pattern) == 1 and not isinstance(pattern[0], str) and np.ndim(pattern[0]) == 1:
-            return pt.dimshuffle(self, pattern[0])
-        return pt.dimshuffle(self, pattern)
+            return operations.dimshuffle(self, pattern[0])
+        return operations.dimshuffle(self, pattern)
 
     def reshape(self, *shape: Any) -> Any:
         """The tensor with its elements, in C order, in another shape; one length may be -1."""
-        return pt.reshape(self, shape[0] if len(shape) == 1 else shape)
+        return operations.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self, ndim: int = 1) -> Any:
         """The tensor with all axes from number `ndim - 1` on made one."""
-        return pt.flatten(self, ndim)
+        return operations.flatten(self, ndim)
 
     def ravel(self) -> Any:
         """The elements as a vector, in C order."""
-        return pt.flatten(self)
+        return operations.flatten(self)
 
     def sum(
         self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
     ) -> Any:
         """The sum over `axis`."""
-        return pt.sum(self, axis, dtype, keepdims, acc_dtype)
+        return operations.sum(self, axis, dtype, keepdims, acc_dtype)
 
     def mean(self, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
         """The mean over `axis`."""
-        return pt.mean(self, axis, dtype, keepdims)
+        return operations.mean(self, axis, dtype, keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The largest element over `axis`."""
-        return pt.max(self, axis, keepdims)
+        return operations.max(self, axis, keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The smallest element over `axis`."""
-        return pt.min(self, axis, keepdims)
+        return operations.min(self, axis, keepdims)
 
     def dot(self, other: Any) -> Any:
         """The matrix product."""
-        return pt.dot(self, other)
+        return operations.dot(self, other)
 
     def astype(self, dtype: str) -> Any:
         """The tensor cast to `dtype`."""
-        return pt.cast(self, dtype)
+        return operations.cast(self, dtype)
 
     def exp(self) -> Any:
         """e to the power of each element."""
-        return pt.exp(self)
+        return operations.exp(self)
 
     def log(self) -> Any:
         """The natural logarithm of each element."""
-        return pt.log(self)
+        return operations.log(self)
 
     def sqrt(self) -> Any:
         """The square root of each element."""
-        return pt.sqrt(self)
+        return operations.sqrt(self)
 
     def sin(self) -> Any:
         """The sine of each element."""
-        return pt.sin(self)
+        return operations.sin(self)
 
     def cos(self) -> Any:
         """The cosine of each element."""
-        return pt.cos(self)
+        return operations.cos(self)
 
     def tanh(self) -> Any:
         """The hyperbolic tangent of each element."""
-        return pt.tanh(self)
+        return operations.tanh(self)
 
     def zeros_like(self, dtype: str | None = None) -> Any:
         """Zeros in the shape of this tensor."""
-        return pt.zeros_like(self, dtype)
+        return operations.zeros_like(self, dtype)
 
     def ones_like(self, dtype: str | None = None) -> Any:
         """Ones in the shape of this tensor."""
-        return pt.ones_like(self, dtype)
+        return operations.ones_like(self, dtype)
 
 
 class TensorConstant(TensorVariable, Constant):
@@ -276,7 +281,7 @@ class TensorConstant(TensorVariable, Constant):
     @property
     def is_data(self) -> bool:
         """Whether it is data: it has so many elements that no rewrite and no key looks at them."""
-        return pt.is_data(self)
+        return operations.is_data(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__({**state, "data": immutable(state["data"])})

@@ -14,7 +14,7 @@ from engine.lowering.rules.elementwise import baked, is_baked
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
-from engine.tensor.alloc import LONGEST_RANGE, Alloc, ARange
+from engine.tensor.creation import LONGEST_RANGE, Alloc, ARange
 
 
 def _lower_alloc(lowering: Lowering, node: Apply) -> None:

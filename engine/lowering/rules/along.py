@@ -9,8 +9,8 @@ from engine.graph.op import Op
 from engine.lowering.kernels.along import cumulative, position_of_extreme
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
-from engine.tensor.cumulative import CumOp
-from engine.tensor.extremes import Argmax, Argmin
+from engine.tensor.ordering import Argmax, Argmin
+from engine.tensor.reduction import CumOp
 
 
 def _lower_cumulative(lowering: Lowering, node: Apply) -> None:

@@ -10,7 +10,8 @@ from engine.graph.op import Op
 from engine.lowering.lower import Lowering, OpRule
 from engine.lowering.rules.slicing import write_part
 from engine.lowering.steps import Check
-from engine.tensor.joining import Join, MakeVector
+from engine.tensor.joining import Join
+from engine.tensor.shape import MakeVector
 
 
 def _lower_make_vector(lowering: Lowering, node: Apply) -> None:

@@ -15,8 +15,7 @@ from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
 from engine.lowering.rules.linear import as_it_lies
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
-from engine.tensor.linalg.cholesky import Cholesky
-from engine.tensor.linalg.determinant import SLogDet
+from engine.tensor.linalg.factorizations import Cholesky, SLogDet
 from engine.tensor.linalg.solvers import Solve, SolveTriangular
 
 

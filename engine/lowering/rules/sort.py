@@ -6,7 +6,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.sort import argsort
 from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
-from engine.tensor.sort import ArgSortOp
+from engine.tensor.ordering import ArgSortOp
 
 
 def _lower_argsort(lowering: Lowering, node: Apply) -> None:

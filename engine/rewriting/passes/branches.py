@@ -13,8 +13,7 @@ from engine.graph.variables import Variable
 from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor.branches import split, within
-from engine.tensor.elemwise import elemwise
+from engine.tensor.elemwise import elemwise, split, within
 from engine.tensor.matching import dtype_of
 
 

@@ -10,7 +10,7 @@ from engine import scalar
 from engine.graph.replace import rebuild
 from engine.graph.traversal import ancestors
 from engine.graph.variables import Constant, Variable
-from engine.inner.scan_building import Loop
+from engine.inner.scan_building import ScanBuilder
 from engine.rewriting.opened_scans import OpenedScan
 from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i
 from engine.tensor.matching import operands_of, tensor_type_of
@@ -59,7 +59,7 @@ def merge_inputs(scan: OpenedScan) -> None:
         _substitute(loop, memo)
 
 
-def _substitute(loop: Loop, memo: dict[Variable, Variable]) -> None:
+def _substitute(loop: ScanBuilder, memo: dict[Variable, Variable]) -> None:
     loop.substitute(memo)
     loop.sequences = [pair for pair in loop.sequences if pair[1] not in memo]
     loop.non_sequences = [pair for pair in loop.non_sequences if pair[1] not in memo]

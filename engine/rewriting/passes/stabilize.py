@@ -6,6 +6,7 @@ exact arithmetic would give.
 
 from __future__ import annotations
 
+from engine.gradient.stable_forms import STABILIZED, stable_form
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
@@ -13,7 +14,6 @@ from engine.rewriting.pattern import PatternNodeRewriter
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub
 from engine.tensor.elemwise import elemwise
-from engine.tensor.stable_forms import STABILIZED, stable_form
 
 
 @node_rewriter([elemwise(op) for op in STABILIZED])

@@ -4,8 +4,7 @@ Floats of 2 dimensions (float32 where all are, else float64). What LAPACK cannot
 or not positive definite, is made of NaNs, as in PyTensor.
 """
 
-from engine.tensor.linalg.cholesky import Cholesky, cholesky
-from engine.tensor.linalg.determinant import SLogDet, det, slogdet
+from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det, slogdet
 from engine.tensor.linalg.solvers import Solve, SolveTriangular, cho_solve, inv, solve, solve_triangular
 
 __all__ = [

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-import engine.tensor as pt
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.scalar.promotion import FLOATS
+from engine.scalar.promotion import FLOATS, common
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.diagonal import eye, only_triangle
-from engine.tensor.linalg.matrices import as_floats, as_square, check_square
-from engine.tensor.shape import shape_i
+from engine.tensor.elemwise import cast, dimshuffle
+from engine.tensor.math import add, mul, neg
+from engine.tensor.products import dot
+from engine.tensor.shape import shape_i, transpose
 from engine.tensor.type import tensor_type
 
 
@@ -77,12 +78,12 @@ class _SolveBase(Op):
         if cotangents[0] is None:
             return [None, None]
         x = outputs[0]
-        of_b = self.transposed().make_node(pt.transpose(inputs[0]), cotangents[0]).outputs[0]
+        of_b = self.transposed().make_node(transpose(inputs[0]), cotangents[0]).outputs[0]
         if self.b_ndim == 1:
-            product = pt.mul(pt.dimshuffle(of_b, (0, "x")), pt.dimshuffle(x, ("x", 0)))
+            product = mul(dimshuffle(of_b, (0, "x")), dimshuffle(x, ("x", 0)))
         else:
-            product = pt.dot(of_b, pt.transpose(x))
-        return [self.of_matrix(pt.neg(product)), of_b]
+            product = dot(of_b, transpose(x))
+        return [self.of_matrix(neg(product)), of_b]
 
     def __str__(self) -> str:
         props = ", ".join(f"{name}={value}" for name, value in self.props_dict().items())
@@ -118,7 +119,7 @@ class Solve(_SolveBase):
     def of_matrix(self, gradient: Any) -> Any:
         if self.assume_a == "gen":
             return gradient
-        return only_triangle(pt.add(gradient, pt.transpose(gradient)), self.lower, halved=True)
+        return only_triangle(add(gradient, transpose(gradient)), self.lower, halved=True)
 
 
 class SolveTriangular(_SolveBase):
@@ -163,7 +164,7 @@ def solve(
     if short in ("lower triangular", "upper triangular"):
         return solve_triangular(a, b, lower=short.startswith("lower"), trans=int(transposed), b_ndim=b_ndim)
     if transposed:
-        a, lower = pt.transpose(a), not lower
+        a, lower = transpose(a), not lower
     return Solve(assume_a=short, lower=lower and short == "pos", b_ndim=b_ndim).make_node(a, b).outputs[0]
 
 
@@ -185,7 +186,7 @@ def solve_triangular(
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f'Solving with trans={trans!r}: it must be 0, 1, 2, "N", "T" or "C"')
     if trans not in (0, "N"):
-        a, lower = pt.transpose(a), not lower
+        a, lower = transpose(a), not lower
     b_ndim = b.type.ndim if b_ndim is None else b_ndim
     op = SolveTriangular(lower=lower, unit_diagonal=unit_diagonal, b_ndim=b_ndim)
     return op.make_node(a, b).outputs[0]
@@ -202,3 +203,32 @@ def inv(x: Any) -> Any:
     """The inverse of a square matrix. Where there is none it is made of NaNs."""
     x = as_square("inv", x)
     return solve(x, eye(shape_i(x, 0), dtype=x.type.dtype if x.type.dtype in FLOATS else "float64"))
+
+
+def as_floats(*values: Any) -> list[Any]:
+    """`values` as tensors of one float dtype: float32 if all are, else float64."""
+    tensors = [as_tensor_variable(value) for value in values]
+    dtype = common(tuple([tensor.type.dtype for tensor in tensors]))
+    return [cast(tensor, dtype if dtype in FLOATS else "float64") for tensor in tensors]
+
+
+def as_square(what: str, value: Any) -> Any:
+    """`value` as a matrix of floats; refuses (TypeError) other dimensions, (ValueError) lengths known to differ."""
+    (matrix,) = as_floats(value)
+    if matrix.type.ndim != 2:
+        raise TypeError(f"Applying {what} to {matrix.type}: it takes a matrix")
+    rows, columns = matrix.type.shape
+    if None not in (rows, columns) and rows != columns:
+        raise ValueError(f"Applying {what} to {matrix.type}: the matrix must be square")
+    return matrix
+
+
+def check_square(what: str, matrix: np.ndarray) -> None:
+    """Refuse (ValueError) a matrix that is not square."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"Computing {what} of a matrix of shape {matrix.shape}: it must be square")
+
+
+def failure(what: str, error: Exception) -> np.linalg.LinAlgError:
+    """The error for a matrix of which `what` does not exist."""
+    return np.linalg.LinAlgError(f"Computing {what}: {error}")

@@ -8,7 +8,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
-from engine.tensor.alloc import LONGEST_RANGE
+from engine.tensor.creation import LONGEST_RANGE
 
 UNREWRITTEN = engine.Mode("numba", engine.compiling.mode.MODES["NUMPY"].optimizer)
 X = np.linspace(-1, 1, 20).reshape(5, 4)

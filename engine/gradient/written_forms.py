@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import engine.tensor as pt
 from engine.graph.variables import Variable
-from engine.scalar import arithmetic, exponential, power
+from engine.scalar import arithmetic, exponential
 from engine.scalar.op import ScalarOp
-from engine.tensor.exponentials import exponent_of
+from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, scalar_value
+from engine.tensor.math import neg
+from engine.tensor.reduction import Max, Sum
 
 
 def floats(v: Variable, op: ScalarOp) -> Any:
@@ -39,7 +40,7 @@ def beside(v: Variable, number: float, op: ScalarOp) -> Any:
 def opposite(x: Any) -> Any:
     """-x, built; of -y it is y."""
     negated = only(x, arithmetic.neg)
-    return pt.neg(x) if negated is None else negated
+    return neg(x) if negated is None else negated
 
 
 def negated(v: Variable) -> Any:
@@ -70,7 +71,7 @@ def quotient(v: Variable) -> tuple[Any, Any]:
     reciprocal = only(v, arithmetic.reciprocal)
     if reciprocal is not None:
         return None, reciprocal
-    operands = floats(v, power.pow)
+    operands = floats(v, exponential.pow)
     return None, operands[0] if operands is not None and scalar_value(operands[1]) == -1 else None
 
 
@@ -103,7 +104,7 @@ def root_of_square(v: Variable) -> Any:
     root = only(v, arithmetic.sqr)
     if root is not None:
         return root
-    operands = floats(v, power.pow)
+    operands = floats(v, exponential.pow)
     if operands is not None:
         return operands[0] if scalar_value(operands[1]) == 2 else None
     operands = floats(v, arithmetic.mul)
@@ -114,3 +115,76 @@ def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
     """Whether `v` is a constant of one element of which that is so."""
     value = None if v is None else scalar_value(v)
     return value is not None and bool(holds(value))
+
+
+_FURTHEST = 4
+"""How many operations may lie between the largest element and what is subtracted."""
+
+_MOST_TERMS = 64
+"""A sum of more terms is left as it is written."""
+
+Order = tuple[int | str, ...]
+
+
+def exponent_of(v: Variable) -> Any:
+    """x, if `v` is exp(x), of the dtype of x."""
+    operands = operands_of(v, exponential.exp)
+    return operands[0] if operands is not None and dtype_of(operands[0]) == dtype_of(v) else None
+
+
+def exponents_of_sum(v: Variable) -> list[Any] | None:
+    """x, y, ..., if `v` is exp(x) + exp(y) + ..., and not all have the same number subtracted."""
+    terms = _terms(v)
+    if len(terms) < 2:
+        return None
+    found = [exponent_of(term) for term in terms]
+    return None if any(x is None for x in found) or is_shifted(found) else found
+
+
+def is_shifted(exponents: Sequence[Any]) -> bool:
+    """Whether the same variable is subtracted in all `exponents`."""
+    differences = [operands_of(x, arithmetic.sub) for x in exponents]
+    return len({None if d is None else d[1] for d in differences}) == 1 and differences[0] is not None
+
+
+def _terms(v: Variable) -> list[Variable]:
+    """What is added up in `v`, up to so many terms."""
+    found: list[Variable] = []
+    waiting = [v]
+    while waiting and len(found) + len(waiting) <= _MOST_TERMS:
+        term = waiting.pop()
+        operands = operands_of(term, arithmetic.add)
+        if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
+            found.append(term)
+        else:
+            waiting += operands[::-1]
+    return [] if waiting else found
+
+
+def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | None:
+    """x, the axes and the order of axes, if `v` is the sum of exp(x) over axes, reordered unless the order is None."""
+    order = None
+    if v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        order, v = v.owner.op.new_order, v.owner.inputs[0]
+    if v.owner is None or not isinstance(v.owner.op, Sum):
+        return None
+    axis = v.owner.op.axis
+    x = exponent_of(v.owner.inputs[0])
+    if x is None or dtype_of(v) != dtype_of(x):
+        return None
+    difference = operands_of(x, arithmetic.sub)
+    if difference is not None and _comes_from_largest(difference[1], difference[0], axis, _FURTHEST):
+        return None
+    return x, axis, order
+
+
+def _comes_from_largest(variable: Variable, x: Variable, axis: tuple[int, ...], steps: int) -> bool:
+    """Whether `variable` is made of the largest elements of `x`, by operations that keep their number."""
+    node = variable.owner
+    if node is None or steps == 0:
+        return False
+    if isinstance(node.op, Max):
+        return node.inputs[0] is x and node.op.axis == axis
+    if not isinstance(node.op, DimShuffle | Elemwise):
+        return False
+    return any(_comes_from_largest(v, x, axis, steps - 1) for v in node.inputs)

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
-import engine.tensor as pt
-from engine.gradient import grad
-from engine.gradient.reverse import as_given, as_variables
+from engine.gradient.reverse import as_given, as_variables, grad
 from engine.graph.variables import Variable
-from engine.scanning import scan
+from engine.scanning.construction import scan
+from engine.tensor.creation import arange
+from engine.tensor.joining import stack
+from engine.tensor.math import mul
+from engine.tensor.reduction import sum as sum_over
+from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import TensorType
 
 LARGEST_UNROLLED = 16
@@ -32,7 +35,7 @@ def jacobian(
     if not (isinstance(expression, Variable) and isinstance(expression.type, TensorType)):
         raise TypeError(f"Taking the Jacobian of {expression!r}: it must be a tensor variable")
     targets = as_variables(wrt)
-    element: Any = pt.flatten(expression)
+    element: Any = flatten(expression)
 
     def row(position: Any) -> list[Any]:
         return grad(element[position], targets, consider_constant, disconnected_inputs)
@@ -41,11 +44,11 @@ def jacobian(
     size = None if None in lengths else prod([n for n in lengths if n is not None])
     if size is not None and 0 < size <= LARGEST_UNROLLED:
         every = [row(position) for position in range(size)]
-        rows = [pt.stack(of_target) for of_target in zip(*every, strict=True)]
+        rows = [stack(of_target) for of_target in zip(*every, strict=True)]
     else:
         rows = scan(
             row,
-            sequences=pt.arange(element.shape[0]),
+            sequences=arange(element.shape[0]),
             return_list=True,
             return_updates=False,
             name="jacobian",
@@ -58,8 +61,8 @@ def _shaped(rows: Any, expression: Any, target: Any) -> Any:
     """`rows`, one for each element of `expression`, with its axes."""
     if expression.type.ndim == 1:
         return rows
-    lengths = [pt.shape_i(v, axis) for v in (expression, target) for axis in range(v.type.ndim)]
-    return pt.reshape(rows, lengths)
+    lengths = [shape_i(v, axis) for v in (expression, target) for axis in range(v.type.ndim)]
+    return reshape(rows, lengths)
 
 
 def hessian(
@@ -98,6 +101,6 @@ def hessian_vector_product(cost: Any, wrt: Any, p: Any, **options: Any) -> Any:
             f"Multiplying a Hessian for {len(targets)} variables by {len(vectors)}: give one for each"
         )
     gradients: Sequence[Any] = grad(cost, targets, **options)
-    along = [pt.sum(pt.mul(gradient, vector)) for gradient, vector in zip(gradients, vectors, strict=True)]
+    along = [sum_over(mul(gradient, vector)) for gradient, vector in zip(gradients, vectors, strict=True)]
     found = grad(sum(along[1:], start=along[0]), targets, **options)
     return as_given(wrt, found)

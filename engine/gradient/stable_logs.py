@@ -9,23 +9,13 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
-import engine.tensor as pt
-from engine.graph.apply import Apply
-from engine.graph.user_ops import is_users
-from engine.graph.variables import Variable
-from engine.scalar import arithmetic, exponential, selection
-from engine.scalar.gamma import erf, erfc
-from engine.tensor.elemwise import DimShuffle
-from engine.tensor.exponentials import exponent_of, exponents_of_sum, is_shifted, summed_exponent
-from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
-from engine.tensor.shape import Reshape
-from engine.tensor.slicing import Subtensor
-from engine.tensor.stable import TAIL_OF_ERFC, log1mexp, log_erfc
-from engine.tensor.subtensor import AdvancedSubtensor1
-from engine.tensor.written_forms import (
+from engine.gradient.written_forms import (
     beside,
+    exponent_of,
+    exponents_of_sum,
     floats,
     is_number,
+    is_shifted,
     log_odds,
     negated,
     one_minus,
@@ -33,7 +23,43 @@ from engine.tensor.written_forms import (
     opposite,
     quotient,
     root_of_square,
+    summed_exponent,
 )
+from engine.graph.apply import Apply
+from engine.graph.user_ops import is_users
+from engine.graph.variables import Variable
+from engine.scalar import arithmetic, comparison, exponential
+from engine.scalar.gamma import erf, erfc
+from engine.tensor.elemwise import DimShuffle, dimshuffle
+from engine.tensor.matching import DEEPEST, dtype_of, is_alike, operands_of, tensor_type_of
+from engine.tensor.math import (
+    TAIL_OF_ERFC,
+    add,
+    eq,
+    log,
+    log1mexp,
+    log_erfc,
+    logaddexp,
+    mul,
+    neg,
+    softplus,
+    sub,
+    switch,
+)
+from engine.tensor.math import abs as absolute
+from engine.tensor.shape import Reshape
+from engine.tensor.slicing import Subtensor
+from engine.tensor.subtensor import AdvancedSubtensor1
+
+
+def softmax_ops() -> Any:
+    """Return the module of the softmax Ops.
+
+    It is imported when it is needed: these Ops hold graphs, whose derivatives are taken of the forms made here.
+    """
+    from engine.inner import special
+
+    return special
 
 
 def made_of(x: Any, build: Callable[[Any], Any]) -> Any:
@@ -65,7 +91,9 @@ def _log_of_function(v: Variable) -> Any:
     minus = negated(v)
     x = None if minus is None else only(minus, exponential.expm1)
     if x is not None:
-        return None if _is_bounded(x, selection.maximum, lambda bound: bound > -0.7) else made_of(x, log1mexp)
+        return (
+            None if _is_bounded(x, comparison.maximum, lambda bound: bound > -0.7) else made_of(x, log1mexp)
+        )
     x = only(v, erfc)
     if x is not None:
         return _log_of_erfc(x)
@@ -73,16 +101,16 @@ def _log_of_function(v: Variable) -> Any:
 
 
 def _log_sigmoid(x: Any) -> Any:
-    return pt.neg(pt.softplus(opposite(x)))
+    return neg(softplus(opposite(x)))
 
 
 def _log_expm1(x: Any) -> Any:
-    return pt.add(x, log1mexp(opposite(x)))
+    return add(x, log1mexp(opposite(x)))
 
 
 def _log_of_erfc(x: Variable) -> Any:
     tail = TAIL_OF_ERFC[dtype_of(x)]
-    return None if _is_bounded(x, selection.minimum, lambda bound: bound <= tail) else made_of(x, log_erfc)
+    return None if _is_bounded(x, comparison.minimum, lambda bound: bound <= tail) else made_of(x, log_erfc)
 
 
 def _is_bounded(x: Variable, op: Any, holds: Callable[[float], bool]) -> bool:
@@ -102,7 +130,7 @@ def _log_of_sum(v: Variable) -> Any:
     if difference is not None:
         return _log_of_difference(*difference)
     exponents = exponents_of_sum(v)
-    return _log_of_reduced(v) if exponents is None else reduce(pt.logaddexp, exponents)
+    return _log_of_reduced(v) if exponents is None else reduce(logaddexp, exponents)
 
 
 def _log_of_difference(first: Variable, second: Variable) -> Any:
@@ -112,7 +140,7 @@ def _log_of_difference(first: Variable, second: Variable) -> Any:
     if x is None or y is None or is_shifted([x, y]):
         return None
     # Of two that are -inf the difference is no number.
-    return pt.where(pt.eq(y, float("-inf")), x, pt.add(x, log1mexp(pt.sub(y, x))))
+    return switch(eq(y, float("-inf")), x, add(x, log1mexp(sub(y, x))))
 
 
 def _log_of_reduced(v: Variable) -> Any:
@@ -120,20 +148,20 @@ def _log_of_reduced(v: Variable) -> Any:
     if found is None:
         return None
     x, axis, order = found
-    result = pt.logsumexp(x, axis)
-    return result if order is None else pt.dimshuffle(result, order)
+    result = softmax_ops().logsumexp(x, axis)
+    return result if order is None else dimshuffle(result, order)
 
 
 def _log_of_one_minus(w: Variable, steps: int = DEEPEST) -> Any:
     x = exponent_of(w)
     if x is not None:
         return (
-            None if _is_bounded(x, selection.minimum, lambda bound: bound < -0.69) else made_of(x, log1mexp)
+            None if _is_bounded(x, comparison.minimum, lambda bound: bound < -0.69) else made_of(x, log1mexp)
         )
     minus = negated(w)
     if minus is not None:
         return log1p_of(minus, steps - 1)
-    return first_of(made_of(only(w, erf), log_erfc), made_of(log_odds(w), lambda x: pt.neg(pt.softplus(x))))
+    return first_of(made_of(only(w, erf), log_erfc), made_of(log_odds(w), lambda x: neg(softplus(x))))
 
 
 def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
@@ -142,7 +170,7 @@ def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
     if minus is not None:
         return _log_of_one_minus(minus, steps) if steps else None
     return first_of(
-        made_of(exponent_of(w), pt.softplus),
+        made_of(exponent_of(w), softplus),
         only(w, exponential.expm1),
         made_of(only(w, erf), lambda x: log_erfc(opposite(x))),
     )
@@ -171,7 +199,7 @@ def _log_of_softmax(v: Variable) -> Any:
     if logarithm is not None:
         return logarithm(*node.inputs)
     found = normalized(v)
-    return None if found is None else pt.log_softmax(*found)
+    return None if found is None else softmax_ops().log_softmax(*found)
 
 
 def normalized(v: Variable) -> tuple[Any, tuple[int, ...]] | None:
@@ -188,7 +216,7 @@ def normalized(v: Variable) -> tuple[Any, tuple[int, ...]] | None:
 
 
 def _log_of_square(v: Variable) -> Any:
-    return made_of(root_of_square(v), lambda x: pt.mul(2, pt.log(pt.abs(x))))
+    return made_of(root_of_square(v), lambda x: mul(2, log(absolute(x))))
 
 
 def _log_of_multiple(v: Variable, steps: int) -> Any:
@@ -200,23 +228,23 @@ def _log_of_multiple(v: Variable, steps: int) -> Any:
     if below is None:
         return None
     if above is None:
-        return pt.neg(_plain_log(below, steps))
+        return neg(_plain_log(below, steps))
     if is_number(below, _is_positive):
-        return made_of(log_of(above, steps), lambda log: pt.sub(log, pt.log(below)))
+        return made_of(log_of(above, steps), lambda log_above: sub(log_above, log(below)))
     if is_number(above, _is_positive):
-        return pt.sub(pt.log(above), _plain_log(below, steps))
+        return sub(log(above), _plain_log(below, steps))
     return odds_of(above, below)
 
 
 def _plain_log(v: Variable, steps: int) -> Any:
-    return first_of(log_of(v, steps), pt.log(v))
+    return first_of(log_of(v, steps), log(v))
 
 
 def _log_of_product(first: Variable, second: Variable, steps: int) -> Any:
     if is_number(first, _is_positive):
-        return made_of(log_of(second, steps), lambda log: pt.add(log, pt.log(first)))
+        return made_of(log_of(second, steps), lambda log_second: add(log_second, log(first)))
     if is_number(second, _is_positive):
-        return made_of(log_of(first, steps), lambda log: pt.add(log, pt.log(second)))
+        return made_of(log_of(first, steps), lambda log_first: add(log_first, log(second)))
     return None
 
 

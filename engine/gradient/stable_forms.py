@@ -10,17 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-import engine.tensor as pt
+from engine.gradient.stable_logs import log1p_of, log_of, made_of, normalized, odds_of, softmax_ops
+from engine.gradient.written_forms import (
+    exponent_of,
+    floats,
+    one_plus_exp,
+    only,
+    opposite,
+    quotient,
+    root_of_square,
+)
 from engine.graph.apply import Apply
 from engine.graph.variables import Variable
-from engine.scalar import arithmetic, exponential, power
+from engine.scalar import arithmetic, exponential
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import FLOATS
 from engine.tensor.elemwise import Elemwise
-from engine.tensor.exponentials import exponent_of
 from engine.tensor.matching import dtype_of, is_alike, scalar_value
-from engine.tensor.stable_logs import log1p_of, log_of, made_of, normalized, odds_of
-from engine.tensor.written_forms import floats, one_plus_exp, only, opposite, quotient, root_of_square
+from engine.tensor.math import abs as absolute
+from engine.tensor.math import exp, ge, mul, sigmoid, switch
 
 
 def stable_form(node: Apply) -> Any:
@@ -92,20 +100,20 @@ def _quotient(v: Variable) -> Any:
         return None
     found = normalized(v)
     if found is not None:
-        return pt.softmax(*found)
-    return made_of(odds_of(above, below), pt.exp)
+        return softmax_ops().softmax(*found)
+    return made_of(odds_of(above, below), exp)
 
 
 def _multiple_of_sigmoid(above: Variable | None, x: Variable) -> Any:
     """`above` / (1 + exp(x))"""
     if above is None:
-        return pt.sigmoid(opposite(x))
+        return sigmoid(opposite(x))
     if is_alike(exponent_of(above), x):
-        return pt.sigmoid(x)
+        return sigmoid(x)
     for factor, other in _orders(above):
         if is_alike(exponent_of(factor), x):
-            return pt.mul(other, pt.sigmoid(x))
-    return pt.mul(above, pt.sigmoid(opposite(x)))
+            return mul(other, sigmoid(x))
+    return mul(above, sigmoid(opposite(x)))
 
 
 def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
@@ -115,13 +123,13 @@ def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
 
 def _sqrt(v: Variable) -> Any:
     """sqrt(x**2)"""
-    return made_of(root_of_square(_argument(v)), pt.abs)
+    return made_of(root_of_square(_argument(v)), absolute)
 
 
 def _sqr(v: Variable) -> Any:
     """sqrt(x)**2"""
-    x = only(_argument(v), power.sqrt)
-    return made_of(x, lambda x: pt.where(pt.ge(x, 0), x, float("nan")))
+    x = only(_argument(v), exponential.sqrt)
+    return made_of(x, lambda x: switch(ge(x, 0), x, float("nan")))
 
 
 def _pow(v: Variable) -> Any:
@@ -139,8 +147,8 @@ _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
     arithmetic.TrueDiv: _quotient,
     arithmetic.Reciprocal: _quotient,
     arithmetic.Sqr: _sqr,
-    power.Sqrt: _sqrt,
-    power.Pow: _pow,
+    exponential.Sqrt: _sqrt,
+    exponential.Pow: _pow,
 }
 
 STABILIZED = tuple([type() for type in _FORMS])

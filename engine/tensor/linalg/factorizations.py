@@ -1,0 +1,116 @@
+"""Cholesky's factor of a positive definite matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine.graph.apply import Apply
+from engine.graph.op import Op
+from engine.tensor.diagonal import only_triangle
+from engine.tensor.linalg.solvers import as_square, check_square, failure, inv, solve_triangular
+from engine.tensor.math import add, exp, mul
+from engine.tensor.products import dot
+from engine.tensor.shape import transpose
+from engine.tensor.type import tensor_type
+
+
+class Cholesky(Op):
+    """The triangular L with `L L.T` = x if `lower`, else the U with `U.T U` = x; only that triangle of x is read.
+
+    Where x is not positive definite: it gives NaNs, or, with `on_error="raise"`, raises LinAlgError.
+    """
+
+    __props__ = ("lower", "on_error")
+
+    def __init__(self, *, lower: bool = True, on_error: str = "nan") -> None:
+        if on_error not in ("raise", "nan"):
+            raise ValueError(f'Making a Cholesky with on_error={on_error!r}: it must be "raise" or "nan"')
+        self.lower, self.on_error = bool(lower), on_error
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_square(str(self), x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        check_square(str(self), inputs[0])
+        try:
+            output_storage[0][0] = np.linalg.cholesky(inputs[0], upper=not self.lower)
+        except np.linalg.LinAlgError as error:
+            if self.on_error == "raise":
+                raise failure(str(self), error) from error
+            output_storage[0][0] = np.full_like(inputs[0], np.nan, order="C")
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10."""
+        factor, gradient = outputs[0], cotangents[0]
+        if gradient is None:
+            return [None]
+        if not self.lower:
+            factor, gradient = transpose(factor), transpose(gradient)
+        inner = only_triangle(dot(transpose(factor), gradient), True, halved=True)
+        right = solve_triangular(factor, transpose(inner), lower=True, trans=1)
+        found = solve_triangular(factor, transpose(right), lower=True, trans=1)
+        return [only_triangle(add(found, transpose(found)), self.lower, halved=True)]
+
+    def __str__(self) -> str:
+        return f"Cholesky{{lower={self.lower}, on_error={self.on_error}}}"
+
+    __repr__ = __str__
+
+
+def cholesky(x: Any, lower: bool = True, *, on_error: str = "nan") -> Any:
+    """The triangular factor of x, which is symmetric and positive definite: L with `L L.T` = x if `lower`, else U with
+    `U.T U` = x. Only that triangle of x is read.
+
+    Where x is not positive definite: NaNs, or LinAlgError with `on_error="raise"`.
+    """
+    return Cholesky(lower=lower, on_error=on_error).make_node(x).outputs[0]
+
+
+class SLogDet(Op):
+    """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then).
+
+    Where the logarithm is NaN, so is the sign. The gradient of a singular matrix is made of NaNs.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Apply:
+        x = as_square("SLogDet", x)
+        return Apply(self, [x], [tensor_type(x.type.dtype, ()).make_variable() for _ in range(2)])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        check_square("SLogDet", inputs[0])
+        with np.errstate(invalid="ignore"):
+            sign, logarithm = np.linalg.slogdet(inputs[0])
+        if np.isnan(logarithm) or (sign == 0 and not np.isfinite(inputs[0]).all()):
+            sign = logarithm = np.full((), np.nan, inputs[0].dtype)
+        output_storage[0][0], output_storage[1][0] = np.asarray(sign), np.asarray(logarithm)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        if cotangents[1] is None:
+            return [None]
+        return [mul(cotangents[1], transpose(inv(inputs[0])))]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        return [[True, True]]
+
+    def __str__(self) -> str:
+        return "SLogDet"
+
+    __repr__ = __str__
+
+
+def slogdet(x: Any) -> tuple[Any, Any]:
+    """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then)."""
+    sign, logabsdet = SLogDet().make_node(x).outputs
+    return sign, logabsdet
+
+
+def det(x: Any) -> Any:
+    """The determinant of a square matrix. The gradient of a singular matrix is made of NaNs."""
+    sign, logabsdet = slogdet(x)
+    return mul(sign, exp(logabsdet))
