@@ -41,7 +41,7 @@ BEING_MENDED = {
     "compiling": ("engine.compiling.*", "engine.runtime.*"),
     "cache": ("cachegraph.fingerprint.*",),
     "store": ("cachegraph", "cachegraph.cache", "cachegraph.explanation", "cachegraph.store.*"),
-    "adapter": ("cachegraph.pytensor.*",),
+    "adapter": ("cachegraph.pytensor", "cachegraph.pytensor.*"),
 }
 """Patterns of modules whose cycles are being removed, by the room; its owner removes the line afterwards."""
 

@@ -14,9 +14,8 @@ from typing import Literal, cast
 import numpy as np
 
 from engine.graph.variables import Constant, Variable
-from engine.inner.composite import Composite
+from engine.inner.composite import Composite, ScalarLoop
 from engine.inner.composite import dtype_of as dtype_of_scalar
-from engine.inner.scalar_loop import ScalarLoop
 from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES
