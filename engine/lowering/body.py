@@ -65,7 +65,6 @@ class Body(Lowering):
         super().__init__(
             around.rule_of, graph.inputs, nodes, outputs, (), (), table, destroyable, around.name_of
         )
-        self._results.clear()
 
     def declare(self, variable: Variable, value: Value) -> None:
         """Say where each pass finds the value of an input."""

@@ -7,56 +7,23 @@ them. What only has its shape asked for is never computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from engine.errors import InconsistencyError, LoweringError, UndescribedOpError
+from engine.errors import InconsistencyError, UndescribedOpError
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.user_ops import is_users
 from engine.graph.variables import Constant, Variable
+from engine.lowering.analysis import GraphAnalysis
 from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.overwriting import overwriting_nodes
+from engine.lowering.op_rule import FindRule
 from engine.lowering.statements import Statement
 from engine.lowering.steps import Buffer, Check, Value
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback
 from engine.tensor.type import is_data
-
-MOST_SKIPPED = 8
-"""The memory of so many rows at most is kept with a result that they are no part of, rather than copying it."""
-
-Rule = Callable[["Lowering", Apply], None]
-ValueInputs = Callable[[Apply], Sequence[Variable]]
-
-
-@dataclass(frozen=True, slots=True)
-class OpRule:
-    """How a class of Ops is lowered: `lower` one node; `reads` names the inputs whose values its kernels read,
-    `lengths` those that the lengths of its outputs depend on. Into loops that `reduce`, an elementwise computation
-    that nothing else reads is pulled. What is all of its first input but so many rows at the beginning says so with
-    `skipped`."""
-
-    lower: Rule
-    reads: ValueInputs = lambda node: node.inputs
-    lengths: ValueInputs = lambda node: ()
-    reduces: bool = False
-    skipped: Callable[[Apply], int | None] = lambda node: None
-
-
-def rule_for(node: Apply, rule_of: Callable[[Apply], OpRule | None]) -> OpRule:
-    """The rule for `node`; raises LoweringError if there is none."""
-    found = rule_of(node)
-    if found is None:
-        advice = (
-            "implement perform() for it, on tensors"
-            if is_users(node.op)
-            else "compile with mode='NUMPY' to run it in Python"
-        )
-        raise LoweringError(node.op, "numba", f"it has no kernel; {advice}")
-    return found
 
 
 def _no_name(op: Op) -> str:
@@ -67,7 +34,7 @@ def _no_name(op: Op) -> str:
 class Lowering:
     """What is known of each variable while a graph is lowered: `nodes`, in the order in which they run."""
 
-    rule_of: Callable[[Apply], OpRule | None]
+    rule_of: FindRule
     inputs: Sequence[Variable]
     nodes: Sequence[Apply]
     outputs: Sequence[Variable]
@@ -82,70 +49,19 @@ class Lowering:
     """The name of a user's Op in what is stored."""
 
     def __post_init__(self) -> None:
-        self.uses = count_uses(self.nodes, self.outputs, self.rule)
+        self.analysis = GraphAnalysis(self.nodes, self.inputs, self.outputs, self.destroyable, self.rule_of)
         self.dims: dict[Variable, tuple[int, ...]] = {}
         self.values: dict[Variable, Value] = {}
         self.scalars: dict[Variable, int] = {}
-        self.reduced = {
-            node.inputs[0]
-            for node in self.nodes
-            if self.rule(node).reduces
-            and self.uses.get(node.inputs[0]) == 1
-            and self.uses.get(node.outputs[0])
-        }
-        self.nodes = self._with_reductions_first()
-        self.overwriting = overwriting_nodes(self.nodes, self.inputs, self.outputs, self.destroyable)
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []
         self.input_registers: list[int] = []
         self._roots: set[Variable] = set()
-        self._results = self._whole_results()
-
-    def _whole_results(self) -> dict[Variable, int]:
-        """What is computed into arrays that the caller keeps, and how many of the first rows it does not."""
-        results = {self.origin(variable): 0 for variable in self.outputs}
-        for variable in self.outputs:
-            skipped = self._skipped(variable)
-            if skipped is not None and skipped <= MOST_SKIPPED:
-                results.setdefault(self.origin(cast(Apply, variable.owner).inputs[0]), skipped)
-        return results
-
-    def _skipped(self, variable: Variable) -> int | None:
-        return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)
-
-    def _with_reductions_first(self) -> list[Apply]:
-        """The nodes, each reduction straight behind what runs in its loops: there that reads its inputs."""
-        reductions: dict[Variable, list[Apply]] = {}
-        for node in self.nodes:
-            if self._follows(node):
-                # Several of one input: all but one are asked for their lengths alone.
-                reductions.setdefault(node.inputs[0], []).append(node)
-        order: list[Apply] = []
-        for node in self.nodes:
-            waiting = [] if self._follows(node) else [node]
-            while waiting:
-                order.append(waiting.pop())
-                waiting += reductions.pop(order[-1].outputs[0], [])[::-1]
-        return order
-
-    def _follows(self, node: Apply) -> bool:
-        """Whether `node` is a reduction that may have a computation in its loops."""
-        if not self.rule(node).reduces or node.inputs[0] not in self.reduced:
-            return False
-        producer = node.inputs[0].owner
-        return producer is not None and len(producer.outputs) == 1
-
-    def origin(self, variable: Variable) -> Variable:
-        """What has the memory of `variable` first, where that comes about by overwriting."""
-        while variable.owner in self.overwriting:
-            overwritten = variable.owner.op.destroy_map.get(cast(int, variable.index))
-            if overwritten is None:
-                break
-            variable = variable.owner.inputs[overwritten[0]]
-        return variable
+        self._kept: dict[Variable, int] = {}
 
     def run(self) -> list[Value]:
         """Lower every node; the results, in the order of `outputs`, each an array of its own."""
+        self._kept = self.analysis.kept_arrays(self.outputs)
         for position, variable in enumerate(self.inputs):
             self._declare_input(position, variable)
         self.lower_nodes()
@@ -154,8 +70,8 @@ class Lowering:
 
     def lower_nodes(self) -> None:
         """Lower every node."""
-        for node in self.nodes:
-            self.rule(node).lower(self, node)
+        for node in self.analysis.nodes:
+            self.analysis.rule(node).lower(self, node)
             for output in node.outputs:
                 self._check_lengths(node, output)
 
@@ -168,13 +84,9 @@ class Lowering:
                 check = Check("rows", str(node.op), (about,))
                 self.table.same(register, self.table.constant(known), check)
 
-    def rule(self, node: Apply) -> OpRule:
-        """The rule for `node`; raises LoweringError if its Op has none."""
-        return rule_for(node, self.rule_of)
-
     def is_needed(self, variable: Variable) -> bool:
         """Whether the value of `variable`, and not only its shape, is used."""
-        return self.uses.get(variable, 0) > 0
+        return self.analysis.uses.get(variable, 0) > 0
 
     def dims_of(self, variable: Variable) -> tuple[int, ...]:
         """The registers of the lengths of `variable`."""
@@ -220,7 +132,7 @@ class Lowering:
     def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
         """A new array for `variable`, whose elements are written in `stage`, or as soon as they can be."""
         stage = max(stage, self.first_stage(variable))
-        skipped = self._results.get(variable)
+        skipped = self._kept.get(variable)
         value = self.table.buffer(dtype(variable), dims, stage, result=skipped is not None)
         cast(Buffer, value.buffer).skipped = skipped or 0
         self.values[variable] = value
@@ -254,7 +166,7 @@ class Lowering:
         """The array of `base` as that of the output of `node`, in the first stage that has `registers` and `reads` and
         follows all that read the old elements; None if `node` must not overwrite it."""
         value = self.value_of(base)
-        if node not in self.overwriting or value.buffer is None:
+        if node not in self.analysis.overwriting or value.buffer is None:
             return None
         used = self.table.last_use(value.buffer)
         stage = max(value.stage, used, self.table.stage(registers), *(v.stage for v in reads))
@@ -277,8 +189,7 @@ class Lowering:
         if value.dtype != result.dtype:
             cast_to = Statement("cast", (("input", 0),), result.dtype)
             kernel = elementwise([operand], [cast_to], [("value", 0)], len(value.dims))
-        arguments = kernel_arguments(self.table, kernel.arguments, [value], [result], value.dims)
-        self.table.call(kernel, arguments, [value], [result], "copy")
+        self.table.call(kernel, [value], [result], "copy", value.dims)
 
     def _declare_input(self, position: int, variable: Variable) -> None:
         tensor = cast(Any, variable.type)
@@ -335,7 +246,7 @@ class Lowering:
     def _is_result(self, buffer: Buffer, variable: Variable) -> bool:
         """Whether `variable` is the array in `buffer` as it was made, or all but the rows that the caller does not get."""
         if buffer.skipped:
-            if self._skipped(variable) != buffer.skipped:
+            if self.analysis.skipped(variable) != buffer.skipped:
                 return False
             variable = cast(Apply, variable.owner).inputs[0]
         value = self.value_of(variable)
@@ -360,51 +271,3 @@ def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:
 def dtype(variable: Variable) -> str:
     """The dtype of a tensor variable."""
     return cast(str, cast(Any, variable.type).dtype)
-
-
-def kernel_arguments(
-    table: Table,
-    arguments: Sequence[tuple[Any, ...]],
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
-    dims: Sequence[int],
-    named: Mapping[str, int] | None = None,
-) -> list[int]:
-    """The registers to pass for what a kernel over a nest of lengths `dims` asks for; `named` has those that only
-    kernels of its family ask for."""
-    registers = []
-    for kind, *about in arguments:
-        if kind == "input":
-            registers.append(inputs[about[0]].pointer)
-        elif kind == "output":
-            registers.append(outputs[about[0]].pointer)
-        elif kind == "extent":
-            registers.append(table.product([dims[dim] for dim in about[0]]))
-        elif kind == "stride":
-            registers.append(nest_stride(inputs[about[0]], about[1], len(dims)))
-        else:
-            registers.append((named or {})[kind])
-    return registers
-
-
-def nest_stride(value: Value, dim: int, rank: int) -> int:
-    """The stride of `value` along dim `dim` of a nest of `rank` dims, its own dims being the last of them."""
-    assert value.strides is not None
-    return value.strides[dim - (rank - len(value.dims))]
-
-
-def count_uses(
-    nodes: Sequence[Apply], outputs: Collection[Variable], rule: Callable[[Apply], OpRule]
-) -> dict[Variable, int]:
-    """How often the value of each variable is read, by kernels that something needs, for lengths and by the caller."""
-    uses: dict[Variable, int] = {}
-    for variable in outputs:
-        uses[variable] = uses.get(variable, 0) + 1
-    for node in reversed(nodes):
-        for variable in rule(node).lengths(node):
-            uses[variable] = uses.get(variable, 0) + 1
-        if not any(uses.get(output) for output in node.outputs):
-            continue
-        for variable in rule(node).reads(node):
-            uses[variable] = uses.get(variable, 0) + 1
-    return uses

@@ -55,6 +55,11 @@ class Value:
     strides: tuple[int, ...] | None = None
     buffer: Buffer | None = None
 
+    def stride_in(self, dim: int, rank: int) -> int:
+        """Return the stride along `dim` of a nest of `rank` dims, of which the array has the last."""
+        assert self.strides is not None
+        return self.strides[dim - (rank - len(self.dims))]
+
 
 @dataclass(eq=False, slots=True)
 class CallbackInvocation:

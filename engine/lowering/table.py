@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from engine.lowering.loops import Kernel
+from engine.lowering.loops import Argument, Kernel
 from engine.lowering.steps import (
     STAGES,
     ArithmeticInstruction,
@@ -199,17 +199,46 @@ class Table:
     def call(
         self,
         kernel: Kernel,
-        arguments: Sequence[int],
         reads: Sequence[Value],
         writes: Sequence[Value],
         op: str,
+        lengths: Sequence[int] = (),
+        named: Mapping[str, int] | None = None,
         about: tuple[str, ...] = (),
     ) -> None:
-        """Append the call of `kernel`, in the stage of the arrays that it writes."""
-        stage = writes[0].stage
+        """Append the call of `kernel` over a nest of `lengths`, in the stage of the arrays that it writes.
+
+        Its inputs are `reads`, and then those of `writes` that it reads as well. `named` has the registers that only
+        kernels of its family ask for.
+        """
+        inputs = (*reads, *writes)
+        arguments = [self._argument(a, inputs, writes, lengths, named or {}) for a in kernel.arguments]
         memory = tuple(value.buffer for value in reads if value.buffer is not None)
         written = tuple(value.buffer for value in writes if value.buffer is not None)
-        self._append(Step(kernel, tuple(arguments), stage, memory, written, op, about))
+        self._append(Step(kernel, tuple(arguments), writes[0].stage, memory, written, op, about))
+
+    def _argument(
+        self,
+        argument: Argument,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        lengths: Sequence[int],
+        named: Mapping[str, int],
+    ) -> int:
+        """Return the register that holds what a kernel asks for as `argument` (kernels/__init__.py)."""
+        match argument:
+            case ("input", int(i)):
+                return inputs[i].pointer
+            case ("output", int(k)):
+                return outputs[k].pointer
+            case ("extent", tuple(dims)):
+                return self.product([lengths[dim] for dim in dims])
+            case ("stride", int(i), int(dim)):
+                return inputs[i].stride_in(dim, len(lengths))
+            case ("length", int(i), int(dim)):
+                return inputs[i].dims[dim]
+            case _:
+                return named[argument[0]]
 
     def invoke(
         self,

@@ -4,7 +4,7 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.user_ops import needs_python
 from engine.inner.scan import Scan
-from engine.lowering.lower import OpRule
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.alloc import RULES as ALLOC
 from engine.lowering.rules.along import RULES as ALONG
 from engine.lowering.rules.elementwise import RULES as ELEMENTWISE

@@ -9,7 +9,8 @@ from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.lowering.kernels.arange import arange
 from engine.lowering.kernels.elementwise import copy, elementwise
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import baked, is_baked
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
@@ -38,8 +39,7 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
     else:
         kernel = elementwise([], [], [baked(source)], len(dims))
     result = lowering.allocate(output, values, dims)
-    arguments = kernel_arguments(table, kernel.arguments, values, [result], dims)
-    table.call(kernel, arguments, values, [result], str(node.op))
+    table.call(kernel, values, [result], str(node.op), dims)
 
 
 def _read(node: Apply) -> list[Variable]:
@@ -62,11 +62,8 @@ def _lower_arange(lowering: Lowering, node: Apply) -> None:
     dims = lowering.dims[output] = (_count(table, node, start, stop, step),)
     if not lowering.is_needed(output):
         return
-    kernel = arange()
     result = lowering.allocate(output, [], dims, (start, step))
-    named = {"start": start, "step": step}
-    arguments = kernel_arguments(table, kernel.arguments, [], [result], dims, named)
-    table.call(kernel, arguments, [], [result], str(node.op))
+    table.call(arange(), [], [result], str(node.op), dims, {"start": start, "step": step})
 
 
 def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:

@@ -8,7 +8,8 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.along import cumulative, position_of_extreme
 from engine.lowering.loops import Kernel
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.tensor.ordering import Argmax, Argmin
 from engine.tensor.reduction import CumOp
 
@@ -37,8 +38,7 @@ def _call(lowering: Lowering, node: Apply, kernel: Kernel) -> None:
     lengths = value.dims
     extents = (table.product(lengths[:axis]), lengths[axis], table.product(lengths[axis + 1 :]))
     result = lowering.allocate(output, [value], lowering.dims[output], extents)
-    arguments = kernel_arguments(table, kernel.arguments, [value], [result], extents)
-    table.call(kernel, arguments, [value], [result], str(node.op))
+    table.call(kernel, [value], [result], str(node.op), extents)
 
 
 RULES: dict[type[Op], OpRule] = {

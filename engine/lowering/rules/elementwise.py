@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -13,7 +12,8 @@ from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.statements import Ref, Repeat, ScalarBody, Statement, constant_ref, scalar_statements
 from engine.lowering.steps import Check, Value
 from engine.scalar import ScalarOp, embedded
@@ -32,10 +32,6 @@ class Loops:
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
     dims: tuple[int, ...]
-
-    def arguments(self, lowering: Lowering, arguments: Sequence[Any], outputs: Sequence[Value]) -> list[int]:
-        """The registers for what the kernel of these loops asks for."""
-        return kernel_arguments(lowering.table, arguments, self.values, outputs, self.dims)
 
 
 def has_loops(node: Apply) -> bool:
@@ -123,13 +119,12 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
         return
     if not any(map(lowering.is_needed, node.outputs)):
         return
-    if len(node.outputs) == 1 and node.outputs[0] in lowering.reduced:
+    if len(node.outputs) == 1 and node.outputs[0] in lowering.analysis.fused:
         return
     loops = loops_of(lowering, node)
     kernel = elementwise(loops.operands, loops.statements, loops.outputs, len(dims))
     outputs = [lowering.allocate(variable, loops.values, dims) for variable in node.outputs]
-    registers = loops.arguments(lowering, kernel.arguments, outputs)
-    lowering.table.call(kernel, registers, loops.values, outputs, str(node.op))
+    lowering.table.call(kernel, loops.values, outputs, str(node.op), dims)
 
 
 def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:

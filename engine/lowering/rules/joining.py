@@ -7,7 +7,8 @@ from typing import cast
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.lowering.lower import Lowering, OpRule
+from engine.lowering.lower import Lowering
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.slicing import write_part
 from engine.lowering.steps import Check
 from engine.tensor.joining import Join

@@ -5,13 +5,14 @@ LAPACK wants a matrix of right-hand sides column after column: it is copied tran
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.lapack import cholesky, slogdet, solve_general, solve_positive, solve_triangular
 from engine.lowering.loops import Kernel
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.linear import as_it_lies
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
@@ -108,9 +109,8 @@ def _call(
 ) -> None:
     right = node.inputs[1:]
     columns = lowering.table.product(lowering.dims_of(right[0])[1:]) if right else rows
-    named: dict[str, Any] = {"rows": rows, "columns": columns, "details": ADDRESS_OF_DETAILS}
-    registers = kernel_arguments(lowering.table, kernel.arguments, reads, writes, (), named)
-    lowering.table.call(kernel, registers, reads, writes, str(node.op))
+    named = {"rows": rows, "columns": columns, "details": ADDRESS_OF_DETAILS}
+    lowering.table.call(kernel, reads, writes, str(node.op), named=named)
 
 
 RULES: dict[type[Op], OpRule] = {

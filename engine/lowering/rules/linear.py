@@ -7,7 +7,8 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.dot import matrix_matrix, matrix_vector, vector_vector
 from engine.lowering.loops import Kernel
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.steps import Check, Value
 from engine.tensor.products import Dot
 
@@ -27,8 +28,7 @@ def _lower_dot(lowering: Lowering, node: Apply) -> None:
         transposed.append(is_transposed)
     kernel, reads, lengths = _kernel(dtype(output), values, transposed, left, right, inner)
     result = lowering.allocate(output, reads, lowering.dims[output], lengths)
-    registers = kernel_arguments(table, kernel.arguments, reads, [result], lengths)
-    table.call(kernel, registers, reads, [result], str(node.op))
+    table.call(kernel, reads, [result], str(node.op), lengths)
 
 
 def _kernel(

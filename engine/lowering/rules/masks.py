@@ -7,7 +7,8 @@ from engine.graph.op import Op
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.positions import positions
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.lower import Lowering, OpRule, kernel_arguments
+from engine.lowering.lower import Lowering
+from engine.lowering.op_rule import OpRule
 from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
 from engine.tensor.masks import FlatNonzero
@@ -23,10 +24,8 @@ def _lower_flat_nonzero(lowering: Lowering, node: Apply) -> None:
     dims = lowering.dims[output] = (table.load(_count(lowering, value, size), False),)
     if not lowering.is_needed(output):
         return
-    kernel = positions()
     result = lowering.allocate(output, [value], dims, (size,))
-    arguments = kernel_arguments(table, kernel.arguments, [value], [result], (size,))
-    table.call(kernel, arguments, [value], [result], str(node.op))
+    table.call(positions(), [value], [result], str(node.op), (size,))
 
 
 def _count(lowering: Lowering, mask: Value, size: int) -> Value:
@@ -37,8 +36,7 @@ def _count(lowering: Lowering, mask: Value, size: int) -> Value:
     kernel = reduction(
         "sum", [NestOperand("bool", (False,))], [as_number], ("value", 0), 1, (0,), "int64", "int64"
     )
-    arguments = kernel_arguments(table, kernel.arguments, [mask], [result], (size,))
-    table.call(kernel, arguments, [mask], [result], "count")
+    table.call(kernel, [mask], [result], "count", (size,))
     return result
 
 

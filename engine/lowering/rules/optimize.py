@@ -7,7 +7,8 @@ from typing import cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
-from engine.lowering.lower import Lowering, OpRule
+from engine.lowering.lower import Lowering
+from engine.lowering.op_rule import OpRule
 from engine.runtime.callbacks import Callback
 
 

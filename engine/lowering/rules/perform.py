@@ -14,7 +14,8 @@ from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.lowering.kernels.evaluate import evaluation
-from engine.lowering.lower import Lowering, OpRule, dtype
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import elementwise_dims
 from engine.runtime.callbacks import Callback
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -57,8 +58,7 @@ def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
     kernel = evaluation(embedded_node(node, dtypes, dtype(output), ranks))
     reads = [lowering.contiguous(lowering.value_of(variable)) for variable in node.inputs]
     result = lowering.allocate(output, reads, (), [length for value in reads for length in value.dims])
-    registers = [register for value in reads for register in (value.pointer, *value.dims)]
-    lowering.table.call(kernel, [*registers, result.pointer], reads, [result], str(node.op))
+    lowering.table.call(kernel, reads, [result], str(node.op))
 
 
 def _lower_perform(lowering: Lowering, node: Apply) -> None:

@@ -9,7 +9,8 @@ from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.lower import Lowering, OpRule, dtype
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import Loops, has_loops, loops_of
 from engine.tensor import quantifiers
 from engine.tensor.reduction import Max, Min, Prod, Sum
@@ -34,12 +35,11 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
         dtype(output),
     )
     result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
-    registers = loops.arguments(lowering, kernel.arguments, [result])
-    lowering.table.call(kernel, registers, loops.values, [result], str(op))
+    lowering.table.call(kernel, loops.values, [result], str(op), loops.dims)
 
 
 def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:
-    producer = source.owner if source in lowering.reduced else None
+    producer = source.owner if source in lowering.analysis.fused else None
     if producer is not None and has_loops(producer) and len(producer.outputs) == 1:
         return loops_of(lowering, producer)
     value = lowering.value_of(source)

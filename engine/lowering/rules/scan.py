@@ -6,7 +6,7 @@ is computed outside it (body.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,12 +15,11 @@ from engine.graph.variables import Variable
 from engine.inner.scan import Scan
 from engine.inner.scan_info import ScanInfo
 from engine.lowering.body import Body, InnerGraph, inner_graph
-from engine.lowering.lower import Lowering, OpRule, count_uses, dtype, rule_for
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import FindRule, OpRule, count_uses
 from engine.lowering.operations import INTEGERS
 from engine.lowering.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.lowering.steps import CarriedRegister, Check, LoopStep
-
-RuleOf = Callable[[Apply], OpRule | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +33,14 @@ class _Step:
     uses: Mapping[Variable, int]
 
     @classmethod
-    def of(cls, op: Scan, rule_of: RuleOf, wanted: Collection[int]) -> _Step:
+    def of(cls, op: Scan, rule_of: FindRule, wanted: Collection[int]) -> _Step:
         """A state is also computed if something that is computed reads it."""
         info, graph = op.info, inner_graph(op.fgraph)
         found = {*wanted, *([info.n_inner_outputs - 1] if info.is_while else [])}
         taps = info.inner_inputs(graph.inputs).taps
         while True:
             positions = tuple(sorted(found))
-            uses = count_uses(
-                graph.nodes, [graph.outputs[p] for p in positions], lambda n: rule_for(n, rule_of)
-            )
+            uses = count_uses(graph.nodes, [graph.outputs[p] for p in positions], rule_of)
             read = {s for s in range(info.n_states) if any(uses.get(tap) for tap in taps[s])}
             if read <= found:
                 return cls(info, graph, positions, uses)
@@ -58,7 +55,7 @@ class _Step:
         return [*rows, *states, *(v for v, non_sequence in others if self.uses.get(non_sequence))]
 
 
-def scan_rule(rule_of: RuleOf) -> OpRule:
+def scan_rule(rule_of: FindRule) -> OpRule:
     """The rule of Scan, whose inner graph has nodes with the rules that `rule_of` gives."""
 
     def read(node: Apply) -> list[Variable]:
@@ -129,7 +126,9 @@ class _Lowered:
         stages += [table.stage(lowering.dims_of(variable)) for variable in self.node.inputs[1:]]
         stages += [lowering.value_of(variable).stage for variable in self.step.read(self.node)]
         stages += [lowering.first_stage(self.node.outputs[p]) for p in self.wanted]
-        in_registers = {v for node in self.step.graph.nodes for v in lowering.rule(node).lengths(node)}
+        in_registers = {
+            v for node in self.step.graph.nodes for v in lowering.analysis.rule(node).lengths(node)
+        }
         for inner, outer in zip(self.inner.non_sequences, self.outer.non_sequences, strict=True):
             if inner in in_registers and dtype(inner) in INTEGERS and not lowering.dims_of(outer):
                 stages.append(table.stage((lowering.scalar_of(outer),)))
@@ -152,7 +151,7 @@ class _Lowered:
             self.rows[position] = Mapped(lowering, loop, output, self.info.is_while, what)
         for position, rows in self.rows.items():
             if position in step.positions and not (isinstance(rows, Ring) and rows.is_inplace):
-                body.targets.setdefault(body.origin(step.graph.outputs[position]), rows.place)
+                body.targets.setdefault(body.analysis.origin(step.graph.outputs[position]), rows.place)
 
     def _declare_state(self, body: Body, loop: LoopStep, number: int, taps: Sequence[Variable]) -> None:
         initial, output = self.outer.initials[number], self.node.outputs[number]
@@ -168,7 +167,9 @@ class _Lowered:
             rows.begin(m, self.info.is_while)
         else:
             rows = Ring(self.lowering, loop, output, initial, what)
-            is_inplace = len(taps) == m == 1 and body.origin(self.step.graph.outputs[number]) is taps[0]
+            is_inplace = (
+                len(taps) == m == 1 and body.analysis.origin(self.step.graph.outputs[number]) is taps[0]
+            )
             rows.begin(m, keep or m, is_inplace)
         self.rows[number] = rows
         for offset, tap in zip(self.info.taps[number], taps, strict=True):

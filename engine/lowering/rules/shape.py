@@ -8,7 +8,8 @@ from typing import Any, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
-from engine.lowering.lower import Lowering, OpRule, dtype
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
 from engine.tensor.elemwise import DimShuffle

@@ -15,7 +15,8 @@ from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.update import update
-from engine.lowering.lower import Lowering, OpRule, kernel_arguments
+from engine.lowering.lower import Lowering
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.subtensor import is_zeros
 from engine.lowering.statements import Ref
 from engine.lowering.steps import Check, Value
@@ -182,8 +183,7 @@ def fill_zeros(lowering: Lowering, result: Value) -> None:
     """Make every element of `result` 0."""
     zero: Ref = ("constant", result.dtype, bytes(ITEM_SIZES[result.dtype]))
     kernel = elementwise([], [], [zero], len(result.dims))
-    arguments = kernel_arguments(lowering.table, kernel.arguments, [], [result], result.dims)
-    lowering.table.call(kernel, arguments, [], [result], "zeros")
+    lowering.table.call(kernel, [], [result], "zeros", result.dims)
 
 
 def write_part(
@@ -194,8 +194,7 @@ def write_part(
     kernel = update(NestOperand(given.dtype, broadcast, given.strides is not None), adds)
     strides = table.strides(target.dims) if target.strides is None else target.strides
     part = Value(target.pointer, target.dtype, target.dims, target.stage, strides, target.buffer)
-    arguments = kernel_arguments(table, kernel.arguments, [given, part], [], target.dims)
-    table.call(kernel, arguments, [given], [part], op)
+    table.call(kernel, [given], [part], op, target.dims)
 
 
 def _read(node: Apply) -> list[Variable]:

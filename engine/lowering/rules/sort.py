@@ -5,7 +5,8 @@ from __future__ import annotations
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.sort import argsort
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering
+from engine.lowering.op_rule import OpRule
 from engine.tensor.ordering import ArgSortOp
 
 
@@ -15,13 +16,10 @@ def _lower_argsort(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     value = lowering.contiguous(lowering.value_of(node.inputs[0]))
-    kernel = argsort(dtype(node.inputs[0]))
     extents = (table.product(dims[:-1]), dims[-1])
     result = lowering.allocate(output, [value], dims, extents)
     scratch = table.buffer("int64", (dims[-1],), result.stage)
-    writes = [result, scratch]
-    arguments = kernel_arguments(table, kernel.arguments, [value], writes, extents)
-    table.call(kernel, arguments, [value], writes, str(node.op))
+    table.call(argsort(value.dtype), [value], [result, scratch], str(node.op), extents)
 
 
 RULES: dict[type[Op], OpRule] = {ArgSortOp: OpRule(_lower_argsort)}

@@ -10,7 +10,8 @@ from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.gather import Base, gather, scatter_add, scatter_set, wrap
 from engine.lowering.loops import Kernel
-from engine.lowering.lower import Lowering, OpRule, dtype, kernel_arguments
+from engine.lowering.lower import Lowering, dtype
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import elementwise_body, has_loops
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
@@ -76,12 +77,10 @@ def _lower_wrap(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     value = lowering.contiguous(lowering.value_of(index))
-    kernel = wrap(dtype(index))
     count = table.product(dims)
     result = lowering.allocate(output, [value], dims, (count, size))
     named = {"count": count, "size": size, "details": ADDRESS_OF_DETAILS}
-    registers = kernel_arguments(table, kernel.arguments, [value], [result], (), named)
-    table.call(kernel, registers, [value], [result], str(op), (str(op.axis),))
+    table.call(wrap(dtype(index)), [value], [result], str(op), named=named, about=(str(op.axis),))
 
 
 def _call(
@@ -94,8 +93,7 @@ def _call(
 ) -> None:
     count, rows, rest = lengths
     named = {"count": count, "size": rows, "row": lowering.table.product(rest), "details": ADDRESS_OF_DETAILS}
-    registers = kernel_arguments(lowering.table, kernel.arguments, reads, [result], (), named)
-    lowering.table.call(kernel, registers, reads, [result], str(node.op))
+    lowering.table.call(kernel, reads, [result], str(node.op), named=named)
 
 
 def is_zeros(variable: Variable) -> bool:

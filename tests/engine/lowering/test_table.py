@@ -20,7 +20,7 @@ def table():
 
 
 def calls(table, reads, writes):
-    table.call(COPY, (), reads, writes, "copy")
+    table.call(COPY, reads, writes, "copy", (table.constant(1),))
     return table.steps[-1].stage
 
 

@@ -16,7 +16,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.graph import Apply, Op, Variable
-from engine.lowering.lower import OpRule
+from engine.lowering.op_rule import OpRule
 from engine.lowering.rules import RULES
 from engine.runtime import callbacks
 from engine.runtime.callbacks import OF_USERS, Callback, build_callback, check_site

@@ -1,0 +1,88 @@
+"""`GraphAnalysis`: facts about a graph that lowering decides by, found before the first node is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from engine.graph.apply import Apply
+from engine.graph.variables import Variable
+from engine.lowering.op_rule import FindRule, OpRule, count_uses, rule_for
+from engine.lowering.overwriting import overwriting_nodes
+
+MOST_SKIPPED = 8
+"""A result without its first rows is not copied if there are at most so many: their memory is kept with it."""
+
+
+class GraphAnalysis:
+    """The order of the nodes, how often values are read (`uses`), and which nodes overwrite an input (`overwriting`).
+
+    `fused` has the variables that are computed inside the loops of the reduction that reads them.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Apply],
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        destroyable: Collection[Variable],
+        rule_of: FindRule,
+    ) -> None:
+        self._rule_of = rule_of
+        self.uses = count_uses(nodes, outputs, rule_of)
+        self.fused = {node.inputs[0] for node in nodes if self._reduces_alone(node)}
+        self.nodes = self._with_reductions_first(nodes)
+        self.overwriting = overwriting_nodes(self.nodes, inputs, outputs, destroyable)
+
+    def rule(self, node: Apply) -> OpRule:
+        """Return the rule for `node`; raises LoweringError if its Op has none."""
+        return rule_for(node, self._rule_of)
+
+    def _reduces_alone(self, node: Apply) -> bool:
+        """Return True if `node` is a needed reduction, and nothing else reads its input."""
+        is_needed = bool(self.uses.get(node.outputs[0]))
+        return self.rule(node).reduces and is_needed and self.uses.get(node.inputs[0]) == 1
+
+    def _with_reductions_first(self, nodes: Sequence[Apply]) -> list[Apply]:
+        """Return the nodes, each reduction straight behind what runs in its loops: its inputs are read there."""
+        reductions: dict[Variable, list[Apply]] = {}
+        for node in nodes:
+            if self._follows(node):
+                # Of several reductions of one input all but one are asked for their lengths alone.
+                reductions.setdefault(node.inputs[0], []).append(node)
+        order: list[Apply] = []
+        for node in nodes:
+            waiting = [] if self._follows(node) else [node]
+            while waiting:
+                order.append(waiting.pop())
+                waiting += reductions.pop(order[-1].outputs[0], [])[::-1]
+        return order
+
+    def _follows(self, node: Apply) -> bool:
+        """Return True if `node` is a reduction that may have a computation in its loops."""
+        if not self.rule(node).reduces or node.inputs[0] not in self.fused:
+            return False
+        producer = node.inputs[0].owner
+        return producer is not None and len(producer.outputs) == 1
+
+    def origin(self, variable: Variable) -> Variable:
+        """Return the variable that has the memory of `variable` first: nodes that overwrite pass it on."""
+        while variable.owner in self.overwriting:
+            overwritten = variable.owner.op.destroy_map.get(cast(int, variable.index))
+            if overwritten is None:
+                break
+            variable = variable.owner.inputs[overwritten[0]]
+        return variable
+
+    def kept_arrays(self, outputs: Sequence[Variable]) -> dict[Variable, int]:
+        """Return the variables computed into arrays that the caller keeps, and how many first rows it does not get."""
+        kept = {self.origin(variable): 0 for variable in outputs}
+        for variable in outputs:
+            skipped = self.skipped(variable)
+            if skipped is not None and skipped <= MOST_SKIPPED:
+                kept.setdefault(self.origin(cast(Apply, variable.owner).inputs[0]), skipped)
+        return kept
+
+    def skipped(self, variable: Variable) -> int | None:
+        """Return how many first rows `variable` leaves out of another variable, if it is all the rest of that."""
+        return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)

@@ -1,0 +1,63 @@
+"""`OpRule`: how a class of Ops is lowered, and what that reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import LoweringError
+from engine.graph.apply import Apply
+from engine.graph.user_ops import is_users
+from engine.graph.variables import Variable
+
+ValueInputs = Callable[[Apply], Sequence[Variable]]
+
+
+@dataclass(frozen=True, slots=True)
+class OpRule:
+    """How a class of Ops is lowered.
+
+    `lower` is called with the Lowering and one node. `reads` names the inputs whose values the node's kernels read,
+    `lengths` those that the lengths of its outputs depend on. An elementwise computation that only a node that `reduces`
+    reads runs inside that node's loops. An output that is the first input without some rows at the beginning gives
+    their number as `skipped`.
+    """
+
+    lower: Callable[[Any, Apply], None]
+    reads: ValueInputs = lambda node: node.inputs
+    lengths: ValueInputs = lambda node: ()
+    reduces: bool = False
+    skipped: Callable[[Apply], int | None] = lambda node: None
+
+
+FindRule = Callable[[Apply], OpRule | None]
+
+
+def rule_for(node: Apply, rule_of: FindRule) -> OpRule:
+    """Return the rule for `node`; raises LoweringError if there is none."""
+    found = rule_of(node)
+    if found is None:
+        advice = (
+            "implement perform() for it, on tensors"
+            if is_users(node.op)
+            else "compile with mode='NUMPY' to run it in Python"
+        )
+        raise LoweringError(node.op, "numba", f"it has no kernel; {advice}")
+    return found
+
+
+def count_uses(
+    nodes: Sequence[Apply], outputs: Collection[Variable], rule_of: FindRule
+) -> dict[Variable, int]:
+    """Return how often the value of each variable is read: by kernels that something needs, for lengths, by the caller."""
+    uses: dict[Variable, int] = {}
+    for variable in outputs:
+        uses[variable] = uses.get(variable, 0) + 1
+    for node in reversed(nodes):
+        rule = rule_for(node, rule_of)
+        is_needed = any(uses.get(output) for output in node.outputs)
+        # A node whose outputs nobody reads may still be asked for its lengths.
+        for variable in (*rule.lengths(node), *(rule.reads(node) if is_needed else ())):
+            uses[variable] = uses.get(variable, 0) + 1
+    return uses
