@@ -4,7 +4,13 @@
 
     cachegraph.pytensor.install()
 
-Importing this does nothing; PyTensor itself is imported by `install`.
+Importing this does nothing; `install` imports PyTensor. From below, each floor importing only those before it:
+
+    errors      what the adapter refuses, and how its own failures are logged and counted
+    describe    PyTensor's graphs and all that rewriting depends on -> cache key; explanations of keys
+    stored      optimized graphs and inner graphs in the form in which entries hold them
+    code        code that numba compiled, of functions and of single Ops
+    making      hooks into PyTensor, and the maker that looks functions up
 """
 
 from __future__ import annotations
@@ -14,13 +20,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachegraph.pytensor.errors import UnsupportedPyTensor as UnsupportedPyTensor
-    from cachegraph.pytensor.making.explanation import explain as explain
     from cachegraph.pytensor.making.installing import install as install
     from cachegraph.pytensor.making.installing import uninstall as uninstall
+    from cachegraph.pytensor.making.outcome import explain as explain
 
 _MODULE_OF = {
     "UnsupportedPyTensor": "cachegraph.pytensor.errors",
-    "explain": "cachegraph.pytensor.making.explanation",
+    "explain": "cachegraph.pytensor.making.outcome",
     "install": "cachegraph.pytensor.making.installing",
     "uninstall": "cachegraph.pytensor.making.installing",
 }

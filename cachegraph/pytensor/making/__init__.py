@@ -1,1 +1,1 @@
-"""Hooks into PyTensor, and the maker that looks functions up."""
+"""The hooks put into PyTensor, and the maker that looks functions up in the cache."""

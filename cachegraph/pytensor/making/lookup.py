@@ -1,4 +1,4 @@
-"""One function: its optimized graph found in the cache, or made by PyTensor and kept there."""
+"""The lookup of one function's optimized graph: found in the cache, or made by PyTensor and stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
+
+from pytensor.compile.maker import FunctionMaker
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.caching.outcome import CacheInfo
@@ -16,47 +18,37 @@ from cachegraph.pytensor.describe.key import Description, describe
 from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import Changed, Unstorable, count_bypass, note_failure
-from cachegraph.pytensor.making.bypassing import Bypass
+from cachegraph.pytensor.making.outcome import Bypass
+from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.large_constants import data_inputs, with_data
-from cachegraph.pytensor.stored.optimized import pack
-from cachegraph.pytensor.stored.stored_graph import StoredGraph
-
-
-class Making(Protocol):
-    """PyTensor's own way from a specification to a function, in its two steps."""
-
-    def rewrite(self, wanted: Specification | None = None) -> Any:
-        """Make the optimized graph from scratch, of `wanted` if it is given, and return it."""
-
-    def link(self, graph: StoredGraph) -> None:
-        """Link the graph that `rewrite` made, to code that is kept as that of `graph`, its stored form."""
+from cachegraph.pytensor.stored.stored_graph import StoredGraph, pack
 
 
 class Lookup:
-    """One function that is to be made: found in the cache, or made by `making` and kept there.
+    """One requested function: its graph found in the cache, or made by `uncached` and stored.
 
-    `info` says how it came about. `is_rewritten` tells whether PyTensor made its graph. `graph` is its stored form, if it
-    has one.
+    `info` says how it came about. `is_rewritten` is True once PyTensor has made the graph. `graph` is its stored form, if
+    there is one.
     """
 
-    def __init__(self, wanted: Specification, mode: Any, name: str | None, making: Making) -> None:
+    def __init__(self, wanted: Specification, mode: Any, name: str | None, uncached: UncachedMaking) -> None:
         self.wanted = wanted
         self.mode = mode
         self.name = name or "function"
         self.info = CacheInfo()
         self.is_rewritten = False
         self.graph: StoredGraph | None = None
-        self._making = making
+        self._uncached = uncached
         self._refusal: BaseException | None = None
         self._description: Description | None = None
         self._made: StoredGraph | None = None
         self._data: list[Any] = []
 
     def find(self, accept_inplace: bool, large_constants: bool) -> None:
-        """Find the function's graph, or make it, and keep it if that can be.
+        """Find the function's graph, or make it and store it if possible.
 
-        Raises what PyTensor raises, and CacheMissError where CACHEGRAPH_ON_MISS is "error"; nothing else.
+        Raises what PyTensor raises, and CacheMissError if CACHEGRAPH_ON_MISS is "error"; nothing else.
         """
         begin = perf_counter()
         try:
@@ -68,34 +60,34 @@ class Lookup:
                 raise
             self.is_rewritten = self.is_rewritten and not self._data
             note_failure("looking a function up", self.name, error)
-            self.info.outcome, self.info.reason = (
-                "bypass",
-                f"the adapter failed: {type(error).__name__}: {error}",
-            )
+            self._set_bypass(f"the adapter failed: {type(error).__name__}: {error}")
             self.do_without()
         finally:
             self.info.seconds["total"] = perf_counter() - begin
 
     @property
     def adopted(self) -> Specification:
-        """What is wanted, with its data as inputs."""
+        """The requested specification, with its data as further inputs."""
         return replace(self.wanted, inputs=[*self.wanted.inputs, *self._data])
 
     def do_without(self) -> None:
-        """Have PyTensor make the graph, unless it has."""
+        """Have PyTensor make the graph, unless it already has."""
         if not self.is_rewritten:
             if self.graph is not None:
-                self.info.outcome, self.info.reason = "bypass", "the adapter failed"
+                self._set_bypass("the adapter failed")
             self.graph = None
             self._data = []
-            self._by_pytensor(self._making.rewrite)
+            self._by_pytensor(self._uncached.rewrite)
             self.is_rewritten = True
 
     def bypass(self, bypass: Bypass) -> None:
-        """Have PyTensor make the graph, for a reason that is counted."""
-        self.info.outcome, self.info.reason = "bypass", bypass.reason
+        """Have PyTensor make the graph, and count the reason."""
+        self._set_bypass(bypass.reason)
         count_bypass(bypass.kind)
         self.do_without()
+
+    def _set_bypass(self, reason: str) -> None:
+        self.info.outcome, self.info.reason = "bypass", reason
 
     def _find(self, accept_inplace: bool, large_constants: bool) -> None:
         cache = default_cache()
@@ -141,25 +133,25 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build(self) -> Artifact:
-        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph that has no stored form."""
+        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph without a stored form."""
         context = self._context()
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
         with noting_folded() as folded:
-            graph = self._by_pytensor(lambda: self._making.rewrite(on_data))
+            graph = self._by_pytensor(lambda: self._uncached.rewrite(on_data))
         self.is_rewritten = True
         self.info.rewrites = 1
         rewritten = perf_counter()
         stored = self._made = self._packed(graph, context)
         self._refuse_unkeyed(graph, folded)
         packed = perf_counter()
-        self._by_pytensor(lambda: self._making.link(stored))
+        self._by_pytensor(lambda: self._uncached.link(stored))
         seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
         summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
     def _refuse_unkeyed(self, graph: Any, folded: Sequence[Any]) -> None:
-        """Refuse to keep `graph` if it depends on more than its key says: raises Unfingerprintable, and Changed."""
+        """Raise Unfingerprintable if `graph` depends on more than its key describes, Changed if that has changed."""
         described = self._described
         made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
         refuse_reading(made_of, folded, described.rewriters)
@@ -167,7 +159,7 @@ class Lookup:
             raise Changed(changed)
 
     def _packed(self, graph: Any, context: Context) -> StoredGraph:
-        """The stored form of `graph`, which has been read back."""
+        """Return the stored form of `graph`, after a trial of reading it back."""
         try:
             content = pack(graph, context)
             inputs = [variable.clone() for variable in graph.inputs]
@@ -183,24 +175,18 @@ class Lookup:
         described, results = self._described, self.wanted.results
         inputs = self.adopted.graph_inputs()
         graph = StoredGraph(described.key, payload, inputs, self._context, described.basis)
-        if len(graph.places) != len(results):
-            raise ValueError(f"the stored graph has {len(graph.places)} results, not {len(results)}")
+        if len(graph.sources) != len(results):
+            raise ValueError(f"the stored graph has {len(graph.sources)} results, not {len(results)}")
         return graph
 
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
-        """Rewrite a copy of the graph, and compare what is stored with what comes of it."""
-        from cachegraph.pytensor.making.verification import (  # only the mode verify needs it
-            difference,
-            rewritten_copy,
-        )
-
+        """Rewrite a copy of the graph and compare it with the stored one; return a correction if they differ."""
         begin = perf_counter()
         copied = with_data(self.wanted, self._described.constants, self._data)
-        graph = rewritten_copy(copied, self.mode, accept_inplace)
+        graph = _rewritten(copied, self.mode, accept_inplace)
         seconds = {"rewrite": perf_counter() - begin}
-        context = self._context()
-        made = self._packed(graph, context)
-        differs = difference(found.value, made)
+        made = self._packed(graph, self._context())
+        differs = _difference(found.value, made)
         if differs is None:
             return None
         return Correction(differs, Artifact(made.content, seconds=seconds), self._load(made.content))
@@ -224,3 +210,25 @@ class Lookup:
 
 def _unstorable(error: Exception) -> Unstorable:
     return error if isinstance(error, Unstorable) else Unstorable(f"{type(error).__name__}: {error}")
+
+
+def _rewritten(copied: Specification, mode: Any, accept_inplace: bool) -> Any:
+    """Return the optimized graph that PyTensor makes of a specification, whose own graph this overwrites."""
+    graph, updates = FunctionMaker.create_fgraph(copied.inputs, copied.outputs, accept_inplace)
+    FunctionMaker.prepare_fgraph(copied.inputs, copied.outputs, updates, graph, mode, None)
+    return graph
+
+
+def _difference(stored: StoredGraph, made: StoredGraph) -> str | None:
+    """Return the first difference of two stored graphs, for people, or None; raises what loading them raises."""
+    first, second = stored.load(), made.load()
+    if first.freeze() == second.freeze():
+        return None
+    nodes = zip(first.toposort(), second.toposort(), strict=False)
+    for number, (a, b) in enumerate(nodes):
+        if a.op != b.op:
+            return f"node {number} is {a.op}, not {b.op}"
+    counts = len(first.apply_nodes), len(second.apply_nodes)
+    return (
+        f"{counts[0]} nodes, not {counts[1]}" if counts[0] != counts[1] else "another input, constant or type"
+    )

@@ -16,31 +16,38 @@ from pytensor.link.basic import Container
 
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.forking import momentary_lock
-from cachegraph.pytensor.code.linker import StoredLinker, expects_code
-from cachegraph.pytensor.code.linking import Cell, InnerFunctionNodes, link
-from cachegraph.pytensor.code.relinking import link_by_pytensor, linking_flags
+from cachegraph.pytensor.code.linking import (
+    Cell,
+    InnerFunctionNodes,
+    StoredLinker,
+    expects_code,
+    link,
+    link_by_pytensor,
+    linking_flags,
+)
 from cachegraph.pytensor.code.stored_function import stored_function
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import note_failure
-from cachegraph.pytensor.making.bypassing import bypass_of
 from cachegraph.pytensor.making.copies import is_same_graph, mark, unmark
 from cachegraph.pytensor.making.lookup import Lookup
-from cachegraph.pytensor.making.pickled_function import CarriedMaker
+from cachegraph.pytensor.making.outcome import bypass_of
+from cachegraph.pytensor.making.pickled_maker import PickledMaker
+from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 _loading = momentary_lock()
 
-_CARRIED = (
+_PICKLED = (
     *("mode", "accept_inplace", "function_class", "on_unused_input", "name", "trust_input"),
     *("unpack_single", "return_none", "required", "profile", "_flags", "_update_mapping"),
 )
-"""The attributes of a maker that a pickle carries as they are."""
+"""The attributes of a maker that its pickle holds as they are."""
 
 
 class CachedMaker(FunctionMaker):
-    """Makes what FunctionMaker makes of the same arguments; `cache_info` says how that came about.
+    """A maker of the functions that FunctionMaker makes of the same arguments; `cache_info` says how one came about.
 
-    Where the cache does not help, for whatever reason, FunctionMaker does it all.
+    If the cache does not help, for whatever reason, FunctionMaker does all of the work.
     """
 
     large_constants: ClassVar[bool] = False
@@ -61,7 +68,7 @@ class CachedMaker(FunctionMaker):
         trust_input: bool = False,
     ) -> None:
         wanted = Specification.of(inputs, outputs)
-        # From here, so that a warning names the line that PyTensor's would name.
+        # Called from this frame: a warning then names the same line as PyTensor's would.
         self.check_unused_inputs(wanted.inputs, wanted.outputs, on_unused_input)
         self.mode, self.accept_inplace, self.function_class = mode, accept_inplace, function_class
         self.profile, self.name, self.trust_input = profile, name, trust_input
@@ -71,25 +78,28 @@ class CachedMaker(FunctionMaker):
         self._code: Any = None
         self._function: Any = None
         self._flags: Any = None
-        making = _Making(self, inputs, outputs, fgraph, no_fgraph_prep)
-        lookup = Lookup(wanted, get_mode(mode), name, making)
+        uncached = self._uncached(inputs, outputs, fgraph=fgraph, no_fgraph_prep=no_fgraph_prep)
+        lookup = Lookup(wanted, get_mode(mode), name, uncached)
         self.cache_info = lookup.info
         original = self._try("recognizing a copy", lambda: self._original(wanted, fgraph, no_fgraph_prep))
         bypass = bypass_of(get_mode(mode), fgraph, no_fgraph_prep, profile)
         if original is not None:
-            making.rewrite()  # which PyTensor has done: this holds the graph, and what goes with it
+            uncached.rewrite()  # its graph is given: nothing is rewritten
+            self._take_over(uncached)
             self._try("making a copy", lambda: self._adopt_copied(original))
-        elif bypass is not None:
+            return
+        if bypass is not None:
             lookup.bypass(bypass)
         else:
             lookup.find(accept_inplace, self.large_constants)
-            self._try("adopting what was found", lambda: self._adopt_found(lookup))
-            if self._stored is None:
-                lookup.do_without()
+            self._try("adopting what was found", lambda: self._adopt_found(lookup, uncached))
+        if self._stored is None:
+            lookup.do_without()
+            self._take_over(uncached)
 
     @property
     def fgraph(self) -> Any:
-        """The optimized graph; that of a function from the cache is read when it is first asked for."""
+        """The optimized graph; for a function from the cache it is read at the first access."""
         with _loading:
             if self._fgraph is None:
                 self._fgraph = self._read_graph()
@@ -100,7 +110,7 @@ class CachedMaker(FunctionMaker):
         self._fgraph = fgraph
 
     def create(self, input_storage: Any = None, storage_map: Any = None) -> Any:
-        """The function, as FunctionMaker makes it."""
+        """Return a function, as FunctionMaker makes it."""
         function, self._function = self._function, None
         if function is not None and input_storage is None and not storage_map:
             return function
@@ -117,24 +127,47 @@ class CachedMaker(FunctionMaker):
         state = {name: value for name, value in vars(self).items() if name != "_function"}
         if self._stored is None:
             return state
-        attributes = {name: state[name] for name in _CARRIED}
+        attributes = {name: state[name] for name in _PICKLED}
         return {
-            "carried": CarriedMaker.of(attributes, self.inputs, self.outputs, self._results, self._stored)
+            "pickled": PickledMaker.of(attributes, self.inputs, self.outputs, self._results, self._stored)
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._function = self._fgraph = None
-        carried: CarriedMaker | None = state.get("carried")
-        if carried is None:
+        pickled: PickledMaker | None = state.get("pickled")
+        if pickled is None:
             self.__dict__.update(state)
             return
-        self.__dict__.update(carried.attributes)
-        self.cache_info = CacheInfo("carried", "it came in a pickle", carried.key.hex)
-        self.inputs, self.outputs, self._results = carried.inputs, carried.outputs, carried.results
-        self._expect_code(carried.graph())
+        self.__dict__.update(pickled.attributes)
+        self.cache_info = CacheInfo("carried", "it came in a pickle", pickled.key.hex)
+        self.inputs, self.outputs, self._results = pickled.inputs, pickled.outputs, pickled.results
+        self._expect_code(pickled.graph())
+
+    def _uncached(self, inputs: Any, outputs: Any, **given: Any) -> UncachedMaking:
+        """Return PyTensor's own way to make a function like this one, of `inputs` and `outputs`."""
+        return UncachedMaking(
+            inputs,
+            outputs,
+            mode=self.mode,
+            accept_inplace=self.accept_inplace,
+            function_class=self.function_class,
+            profile=self.profile,
+            on_unused_input=self.on_unused_input,
+            name=self.name,
+            trust_input=self.trust_input,
+            **given,
+        )
+
+    def _take_over(self, uncached: UncachedMaking) -> None:
+        """Hold what PyTensor's own maker holds, and its function as one of this maker's."""
+        for name, value in vars(uncached.maker).items():
+            setattr(self, name, value)
+        self._function = uncached.function
+        if self._function is not None:
+            self._function.maker = self
 
     def _try(self, doing: str, step: Callable[[], Any]) -> Any:
-        """What `step` returns; None, and nothing of the cache, where it fails."""
+        """Return what `step` does; if it fails, note the failure and forget what came from the cache."""
         try:
             return step()
         except Exception as error:
@@ -142,17 +175,18 @@ class CachedMaker(FunctionMaker):
             self._stored = self._code = None
             return None
 
-    def _adopt_found(self, lookup: Lookup) -> None:
-        """Make functions of what `lookup` has found, or had made and kept."""
+    def _adopt_found(self, lookup: Lookup, uncached: UncachedMaking) -> None:
+        """Make functions of the graph that `lookup` has found, or had `uncached` make and stored."""
         if lookup.graph is None:
             return
         if lookup.is_rewritten:
+            self._take_over(uncached)
             self._adopt_made(lookup.graph)
         else:
             self._adopt(lookup.graph, lookup.adopted)
 
     def _adopt(self, graph: StoredGraph, wanted: Specification) -> None:
-        """Make functions on the code that is stored for `graph`; PyTensor has not made any."""
+        """Make functions on the stored code of `graph`, of which PyTensor has made none."""
         self.inputs, self.outputs, self._results = wanted.inputs, wanted.outputs, wanted.results
         self.unpack_single, self.return_none = wanted.unpack_single, wanted.return_none
         self.required = [spec.value is None for spec in wanted.inputs]
@@ -178,7 +212,7 @@ class CachedMaker(FunctionMaker):
         mark(self.inputs, self)
 
     def _original(self, wanted: Specification, fgraph: Any, no_fgraph_prep: bool) -> Any:
-        """The maker whose function is to be copied, if linking `fgraph` would give the code that it has; else None."""
+        """Return the maker whose function is being copied, if linking `fgraph` would give the same code; else None."""
         original = unmark(wanted.inputs)
         if original is None or not no_fgraph_prep or self.profile or original._code is None:
             return None
@@ -204,15 +238,21 @@ class CachedMaker(FunctionMaker):
         if input_storage is None:
             input_storage = [getattr(spec, "value", None) for spec in self.inputs]
         cells = [_cell(value) for value in input_storage]
-        thunk, containers, results = link(
+        linked = link(
             self._code,
             lambda: self.fgraph,
-            stored.places,
+            stored.sources,
             list(zip(stored.inputs, cells, strict=True)),
             self._results,
             storage_map,
             self.linker.allow_gc,
         )
+        function = self._function_on(*linked, stored)
+        function.profile = self.profile
+        return function
+
+    def _function_on(self, thunk: Any, containers: Any, results: Any, stored: StoredGraph) -> Any:
+        """Return a Function that calls `thunk`; while it is made, an outline stands in for a graph not read yet."""
         with _loading:
             is_read = self._fgraph is not None
             if not is_read:
@@ -234,7 +274,6 @@ class CachedMaker(FunctionMaker):
                     self._fgraph = None
         if not is_read:
             function._nodes_with_inner_function = InnerFunctionNodes(lambda: self.fgraph)
-        function.profile = self.profile
         return function
 
     def _link_by_pytensor(self) -> Any:
@@ -246,96 +285,35 @@ class CachedMaker(FunctionMaker):
             graph = stored.load()
             graph.update_mapping = self._update_mapping
         except Exception as error:
-            if self.cache_info.outcome == "carried":  # there is nothing to make it of
+            if self.cache_info.outcome == "carried":  # a pickle has nothing else to make it of
                 raise
             note_failure("reading the optimized graph", self.name or "it", error)
-            graph = self._made_anew().fgraph
+            graph = self._uncached(self.inputs, self.outputs).rewrite()
         graph.name, graph.profile = self.name, self.profile
         self._accept(graph)
         return graph
 
     def _accept(self, graph: Any) -> None:
-        """Have the linker hold what it would link."""
+        """Give `graph` to the linker, as FunctionMaker does before it links."""
         borrows = [spec.borrow for spec in self.outputs]
         borrows += [False] * (len(graph.outputs) - len(borrows))  # new values of inputs are never borrowed
         disowned = [output for output, borrow in zip(graph.outputs, borrows, strict=True) if not borrow]
         self.linker.accept(graph, no_recycling=infer_reuse_pattern(graph, disowned) if disowned else None)
 
-    def _made_anew(self) -> Any:
-        """PyTensor's own maker of the same function, from scratch."""
-        return FunctionMaker(
-            self.inputs,
-            self.outputs,
-            self.mode,
-            self.accept_inplace,
-            self.function_class,
-            self.profile,
-            on_unused_input="ignore",
-            name=self.name,
-            trust_input=self.trust_input,
-        )
-
     def _do_without_code(self) -> None:
-        """Be as if there had been no cache: what links next is PyTensor's linker."""
+        """Forget the stored code, so that PyTensor's linker makes the next function."""
         if self.cache_info.outcome == "hit" and self._fgraph is None:
-            made = self._made_anew()
-            self.fgraph, self.linker = made.fgraph, made.linker
-        else:  # what came in a pickle has nothing else to be made of
+            uncached = self._uncached(self.inputs, self.outputs)
+            self.fgraph = uncached.rewrite()
+            self.linker = uncached.maker.linker
+        else:  # a pickle has nothing else to make it of
             self._accept(self.fgraph)
         self._stored = self._code = None
         self.cache_info = CacheInfo("bypass", "linking it to stored code failed", self.cache_info.key)
 
 
-class _Making:
-    """PyTensor's own way to make what a maker was asked for; see Lookup."""
-
-    def __init__(
-        self, maker: CachedMaker, inputs: Any, outputs: Any, fgraph: Any, no_fgraph_prep: bool
-    ) -> None:
-        self._maker = maker
-        self._given = inputs, outputs, fgraph, no_fgraph_prep
-
-    def rewrite(self, wanted: Specification | None = None) -> Any:
-        """The optimized graph, from scratch, of `wanted` if it is given; raises what PyTensor raises."""
-        maker = self._maker
-        inputs, outputs, fgraph, no_fgraph_prep = self._given
-        if wanted is not None:
-            inputs, outputs = wanted.inputs, wanted.outputs
-        on_unused_input = maker.on_unused_input
-        FunctionMaker.__init__(
-            maker,
-            inputs,
-            outputs,
-            maker.mode,
-            maker.accept_inplace,
-            maker.function_class,
-            maker.profile,
-            "ignore",
-            fgraph,
-            maker.name,
-            no_fgraph_prep,
-            maker.trust_input,
-        )
-        maker.on_unused_input = on_unused_input
-        if wanted is not None:
-            maker.unpack_single, maker.return_none = wanted.unpack_single, wanted.return_none
-        return maker.fgraph
-
-    def link(self, graph: StoredGraph) -> None:
-        """Make the function on code that is kept as that of `graph`; raises what PyTensor raises."""
-        maker = self._maker
-        plain = maker.linker
-        try:
-            maker.linker = StoredLinker.like(plain, graph.description, graph.basis)
-            maker._function = FunctionMaker.create(maker)
-        except Exception as error:
-            maker.linker = plain
-            maker._function = FunctionMaker.create(maker)  # if it is not the adapter's fault, it fails again
-            note_failure("linking a function to code that is kept", maker.name or "it", error)
-
-
 def _cell(value: Any) -> Cell:
-    """Where the value of an input is stored: where others store it that share it, else in a place of its own."""
+    """Return the storage of an input's value: shared with the variable it belongs to, or new."""
     if isinstance(value, Variable):
         value = value.container
     return value.storage if isinstance(value, Container) else [value]

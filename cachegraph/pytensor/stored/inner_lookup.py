@@ -30,7 +30,7 @@ from cachegraph.pytensor.describe.key import Description, describe_inner
 from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
 from cachegraph.pytensor.errors import Changed, note_failure
 from cachegraph.pytensor.stored.externals import Context
-from cachegraph.pytensor.stored.frozen_graphs import inner_graphs, named_by, pack_frozen, unpack_frozen
+from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_frozen, unpack_frozen
 
 FORMAT = 2
 

@@ -1,27 +1,65 @@
-"""The optimized graph of a function as it was stored, read when somebody looks at it."""
+"""The stored form of a function's optimized graph, and that graph, read back when somebody looks at it.
+
+    content := format(1 byte) uint(number of outputs) source* uint(number of frozen graphs) bytes(frozen)* bytes(main)
+    source  := uint: 0 for an output that is computed | 1 a constant | 2+i the input i | 2+n+j the output j before it,
+               n the number of inputs
+    frozen  := pickle of (section, types of the inputs, place of each node in a baked order)
+    main    := pickle of (section, names, features)
+
+`uint` and `bytes` as in fingerprint/primitives.py, sections and frozen graphs (those that Ops hold) as in
+graph_section.py. A frozen graph refers to those before it, and to the variables they compute, by numbers that follow
+those of externals.py. `names` are pairs of a variable and the number of its name. `features` are the names of the
+Features attached to the graph, each with what rebuilds it.
+
+Version history
+    1  first
+    2  constants refer to arrays of the graph in hand
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
+from pytensor.compile.aliasing import Supervisor
 from pytensor.configdefaults import config
+from pytensor.graph.basic import Apply, Constant
+from pytensor.graph.destroyhandler import DestroyHandler
+from pytensor.graph.features import PreserveVariableAttributes
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.rewriting.shape import ShapeFeature
 
+from cachegraph import pickling
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.primitives import strong_digest
+from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed, strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.stored.externals import Context
-from cachegraph.pytensor.stored.optimized import COMPUTED, FIRST_INPUT, read_places, unpack
+from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.stored.externals import Context, arrays_in
+from cachegraph.pytensor.stored.graph_section import (
+    GraphTable,
+    Section,
+    inner_graphs,
+    named_by,
+    pack_frozen,
+    unpack_frozen,
+)
+
+FORMAT = 2
+COMPUTED = 0
+CONSTANT = 1
+FIRST_INPUT = 2
+
+_FEATURES = {cls.__name__: cls for cls in (PreserveVariableAttributes, ShapeFeature, DestroyHandler)}
 
 
 class StoredGraph:
-    """`content` as optimized.py writes it, found under `key`, on the variables `inputs`.
+    """An optimized graph in its stored form: `content`, found under `key`, on the variables `inputs`.
 
-    `places` says where its results are stored. `context` gives what it names when it is read. `basis` tells whether what
-    it was looked up by is as it was then.
+    `sources` says where each result comes from (see the grammar). `context` gives what `content` refers to when it is read.
+    `basis` tells whether what the key describes is unchanged.
     """
 
     def __init__(
@@ -35,35 +73,131 @@ class StoredGraph:
         self.key = key
         self.content = content
         self.inputs = list(inputs)
-        self.places = read_places(content)
+        self.sources = read_sources(content)
         self.context = context
         self.basis = basis
 
     @cached_property
     def description(self) -> bytes:
-        """What the code of this graph is found by: how the graph was asked for, and the graph, to the last bit.
+        """The description that the code of this graph is stored under: the function's key and the graph, to the last bit.
 
-        Of two processes that rewrite one graph differently, each finds the code of what it has.
+        If two processes rewrite one graph differently, each finds the code of its own result.
         """
         return encode((self.key.confirmation, strong_digest(self.content)))
 
     def load(self) -> Any:
-        """The graph; raises InvalidEncoding, and what loading pickles raises."""
-        # Whoever built it was warned; and where a variable is read is not where it was made, as errors would say.
+        """Return the graph; raises InvalidEncoding, and what loading pickles raises."""
+        # Whoever built the graph was warned; and an error should not name the line that reads a variable as its origin.
         with config.change_flags(warn_float64="ignore", traceback__limit=0):
             return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:
-        """What a new Function asks of its graph: the inputs, and which of the results are computed by a node."""
+        """Return what a new Function reads of its graph: the inputs, and which results are computed by a node."""
         roots = [None] * len(self.inputs)
-        for place in self.places:
-            is_fresh = place < FIRST_INPUT
+        for source in self.sources:
+            is_fresh = source < FIRST_INPUT
             roots.append(
-                (_COMPUTED if place == COMPUTED else None) if is_fresh else roots[place - FIRST_INPUT]
+                (_COMPUTED if source == COMPUTED else None) if is_fresh else roots[source - FIRST_INPUT]
             )
         results = [SimpleNamespace(owner=owner) for owner in roots[len(self.inputs) :]]
         return SimpleNamespace(inputs=self.inputs, outputs=results, apply_nodes=())
 
 
 _COMPUTED: Any = SimpleNamespace()
-"""Stands for the node that computes a result."""
+"""A stand-in for the node that computes a result."""
+
+
+def pack(fgraph: Any, context: Context) -> bytes:
+    """Return `fgraph` in its stored form, which refers to the objects of `context`.
+
+    Names that `context` lacks are not kept. Raises Unstorable for a constant that is no plain value, and what pickle raises
+    for an Op that cannot be pickled.
+    """
+    external = context.external()
+    order = fgraph.toposort()
+    frozen = []
+    for graph in inner_graphs([node.op for node in order], external):
+        frozen.append(pack_frozen(graph, external))
+        external += named_by(graph)
+    table = GraphTable(fgraph.inputs, order, fgraph.outputs, arrays_in(external))
+    kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), context.names)
+    main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
+    sources = output_sources(fgraph)
+    head = (bytes((FORMAT,)), pack_uint(len(sources)), *map(pack_uint, sources), pack_uint(len(frozen)))
+    return b"".join((*head, *map(prefixed, (*frozen, main))))
+
+
+def read_sources(content: bytes) -> list[int]:
+    """Return where each result of the graph in `content` comes from; raises InvalidEncoding for anything but `pack`'s."""
+    return _read_sources(Reader(content, "reading an optimized graph"))
+
+
+def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionGraph:
+    """Return the graph that `content` holds, on `inputs`; `context` has what it refers to.
+
+    Raises InvalidEncoding for what `pack` did not write, and as pickling.loads does.
+    """
+    reader = Reader(content, "reading an optimized graph")
+    _read_sources(reader)
+    external = context.external()
+    for _ in range(reader.uint()):
+        external += named_by(unpack_frozen(reader.bytes(), external))
+    section, kept, features = pickling.loads(reader.bytes(), HOSTS)
+    reader.end()
+    variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
+    for variable, number in kept:
+        variables[variable].name = context.names.get(number)
+    fgraph = FunctionGraph(inputs, outputs, clone=False)
+    for name, detail in features:
+        fgraph.attach_feature(_feature(fgraph, name, detail))
+    return fgraph
+
+
+def output_sources(fgraph: Any) -> list[int]:
+    """Return where each result of `fgraph` comes from: see the grammar."""
+    known = {variable: FIRST_INPUT + number for number, variable in enumerate(fgraph.inputs)}
+    sources = []
+    for number, variable in enumerate(fgraph.outputs):
+        fresh = CONSTANT if isinstance(variable, Constant) else COMPUTED
+        sources.append(known.get(variable, fresh))
+        known.setdefault(variable, FIRST_INPUT + len(fgraph.inputs) + number)
+    return sources
+
+
+def _read_sources(reader: Reader) -> list[int]:
+    if (version := reader.byte()) != FORMAT:
+        raise reader.error(f"format {FORMAT}", f"format {version}")
+    return [reader.uint() for _ in range(reader.uint())]
+
+
+def _kept_names(variables: Sequence[Any], first: int, names: Mapping[int, str]) -> list[tuple[int, int]]:
+    """Return pairs (number of a variable, number of its name); `first` is the number of the first of `variables`."""
+    numbers: dict[str, int] = {}
+    for number, name in names.items():
+        numbers.setdefault(name, number)
+    named = ((first + n, variable.name) for n, variable in enumerate(variables))
+    return [(number, numbers[name]) for number, name in named if name in numbers]
+
+
+def _apply(op: Any, inputs: list[Any], types: list[Any], position: int) -> list[Any]:
+    outputs: list[Any] = Apply(op, inputs, [type_() for type_ in types]).outputs
+    return outputs
+
+
+def _features(fgraph: Any) -> list[tuple[str, Any]]:
+    """Return the Features of an optimized graph that are still of use, in order."""
+    features: list[tuple[str, Any]] = []
+    for feature in fgraph._features:
+        name = type(feature).__name__
+        if type(feature) is Supervisor:
+            protected = set(feature.protected)
+            features.append((name, [n for n, v in enumerate(fgraph.inputs) if v in protected]))
+        elif type(feature) is _FEATURES.get(name):
+            features.append((name, None))
+    return features
+
+
+def _feature(fgraph: Any, name: str, detail: Any) -> Any:
+    if name == "Supervisor":
+        return Supervisor([fgraph.inputs[position] for position in detail])
+    return _FEATURES[name]()

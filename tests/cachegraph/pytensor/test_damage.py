@@ -21,7 +21,7 @@ from cachegraph.cache import Artifact, default_cache
 from cachegraph.fingerprint.primitives import pack_uint
 from cachegraph.key import CacheKey
 from cachegraph.pytensor import explain
-from cachegraph.pytensor.stored.optimized import FORMAT
+from cachegraph.pytensor.stored.stored_graph import FORMAT
 
 VALUES = np.array([1.0, 2.0, 0.25])
 
@@ -164,7 +164,7 @@ class Hostile:
 
 def test_a_hostile_graph_runs_nothing(store: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stored, canary = make().maker._stored, tmp_path / "canary"
-    places = [pack_uint(place) for place in stored.places]
+    places = [pack_uint(place) for place in stored.sources]
     hostile = pickle.dumps(Hostile(canary), 5)
     parts = (
         bytes((FORMAT,)),

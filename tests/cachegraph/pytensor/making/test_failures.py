@@ -23,16 +23,16 @@ COUNTED = {"adapter-failure": 1}
 ON_A_MISS = {
     "the settings": ("cachegraph.pytensor.making.lookup.default_cache", COUNTED),
     "the key": ("cachegraph.pytensor.making.lookup.describe", COUNTED),
-    "names and users' Ops": (f"{Specification.__module__}.Specification.context", COUNTED),
+    "names and users' Ops": (f"{Specification.__module__}.Specification.names", COUNTED),
     "packing": ("cachegraph.pytensor.making.lookup.pack", {"unstorable": 1}),
     "reading back": ("cachegraph.pytensor.stored.stored_graph.unpack", {"unstorable": 1}),
-    "linking to kept code": ("cachegraph.pytensor.making.maker.StoredLinker.like", COUNTED),
+    "linking to kept code": ("cachegraph.pytensor.making.uncached.StoredLinker.like", COUNTED),
     "what is kept for copies": ("cachegraph.pytensor.making.maker.linking_flags", COUNTED),
 }
 ON_A_HIT = {
     "the settings": ("cachegraph.pytensor.making.lookup.default_cache", COUNTED),
     "the key": ("cachegraph.pytensor.making.lookup.describe", COUNTED),
-    "the stored form": ("cachegraph.pytensor.stored.stored_graph.read_places", {"unstorable": 1}),
+    "the stored form": ("cachegraph.pytensor.stored.stored_graph.read_sources", {"unstorable": 1}),
     "the inputs": (f"{Specification.__module__}.Specification.graph_inputs", {}),
     "whether there is code": ("cachegraph.pytensor.making.maker.expects_code", COUNTED),
     "the code": ("cachegraph.pytensor.making.maker.stored_function", COUNTED),

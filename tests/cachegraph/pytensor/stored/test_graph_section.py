@@ -8,7 +8,7 @@ import pytensor.scalar as ps
 from pytensor.graph.fg import FrozenFunctionGraph
 
 from cachegraph.pytensor.stored.externals import Context
-from cachegraph.pytensor.stored.frozen_graphs import pack_frozen, unpack_frozen
+from cachegraph.pytensor.stored.graph_section import pack_frozen, unpack_frozen
 
 
 def stored_and_read(graph: Any) -> Any:

@@ -18,7 +18,7 @@ from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 
 @dataclass(frozen=True)
-class CarriedMaker:
+class PickledMaker:
     """A maker whose function came from the cache, or was kept there.
 
     Its graph is carried as it is stored (`content`, with its `context`), under the digests of its key.
@@ -43,7 +43,7 @@ class CarriedMaker:
         outputs: Sequence[Any],
         results: Sequence[Any],
         graph: StoredGraph,
-    ) -> CarriedMaker:
+    ) -> PickledMaker:
         """What is carried of a maker with these attributes, whose graph is `graph` and computes variables like `results`."""
         short = CacheKey(graph.key.level, (), graph.key.digest, graph.key.confirmation)
         return cls(
