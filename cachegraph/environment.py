@@ -33,7 +33,7 @@ def settings_in_force() -> tuple[Settings, Miss | None]:
     return settings, None
 
 
-def say_what_is_wrong(absent: Miss | None) -> None:
+def warn_of_environment(absent: Miss | None) -> None:
     """Log what the environment has that does nothing, or not what it should, each once."""
     if absent is not None:
         warn_once(f"nothing is cached in this process: {absent.detail}")

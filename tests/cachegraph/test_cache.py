@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph import cache as cache_module
 from cachegraph.cache import Artifact, Cache, Correction, Found, Hit, Miss, default_cache
 from cachegraph.caching.counters import Counters, Tally
 from cachegraph.errors import CacheMissError
@@ -36,7 +35,7 @@ def make(cache_directory: Path) -> MakeCache:
 def tally(monkeypatch: pytest.MonkeyPatch) -> Tally:
     """Give each test process-wide counters of its own."""
     fresh = Tally()
-    monkeypatch.setattr(cache_module, "PROCESS", fresh)
+    monkeypatch.setattr("cachegraph.caching.records.PROCESS", fresh)
     return fresh
 
 
@@ -271,7 +270,7 @@ def test_counts_are_written_when_nobody_holds_the_cache_any_more(
 
 
 def test_a_cache_without_events_registers_nothing(make: MakeCache) -> None:
-    assert make()._flush_at_exit is None
+    assert make()._records._flush_at_exit is None
 
 
 def test_a_flush_that_fails_is_silent(make: MakeCache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +329,7 @@ def test_a_hit_that_is_not_what_building_gives_is_replaced_counted_and_set_aside
     assert tally.snapshot().misses == {"mismatch": 1}
     assert tally.snapshot().levels["kernel"] == {"hits": 0, "misses": 1}
     [said] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-    assert f"the kernel entry {key_of('a').hex} is not what building it gives: it is wrong" in said
+    assert f"the kernel entry {key_of('a').hex} differs from a new build: it is wrong" in said
     [aside] = (cache_directory / "v1" / "damaged").iterdir()
     assert aside.read_bytes() == b"wrong"
     assert str(aside) in said
@@ -363,4 +362,4 @@ def test_a_comparison_that_fails_is_no_hit(make: MakeCache, caplog: pytest.LogCa
     found = cache.get_or_build(key_of("a"), lambda: Artifact(b"built"), identity, failing)
     assert (found.value, found.outcome, found.reason) == (b"built", "miss", "unverified")
     assert make("readwrite").get_or_build(key_of("a"), never, identity).value == b"built"
-    assert "building it anew, to compare, failed" in caplog.text
+    assert "building it again to verify it failed" in caplog.text

@@ -19,7 +19,6 @@ import pytest
 
 import engine
 import engine.tensor as pt
-from cachegraph import cache as cache_module
 from cachegraph import pickling
 from cachegraph.cache import Artifact, default_cache
 from cachegraph.caching.counters import Tally
@@ -406,7 +405,7 @@ def test_the_function_that_a_solver_calls_has_the_ops_of_the_graph_around_it(op:
 
 def test_a_hit_with_a_users_op_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = Tally()
-    monkeypatch.setattr(cache_module, "PROCESS", tally)
+    monkeypatch.setattr("cachegraph.caching.records.PROCESS", tally)
     inputs, output = layered(2.0)
     engine.function(inputs, output)
     monkeypatch.setenv("CACHEGRAPH_MODE", "verify")

@@ -35,7 +35,7 @@ POINT = np.array([0.5, 1.0, 2.0])
 def tally(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tally]:
     """Count from nothing, and have no kernel of another test linked."""
     tally = Tally()
-    monkeypatch.setattr(cache_module, "PROCESS", tally)
+    monkeypatch.setattr("cachegraph.caching.records.PROCESS", tally)
     process_loader.cache_clear()
     yield tally
     process_loader.cache_clear()
@@ -116,7 +116,7 @@ def test_the_program_of_another_function_is_caught_by_its_results(
     assert (f.cache_info.outcome, f.cache_info.reason) == ("miss", "mismatch")
     assert tally.snapshot().misses["mismatch"] == 1
     [said] = errors(caplog)
-    assert f"the function entry {key.hex} is not what building it gives: on random arguments it gives" in said
+    assert f"the function entry {key.hex} differs from a new build: on random arguments it gives" in said
     assert aside(cache_directory, "function") == [other.payload]
     process_loader.cache_clear()
     monkeypatch.setenv("CACHEGRAPH_MODE", "readwrite")
@@ -162,7 +162,7 @@ def test_a_kernel_that_computes_something_else_is_caught(
     np.testing.assert_allclose(f(POINT), np.exp(POINT) * 2)
     assert aside(cache_directory, "kernel") == [planted]
     said = errors(caplog)
-    assert f"the kernel entry {key.hex} is not what building it gives: its object code is another" in said[0]
+    assert f"the kernel entry {key.hex} differs from a new build: its object code is another" in said[0]
     assert "the function entry" in said[1]
     monkeypatch.setenv("CACHEGRAPH_MODE", "readwrite")
     process_loader.cache_clear()
@@ -247,7 +247,7 @@ def test_the_objective_of_another_problem_is_caught_by_what_the_solver_finds(
     np.testing.assert_allclose(smallest(1.0)(0.0), 2.0, atol=1e-6)
     verifying(monkeypatch)
     np.testing.assert_allclose(smallest(1.0)(0.0), 1.0, atol=1e-6)
-    assert f"the function entry {right.key.hex} is not what building it gives" in errors(caplog)[0]
+    assert f"the function entry {right.key.hex} differs from a new build" in errors(caplog)[0]
     assert wrong.payload in aside(cache_directory, "function")
     process_loader.cache_clear()
     monkeypatch.setenv("CACHEGRAPH_MODE", "readwrite")

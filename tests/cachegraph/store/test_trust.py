@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cachegraph import cache as cache_module
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.caching.counters import Tally
@@ -320,7 +319,7 @@ def test_a_refusal_is_counted_and_said_once_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tally = Tally()
-    monkeypatch.setattr(cache_module, "PROCESS", tally)
+    monkeypatch.setattr("cachegraph.caching.records.PROCESS", tally)
     for name in "abc":
         shared.put(key(name), Artifact(b"x"))
         shared.layout.entry(key(name).hex).chmod(0o666)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph import cache as cache_module
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
@@ -29,7 +28,7 @@ Run = Callable[..., str]
 @pytest.fixture(autouse=True)
 def tally(monkeypatch: pytest.MonkeyPatch) -> Tally:
     fresh = Tally()
-    monkeypatch.setattr(cache_module, "PROCESS", fresh)
+    monkeypatch.setattr("cachegraph.caching.records.PROCESS", fresh)
     return fresh
 
 

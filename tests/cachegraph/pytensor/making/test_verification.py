@@ -47,7 +47,7 @@ def test_a_wrong_entry_is_replaced(verifying: None, caplog: pytest.LogCaptureFix
     assert default_cache().store(key, Artifact(wrong.maker._stored.content, seconds={"rewrite": 1.0}))
     found = make(2.0)
     assert (explain(found).outcome, explain(found).reason) == ("miss", "mismatch")
-    assert "is not what building it gives" in caplog.text
+    assert "differs from a new build" in caplog.text
     assert found(VALUES) == np.exp(VALUES).sum() * 2.0 + 1.0
     again = make(2.0)
     assert explain(again).outcome == "hit"
@@ -80,7 +80,7 @@ def test_the_code_of_another_function_is_caught_at_the_first_call(cache_director
     assert found["results"] == [list(twice), list(twice), list(thrice)]
     assert found["code"] == [[0, 1], [1, 0], [1, 0]]
     [said] = found["said"]
-    assert "is not what building it gives: with the arguments of a call it gives (array([1.5" in said
+    assert "differs from a new build: with the arguments of a call it gives (array([1.5" in said
     assert found["misses"]["mismatch"] == aside(cache_directory) > 0
 
 

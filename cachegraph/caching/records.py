@@ -1,0 +1,111 @@
+"""What one cache did: counted for the process and for the index, and logged, repeated warnings once."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from cachegraph.caching.counters import PROCESS
+from cachegraph.store.failures import store_failure_reason
+from cachegraph.store.local.activity import Activity
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+    from cachegraph.key import CacheKey
+    from cachegraph.settings import Settings
+    from cachegraph.store.absent import NoStore
+    from cachegraph.store.entry import Hit, Miss
+    from cachegraph.store.local.store import LocalStore
+    from cachegraph.store.tiers import TieredStore
+
+WRITING = ("readwrite", "verify")
+"""The modes in which built artifacts are stored."""
+
+
+class CacheRecords:
+    """Counts and log lines of one cache, whose counts are written into `store` at exit or when the cache is dropped."""
+
+    def __init__(self, settings: Settings, store: LocalStore | TieredStore | NoStore) -> None:
+        self._settings = settings
+        self._store = store
+        self._activity = Activity()
+        self._flush_at_exit: object = None
+        self._unloadable: set[bytes] = set()
+        self._warned: set[str] = set()
+
+    def hit(self, key: CacheKey, hit: Hit, load_seconds: float | None) -> None:
+        """Count a hit, and the seconds that it saved."""
+        saved = sum(hit.seconds.values()) - (load_seconds or 0.0)
+        PROCESS.hit(key.level, saved)
+        self._begin_counting()
+        self._activity.hit(key.level, key.digest, load_seconds, saved)
+
+    def miss(self, key: CacheKey, miss: Miss, seconds_spent: float = 0.0) -> None:
+        """Count a miss, its reason, and the seconds that building took."""
+        PROCESS.miss(key.level, miss.reason, seconds_spent)
+        self._begin_counting()
+        self._activity.miss(key, miss, seconds_spent)
+
+    def bypass(self, level: str, reason: str) -> None:
+        """Count a compilation at `level` that did not use the cache."""
+        PROCESS.bypass(reason)
+        self._begin_counting()
+        self._activity.bypass(level, reason)
+
+    def untrusted(self, miss: Miss) -> None:
+        """Log that an entry was refused; as a warning the first time."""
+        self._log_once("untrusted", "%s. Logged once; every such miss is counted.", miss.detail)
+
+    def load_failure(self, key: CacheKey) -> None:
+        """Log the exception that loading the entry of `key` raised; as a warning the first time for this key."""
+        write = log().debug if key.digest in self._unloadable else log().warning
+        self._unloadable.add(key.digest)
+        write("loading the %s entry %s failed; it is built again", key.level, key.hex, exc_info=True)
+
+    def store_failure(self, key: CacheKey, error: Exception) -> None:
+        """Count and log that storing the entry of `key` raised `error`; as a warning the first time."""
+        reason = store_failure_reason(error)
+        PROCESS.store_failure(reason)
+        self._log_once(
+            "store",
+            "storing the %s entry %s in %s failed (%s: %s: %s); the result is used, but not kept. Logged once.",
+            key.level,
+            key.hex,
+            self._settings.directory,
+            reason,
+            type(error).__name__,
+            error,
+        )
+
+    def flush(self) -> None:
+        """Write the counts into the index in one transaction; counts that cannot be written are lost."""
+        _flush(self._store, self._activity, self._settings.mode)
+
+    def _log_once(self, kind: str, text: str, *arguments: object) -> None:
+        write = log().debug if kind in self._warned else log().warning
+        self._warned.add(kind)
+        write(text, *arguments)
+
+    def _begin_counting(self) -> None:
+        if self._flush_at_exit is None and self._settings.mode in WRITING:
+            self._flush_at_exit = weakref.finalize(
+                self, _flush, self._store, self._activity, self._settings.mode
+            )
+
+
+def _flush(store: LocalStore | TieredStore | NoStore, activity: Activity, mode: str) -> None:
+    batch = activity.take()
+    if mode not in WRITING or not batch.totals:  # each hit to be copied to a nearer tier is counted, too
+        return
+    try:
+        store.add_counts(batch)
+    except Exception as error:  # counts may be lost; they may not make the end of a process fail
+        log().debug("writing counts failed: %s: %s", type(error).__name__, error)
+
+
+def log() -> Logger:
+    """Return the logger of the package."""
+    import logging  # 7 ms, which a warm start does not need
+
+    return logging.getLogger("cachegraph")

@@ -1,0 +1,85 @@
+"""Storing built artifacts, and replacing entries that a new build contradicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cachegraph.caching.outcome import MISMATCH, UNVERIFIED
+from cachegraph.caching.records import WRITING, CacheRecords, log
+from cachegraph.fingerprint.source import check_relied_on
+from cachegraph.store.entry import Hit, Miss
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cachegraph.key import CacheKey
+    from cachegraph.settings import Settings
+    from cachegraph.store.absent import NoStore
+    from cachegraph.store.entry import Artifact
+    from cachegraph.store.local.store import LocalStore
+    from cachegraph.store.tiers import TieredStore
+
+
+class EntryWriter:
+    """Writes entries into `store`; a failure is counted and never raised."""
+
+    def __init__(
+        self, settings: Settings, store: LocalStore | TieredStore | NoStore, records: CacheRecords
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._records = records
+        self._unverified: dict[bytes, Miss] = {}
+
+    def keep(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> bool:
+        """Store `artifact` under `key`, replacing an older entry; return True if it is stored."""
+        if self._settings.mode not in WRITING:
+            return False
+        try:
+            check_relied_on()
+            self._store.put(key, artifact, load_seconds)
+        except Exception as error:  # the artifact is in memory: the compilation itself has succeeded
+            self._records.store_failure(key, error)
+            return False
+        self._unverified.pop(key.digest, None)
+        return True
+
+    def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
+        """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""
+        quarantined = self._displace(key, payload, artifact, difference)
+        log().error(
+            "the %s entry %s differs from a new build: %s; the new build is used and stored, and the old entry is "
+            "quarantined in %s",
+            key.level,
+            key.hex,
+            difference,
+            quarantined or "no place: that failed, too",
+        )
+
+    def replace_suspect(self, key: CacheKey, artifact: Artifact, difference: str) -> None:
+        """Store `artifact` in place of the entry of `key` if their bytes differ; log nothing."""
+        hit = self._store.get(key)
+        if isinstance(hit, Hit) and hit.payload != artifact.payload:
+            self._displace(key, hit.payload, artifact, difference)
+
+    def distrust(self, key: CacheKey, error: Exception) -> Miss:
+        """Return the miss that `key` is from now on, until it is stored again: verifying it raised `error`."""
+        log().error(
+            "the %s entry %s is not used: building it again to verify it failed",
+            key.level,
+            key.hex,
+            exc_info=error,
+        )
+        miss = Miss(UNVERIFIED, f"building it again to verify it failed: {type(error).__name__}: {error}")
+        return self._unverified.setdefault(key.digest, miss)
+
+    def distrusted(self, key: CacheKey) -> Miss | None:
+        """Return the miss that `distrust` made of `key`, or None."""
+        return self._unverified.get(key.digest)
+
+    def _displace(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> Path | None:
+        """Quarantine `payload` and store `artifact`, counted as a miss; return the quarantined file, or None."""
+        quarantined = self._store.set_aside(key, payload)
+        self._records.miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
+        self.keep(key, artifact)
+        return quarantined
