@@ -5,9 +5,7 @@ Input 0 and output 0; the lengths are asked for as the extents of the dims 0, 1 
 
 from __future__ import annotations
 
-import struct
-
-from engine.lowering.kernels.nest import KernelBuilder
+from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.reduce import neutral_element
 from engine.lowering.loops import (
     Carried,
@@ -53,7 +51,7 @@ def position_of_extreme(kind: str, dtype: str) -> Kernel:
     loop = Loop("at", 1, "length", 1, body, carried)
     result = Write(Place("y", (("i", "behind"), ("j",))), "best_at")
     nodes = (
-        ScalarConstant("none", "int64", struct.pack("<q", 0)),
+        constant("none", "int64", 0),
         Compute("is_empty", "eq", ("length", "none"), "bool"),
         If("is_empty", (Fail(EMPTY_REDUCTION),)),
         *_nest((Read("first", first), loop, result)),
@@ -85,9 +83,9 @@ def _nest(inside: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _kernel(dtype: str, result: str, nodes: tuple[Node, ...], summary: str) -> Kernel:
-    signature = KernelBuilder()
-    signature.pointer("x", dtype, ("input", 0))
+    builder = KernelBuilder()
+    builder.pointer("x", dtype, ("input", 0))
     for dim, name in enumerate(("before", "length", "behind")):
-        signature.integer(name, ("extent", (dim,)))
-    signature.pointer("y", result, ("output", 0))
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+        builder.integer(name, ("extent", (dim,)))
+    builder.pointer("y", result, ("output", 0))
+    return builder.kernel(nodes, summary)

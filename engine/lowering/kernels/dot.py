@@ -13,10 +13,10 @@ can count every length; those sizes are where it overtakes the loops (docs/decis
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 
-from engine.lowering.kernels.nest import KernelBuilder, NestOperand
+from engine.lowering.kernels.building import BLAS_LETTERS, KernelBuilder, constant, number_bytes
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
     Address,
@@ -41,9 +41,6 @@ from engine.runtime.kernel_interface import ITEM_SIZES
 BLAS_MATRIX_SIZE = 100
 BLAS_VECTOR_SIZE = 200
 
-_LETTERS = {"float64": "d", "float32": "s"}
-_FORMATS = {"float64": "<d", "float32": "<f"}
-
 
 @cache
 def vector_vector(dtype: str) -> Kernel:
@@ -56,14 +53,14 @@ def vector_vector(dtype: str) -> Kernel:
 @cache
 def matrix_vector(dtype: str, transposed: bool) -> Kernel:
     """Return the kernel of matrix · vector of `dtype`; vector · matrix is that of the matrix transposed."""
-    signature = _signature(dtype, ("m", "k"))
+    builder = _builder(dtype, ("m", "k"))
     loops = _loops(dtype, _matrix("x0", "m", "k", transposed), Place("x1", (("at_k",),)), ("m",))
     if dtype not in FLOATS:
-        return _kernel(signature, loops, f"matrix_vector: {dtype}")
+        return _kernel(builder, loops, f"matrix_vector: {dtype}")
     # Fortran sees the matrix transposed.
     rows, columns = ("m", "k") if transposed else ("k", "m")
     call = Call(
-        f"blas_{_LETTERS[dtype]}gemv",
+        f"blas_{BLAS_LETTERS[dtype]}gemv",
         (
             _letter(not transposed),
             Reference(rows),
@@ -79,20 +76,20 @@ def matrix_vector(dtype: str, transposed: bool) -> Kernel:
         ),
     )
     nodes = _either(loops, ("m", "k"), BLAS_VECTOR_SIZE, call)
-    return _kernel(signature, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
+    return _kernel(builder, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
 
 
 @cache
 def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -> Kernel:
     """Return the kernel of matrix · matrix of `dtype`."""
-    signature = _signature(dtype, ("m", "k", "n"))
+    builder = _builder(dtype, ("m", "k", "n"))
     first, second = _matrix("x0", "m", "k", first_transposed), _matrix("x1", "k", "n", second_transposed)
     loops = _loops(dtype, first, second, ("m", "n"))
     if dtype not in FLOATS:
-        return _kernel(signature, loops, f"matrix_matrix: {dtype}")
+        return _kernel(builder, loops, f"matrix_matrix: {dtype}")
     # Fortran sees each matrix transposed, so it computes the transposed product: second times first.
     call = Call(
-        f"blas_{_LETTERS[dtype]}gemm",
+        f"blas_{BLAS_LETTERS[dtype]}gemm",
         (
             _letter(second_transposed),
             _letter(first_transposed),
@@ -111,21 +108,21 @@ def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -
     )
     nodes = _either(loops, ("m", "k", "n"), BLAS_MATRIX_SIZE, call)
     transposed = " transposed" * first_transposed, " transposed" * second_transposed
-    return _kernel(signature, nodes, f"matrix_matrix: {dtype}{transposed[0]}, {dtype}{transposed[1]}")
+    return _kernel(builder, nodes, f"matrix_matrix: {dtype}{transposed[0]}, {dtype}{transposed[1]}")
 
 
-def _signature(dtype: str, lengths: tuple[str, ...]) -> KernelBuilder:
-    signature = KernelBuilder()
+def _builder(dtype: str, lengths: tuple[str, ...]) -> KernelBuilder:
+    builder = KernelBuilder()
     for position in range(2):
-        signature.pointer(f"x{position}", dtype, ("input", position))
+        builder.pointer(f"x{position}", dtype, ("input", position))
     for dim, length in enumerate(lengths):
-        signature.integer(length, ("extent", (dim,)))
-    signature.pointer("y", dtype, ("output", 0))
-    return signature
+        builder.integer(length, ("extent", (dim,)))
+    builder.pointer("y", dtype, ("output", 0))
+    return builder
 
 
-def _kernel(signature: KernelBuilder, nodes: tuple[Node, ...], summary: str) -> Kernel:
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+def _kernel(builder: KernelBuilder, nodes: tuple[Node, ...], summary: str) -> Kernel:
+    return builder.kernel(nodes, summary)
 
 
 def _matrix(pointer: str, row: str, column: str, transposed: bool) -> Place:
@@ -156,8 +153,8 @@ def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tu
 def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:
     """`loops`, or `call` instead where there are at least `size` products and BLAS can count the `lengths`."""
     nodes: list[Node] = [
-        ScalarConstant("blas_size", "float64", struct.pack("<d", size)),
-        ScalarConstant("blas_limit", "int64", struct.pack("<q", 2**31)),
+        constant("blas_size", "float64", size),
+        constant("blas_limit", "int64", 2**31),
         Compute("products0", "cast", (lengths[0],), "float64"),
         Compute("longest0", "identity", (lengths[0],), "int64"),
     ]
@@ -182,8 +179,8 @@ def _letter(transposed: bool) -> Literal:
 
 
 def _one() -> Literal:
-    return Literal(struct.pack("<q", 1))
+    return Literal(number_bytes("int64", 1))
 
 
 def _scalar(dtype: str, value: float) -> Literal:
-    return Literal(struct.pack(_FORMATS[dtype], value))
+    return Literal(number_bytes(dtype, value))

@@ -1,4 +1,4 @@
-"""Elementwise kernels: any number of scalar statements fused into one loop nest, and copying as the least of them.
+"""Elementwise kernels: scalar statements fused into one loop nest, copies, changes of a part, numbers in steps.
 
 Arguments: inputs, extents, strides of strided inputs, outputs. Outputs are C-contiguous over all dims; none may
 overlap an input unless it is the same memory element for element.
@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from engine.lowering.kernels.nest import (
-    Axis,
-    Fused,
-    KernelBuilder,
-    NestOperand,
-    collapse,
-    contiguous_terms,
-    declare,
-)
-from engine.lowering.loops import Kernel, Loop, Node, Place, Write
+from engine.lowering.kernels.building import KernelBuilder
+from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare
+from engine.lowering.loops import Compute, Kernel, Loop, Node, Place, Write
 from engine.lowering.statements import Ref, Repeat, Statement
 
 
@@ -35,24 +28,61 @@ def elementwise(
 
 @lru_cache(maxsize=1024)
 def _elementwise(
-    inputs: tuple[NestOperand, ...], body: tuple[Statement | Repeat, ...], outputs: tuple[Ref, ...], rank: int
+    inputs: tuple[NestOperand, ...],
+    body: tuple[Statement | Repeat, ...],
+    outputs: tuple[Ref, ...],
+    rank: int,
 ) -> Kernel:
     axes = collapse(inputs, rank)
-    signature = KernelBuilder()
-    declare(signature, inputs, axes)
+    builder = KernelBuilder()
+    declare(builder, inputs, axes)
     fused = Fused(inputs, body, axes, axes)
-    stores: list[Node] = []
+    writes: list[Node] = []
     for position, ref in enumerate(outputs):
-        pointer = signature.pointer(f"y{position}", fused.dtype(ref), ("output", position))
-        stores.append(Write(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
-    nest = _nest(fused, axes, tuple(stores))
-    nodes = fused.constants() + nest
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), _summary(fused, outputs))
+        pointer = builder.pointer(f"y{position}", fused.dtype(ref), ("output", position))
+        writes.append(Write(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
+    nest = _nest(fused, axes, tuple(writes))
+    return builder.kernel(fused.constants() + nest, _summary(fused, outputs))
 
 
 def copy(dtype: str, broadcast: tuple[bool, ...], strided: bool) -> Kernel:
     """Return the kernel that writes one input, broadcast or strided, as a C-contiguous array."""
     return elementwise([NestOperand(dtype, broadcast, strided)], [], [("input", 0)], len(broadcast))
+
+
+def update(operand: NestOperand, adds: bool) -> Kernel:
+    """Return the kernel of `part = operand`, or `part += operand` if it `adds`, over the dims of `operand`.
+
+    Input 0 is the operand. Input 1 is the part, which is both read and written: strided, of the dtype of the operand,
+    and no element occurs in it twice.
+    """
+    rank = len(operand.broadcast)
+    operands = [operand, NestOperand(operand.dtype, (False,) * rank, strided=True)]
+    axes = collapse(operands, rank)
+    builder = KernelBuilder()
+    declare(builder, operands, axes)
+    body = [Statement("add", (("input", 1), ("input", 0)), operand.dtype)] if adds else []
+    result: Ref = ("value", 0) if adds else ("input", 0)
+    fused = Fused(operands, body, axes, axes)
+    nodes = _nest(fused, axes, (Write(fused.place(1), fused.name(result)),))
+    layout = "strided" if operand.strided else "contiguous"
+    summary = f"{'add to' if adds else 'set'} a part: {layout} {operand.dtype}, {len(axes)} loops"
+    return builder.kernel(nodes, summary)
+
+
+def arange() -> Kernel:
+    """Return the kernel of `output[i] = start + i * step`, of int64; its arguments are ("start",) and ("step",), too."""
+    builder = KernelBuilder()
+    builder.integer("n", ("extent", (0,)))
+    builder.integer("start", ("start",))
+    builder.integer("step", ("step",))
+    builder.pointer("output", "int64", ("output", 0))
+    body = (
+        Compute("distance", "mul", ("i", "step"), "int64"),
+        Compute("number", "add", ("start", "distance"), "int64"),
+        Write(Place("output", (("i",),)), "number"),
+    )
+    return builder.kernel((Loop("i", 0, "n", 1, body),), "arange: int64")
 
 
 def _nest(fused: Fused, axes: Sequence[Axis], innermost: tuple[Node, ...]) -> tuple[Node, ...]:

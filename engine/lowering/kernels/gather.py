@@ -11,14 +11,13 @@ Beside those in kernels/__init__.py the arguments are
 
 from __future__ import annotations
 
-import struct
 from typing import Literal
 
-from engine.lowering.kernels.nest import KernelBuilder
-from engine.lowering.loops import Compute, Fail, If, Kernel, Loop, Node, Place, Read, ScalarConstant, Write
+from engine.lowering.kernels.building import KernelBuilder, constant
+from engine.lowering.loops import Carried, Compute, Fail, If, Kernel, Loop, Node, Place, Read, Write
 from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
-from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, ITEM_SIZES
+from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE
 
 Base = Literal["copied", "zeros", "overwritten"]
 
@@ -28,16 +27,16 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """
-    signature = KernelBuilder()
-    signature.pointer("array", dtype, ("input", 0))
-    _declare_index(signature, index_dtype, 1, vector)
-    signature.pointer("output", dtype, ("output", 0))
+    builder = KernelBuilder()
+    builder.pointer("array", dtype, ("input", 0))
+    _declare_index(builder, index_dtype, 1, vector)
+    builder.pointer("output", dtype, ("output", 0))
     copy = _row(
         vector, (Read("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector))
     )
-    nodes = (_zero("none"), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
+    nodes = (constant("none", "int64", 0), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
     summary = f"gather: {dtype} by {index_dtype}" + (" from a vector" if vector else " in rows")
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+    return builder.kernel(nodes, summary)
 
 
 def wrap(index_dtype: str) -> Kernel:
@@ -45,12 +44,31 @@ def wrap(index_dtype: str) -> Kernel:
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """
-    signature = KernelBuilder()
-    _declare_index(signature, index_dtype, 0, True)
-    signature.pointer("output", "int64", ("output", 0))
+    builder = KernelBuilder()
+    _declare_index(builder, index_dtype, 0, True)
+    builder.pointer("output", "int64", ("output", 0))
     body = (*_wrapped_index(index_dtype), _store("output", "i", "wrapped", True))
-    nodes = (_zero("none"), Loop("i", 0, "count", 1, body))
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"wrap: {index_dtype}")
+    nodes = (constant("none", "int64", 0), Loop("i", 0, "count", 1, body))
+    return builder.kernel(nodes, f"wrap: {index_dtype}")
+
+
+def positions() -> Kernel:
+    """Return the kernel that writes to the output, int64s, the index of each element of input 0, bools, that is true.
+
+    The caller knows how many there are.
+    """
+    builder = KernelBuilder()
+    builder.pointer("mask", "bool", ("input", 0))
+    builder.integer("n", ("extent", (0,)))
+    builder.pointer("output", "int64", ("output", 0))
+    body = (
+        Read("is_true", Place("mask", (("i",),))),
+        If("is_true", (Write(Place("output", (("found",),)), "i"),)),
+        Compute("step", "cast", ("is_true",), "int64"),
+        Compute("following", "add", ("found", "step"), "int64"),
+    )
+    loop = Loop("i", 0, "n", 1, body, (Carried("found", "none", "following"),))
+    return builder.kernel((constant("none", "int64", 0), loop), "positions")
 
 
 def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
@@ -81,33 +99,33 @@ def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 def _scatter(
     name: str, dtype: str, index_dtype: str, vector: bool, base: Base, change: tuple[Node, ...]
 ) -> Kernel:
-    signature = KernelBuilder()
-    _declare_index(signature, index_dtype, 0, vector)
-    signature.pointer("values", dtype, ("input", 1))
+    builder = KernelBuilder()
+    _declare_index(builder, index_dtype, 0, vector)
+    builder.pointer("values", dtype, ("input", 1))
     if base == "copied":
-        signature.pointer("base", dtype, ("input", 2))
-    signature.pointer("output", dtype, ("output", 0))
+        builder.pointer("base", dtype, ("input", 2))
+    builder.pointer("output", dtype, ("output", 0))
     nodes = (
-        _zero("none"),
+        constant("none", "int64", 0),
         Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
         *(() if base == "overwritten" else _initialized(dtype, vector, base == "zeros")),
         Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, change))),
     )
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), summary)
+    return builder.kernel(nodes, summary)
 
 
-def _declare_index(signature: KernelBuilder, index_dtype: str, position: int, vector: bool) -> None:
+def _declare_index(builder: KernelBuilder, index_dtype: str, position: int, vector: bool) -> None:
     if index_dtype not in INTEGERS:
         raise InvalidKernel(
             "building", "a kernel with an index", f"the index is {index_dtype}, not an integer"
         )
-    signature.pointer("index", index_dtype, ("input", position))
-    signature.integer("count", ("count",))
-    signature.integer("size", ("size",))
+    builder.pointer("index", index_dtype, ("input", position))
+    builder.integer("count", ("count",))
+    builder.integer("size", ("size",))
     if not vector:
-        signature.integer("row", ("row",))
-    signature.pointer("details", "int64", ("details",))
+        builder.integer("row", ("row",))
+    builder.pointer("details", "int64", ("details",))
 
 
 def _wrapped_index(
@@ -137,7 +155,7 @@ def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]
     """The output, made equal to the base."""
     rows = "size"
     if onto_zeros:
-        zero = ScalarConstant("zero", dtype, bytes(ITEM_SIZES[dtype]))
+        zero = constant("zero", dtype, 0)
         body: tuple[Node, ...] = (Write(_element("output", "r", vector, "e"), "zero"),)
         before: tuple[Node, ...] = (zero,)
     else:
@@ -160,7 +178,3 @@ def _element(pointer: str, row: str, vector: bool, column: str = "j") -> Place:
 
 def _store(pointer: str, row: str, value: str, vector: bool) -> Write:
     return Write(_element(pointer, row, vector), value)
-
-
-def _zero(name: str) -> ScalarConstant:
-    return ScalarConstant(name, "int64", struct.pack("<q", 0))

@@ -13,10 +13,9 @@ Nothing is computed of a matrix of no rows. A failure's details are LAPACK's `in
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
-from engine.lowering.kernels.nest import KernelBuilder
+from engine.lowering.kernels.building import BLAS_LETTERS, KernelBuilder, constant, number_bytes
 from engine.lowering.loops import (
     Address,
     Array,
@@ -42,9 +41,6 @@ FEW = 1024
 
 Count = Reference | Literal
 
-_LETTERS = {"float64": "d", "float32": "s"}
-_FORMATS = {"float64": "<d", "float32": "<f"}
-
 
 def solve_general(dtype: str, transposed: bool) -> Kernel:
     """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU decomposition.
@@ -52,9 +48,9 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
     Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many int64s as it
     has rows. Where there is no solution it is made of NaNs.
     """
-    signature = _signature(dtype, ("output", 1))
-    _declare_right_side(signature, dtype)
-    signature.pointer("pivots", "int64", ("output", 2))
+    builder = _builder(dtype, ("output", 1))
+    _declare_right_side(builder, dtype)
+    builder.pointer("pivots", "int64", ("output", 2))
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         arguments = (
@@ -69,11 +65,11 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
             ),
             *(Address(right), Reference("rows"), Address(Place("info"))),
         )
-        return (Call(f"lapack_{_LETTERS[dtype]}getrs", arguments),)
+        return (Call(f"lapack_{BLAS_LETTERS[dtype]}getrs", arguments),)
 
     failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
     nodes = _called(_factorization(dtype), "factored", failed, _for_columns(solved))
-    return _kernel(signature, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
+    return _kernel(builder, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
 
 def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: bool) -> Kernel:
@@ -82,8 +78,8 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
     `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the solution.
     Where there is a 0 on the diagonal it is made of NaNs.
     """
-    signature = _signature(dtype, ("input", 0))
-    _declare_right_side(signature, dtype)
+    builder = _builder(dtype, ("input", 0))
+    _declare_right_side(builder, dtype)
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
@@ -92,7 +88,7 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
     nodes = _for_columns(solved)
     summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
     return _kernel(
-        signature,
+        builder,
         nodes,
         summary + " unit_diagonal" * unit_diagonal + " transposed" * transposed,
         ("columns",),
@@ -106,8 +102,8 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
     Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. Where that is not positive
     definite the solution is made of NaNs.
     """
-    signature = _signature(dtype, ("output", 1))
-    _declare_right_side(signature, dtype)
+    builder = _builder(dtype, ("output", 1))
+    _declare_right_side(builder, dtype)
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         # The factor lies in LAPACK's other triangle. L y = b, then L' x = y; or U' y = b, then U x = y.
@@ -118,7 +114,7 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
 
     failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
     nodes = _called(_cholesky(dtype, lower), "factored", failed, _for_columns(solved))
-    return _kernel(signature, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
+    return _kernel(builder, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
 
 def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
@@ -127,15 +123,15 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
     Output: the matrix, which becomes the factor. Where it is not positive definite it returns NOT_POSITIVE_DEFINITE if
     it `fails`, else the factor is made of NaNs.
     """
-    signature = _signature(dtype, ("output", 0))
+    builder = _builder(dtype, ("output", 0))
     failed: tuple[Node, ...] = (Fail(NOT_POSITIVE_DEFINITE, "details", ("factored",)),)
     if not fails:
-        nan = ScalarConstant("nan", dtype, struct.pack(_FORMATS[dtype], float("nan")))
+        nan = constant("nan", dtype, float("nan"))
         failed = (nan, Loop("r", 0, "rows", 1, (Loop("c", 0, "rows", 1, (_store("r", "c", "nan"),)),)))
-    zeros = (_zero("empty", dtype), _other_triangle(lower))
+    zeros = (constant("empty", dtype, 0), _other_triangle(lower))
     nodes = _called(_cholesky(dtype, lower), "factored", failed, zeros)
     summary = f"cholesky: {dtype} {'lower' if lower else 'upper'}"
-    return _kernel(signature, nodes, summary + " or NaN" * (not fails))
+    return _kernel(builder, nodes, summary + " or NaN" * (not fails))
 
 
 def slogdet(dtype: str) -> Kernel:
@@ -143,21 +139,21 @@ def slogdet(dtype: str) -> Kernel:
 
     Outputs: the sign, the logarithm, the matrix, which is overwritten, and as many int64s as it has rows.
     """
-    signature = _signature(dtype, ("output", 2))
-    signature.pointer("sign", dtype, ("output", 0))
-    signature.pointer("logarithm", dtype, ("output", 1))
-    signature.pointer("pivots", "int64", ("output", 3))
-    signature.pointer("halves", "int32", ("output", 3))
+    builder = _builder(dtype, ("output", 2))
+    builder.pointer("sign", dtype, ("output", 0))
+    builder.pointer("logarithm", dtype, ("output", 1))
+    builder.pointer("pivots", "int64", ("output", 3))
+    builder.pointer("halves", "int32", ("output", 3))
     constants = (
-        _zero("nothing", dtype),
-        ScalarConstant("unit", dtype, struct.pack(_FORMATS[dtype], 1.0)),
-        ScalarConstant("minus", dtype, struct.pack(_FORMATS[dtype], -1.0)),
+        constant("nothing", dtype, 0),
+        constant("unit", dtype, 1.0),
+        constant("minus", dtype, -1.0),
     )
     # What a matrix of no rows has; its factorization is not asked for.
     initial = (Write(Place("sign"), "unit"), Write(Place("logarithm"), "nothing"))
     # A pivot that is 0 is no failure here.
     nodes = (_factorization(dtype), *_diagonal_product(dtype))
-    return _kernel(signature, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
+    return _kernel(builder, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
 
 
 def _diagonal_product(dtype: str) -> tuple[Node, ...]:
@@ -182,8 +178,8 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     )
     carried = (Carried("before", "nothing", "logarithms"), Carried("sign_before", "unit", "signs"))
     return (
-        ScalarConstant("two", "int64", struct.pack("<q", 2)),
-        ScalarConstant("half", "int64", struct.pack("<q", 2**32)),
+        constant("two", "int64", 2),
+        constant("half", "int64", 2**32),
         Read("first", Place("pivots")),
         Compute("is_wide", "lt", ("first", "half"), "bool"),
         Compute("width", "where", ("is_wide", "two", "one"), "int64"),
@@ -195,21 +191,21 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     )
 
 
-def _signature(dtype: str, matrix: tuple[str, int]) -> KernelBuilder:
-    signature = KernelBuilder()
-    signature.pointer("matrix", dtype, matrix)
-    signature.integer("rows", ("rows",))
-    signature.pointer("details", "int64", ("details",))
-    return signature
+def _builder(dtype: str, matrix: tuple[str, int]) -> KernelBuilder:
+    builder = KernelBuilder()
+    builder.pointer("matrix", dtype, matrix)
+    builder.integer("rows", ("rows",))
+    builder.pointer("details", "int64", ("details",))
+    return builder
 
 
-def _declare_right_side(signature: KernelBuilder, dtype: str) -> None:
-    signature.pointer("right", dtype, ("output", 0))
-    signature.integer("columns", ("columns",))
+def _declare_right_side(builder: KernelBuilder, dtype: str) -> None:
+    builder.pointer("right", dtype, ("output", 0))
+    builder.integer("columns", ("columns",))
 
 
 def _kernel(
-    signature: KernelBuilder,
+    builder: KernelBuilder,
     nodes: tuple[Node, ...],
     summary: str,
     counted: tuple[str, ...] = (),
@@ -221,16 +217,16 @@ def _kernel(
         is_long = Compute(f"{name}_long", "ge", (name, "limit"), "bool")
         limits += [is_long, If(is_long.target, (Fail(TOO_LONG, "details", (name,)),))]
     body = (
-        _zero("none", "int64"),
-        ScalarConstant("one", "int64", struct.pack("<q", 1)),
-        ScalarConstant("limit", "int64", struct.pack("<q", 2**31)),
+        constant("none", "int64", 0),
+        constant("one", "int64", 1),
+        constant("limit", "int64", 2**31),
         Array("info", "int64", 1),
         *before,
         *limits,
         Compute("has_rows", "gt", ("rows", "none"), "bool"),
         If("has_rows", nodes),
     )
-    return Kernel(tuple(signature.parameters), body, tuple(signature.arguments), summary)
+    return builder.kernel(body, summary)
 
 
 def _called(
@@ -254,14 +250,14 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
         stop = f"{name}_elements"
         counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
     element = Place(right.pointer, (*right.terms, (at,)))
-    bits = struct.pack(_FORMATS[dtype], float("nan"))
+    bits = number_bytes(dtype, float("nan"))
     return (ScalarConstant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Write(element, nan),)))
 
 
 def _factorization(dtype: str) -> Call:
     """Of the matrix, into LU with exchanged rows."""
     return Call(
-        f"lapack_{_LETTERS[dtype]}getrf",
+        f"lapack_{BLAS_LETTERS[dtype]}getrf",
         (
             *(Reference("rows"), Reference("rows"), Address(Place("matrix")), Reference("rows")),
             *(Address(Place("pivots")), Address(Place("info"))),
@@ -272,7 +268,7 @@ def _factorization(dtype: str) -> Call:
 def _cholesky(dtype: str, lower: bool) -> Call:
     triangle = Literal(b"U" if lower else b"L")
     return Call(
-        f"lapack_{_LETTERS[dtype]}potrf",
+        f"lapack_{BLAS_LETTERS[dtype]}potrf",
         (triangle, Reference("rows"), Address(Place("matrix")), Reference("rows"), Address(Place("info"))),
     )
 
@@ -280,10 +276,10 @@ def _cholesky(dtype: str, lower: bool) -> Call:
 def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
     """The columns of the right-hand side `solved`, in one call; or one after the other where they have FEW elements: for
     more than one column OpenBLAS has its threads begin together, which takes longer than to solve."""
-    each = solved(Place("right", (("column", "rows"),)), Literal(struct.pack("<q", 1)), "solved_each")
+    each = solved(Place("right", (("column", "rows"),)), Literal(number_bytes("int64", 1)), "solved_each")
     return (
         Compute("elements", "mul", ("rows", "columns"), "int64"),
-        ScalarConstant("few", "int64", struct.pack("<q", FEW)),
+        constant("few", "int64", FEW),
         Compute("is_small", "le", ("elements", "few"), "bool"),
         If(
             "is_small",
@@ -298,7 +294,7 @@ def _triangular(
 ) -> Call:
     """Solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
     return Call(
-        f"lapack_{_LETTERS[dtype]}trtrs",
+        f"lapack_{BLAS_LETTERS[dtype]}trtrs",
         (
             *(Literal(b"L" if lower else b"U"), Literal(b"T" if transposed else b"N")),
             *(Literal(b"U" if unit_diagonal else b"N"), Reference("rows"), columns),
@@ -322,7 +318,3 @@ def _other_triangle(lower: bool) -> Loop:
 
 def _store(row: str, column: str, value: str) -> Write:
     return Write(Place("matrix", ((row, "rows"), (column,))), value)
-
-
-def _zero(name: str, dtype: str) -> ScalarConstant:
-    return ScalarConstant(name, dtype, bytes(4 if dtype in ("float32", "int32") else 8))

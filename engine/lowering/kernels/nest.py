@@ -7,20 +7,17 @@ nest over contiguous operands is one flat loop whatever its rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import (
-    Argument,
     Carried,
     Compute,
     Fail,
     If,
-    Integer,
     Loop,
     Node,
-    Parameter,
     Place,
-    Pointer,
     Read,
     ScalarConstant,
 )
@@ -70,33 +67,15 @@ def _runs_on(operand: NestOperand, dim: int) -> bool:
     return here == before and (here or not operand.strided)
 
 
-@dataclass
-class KernelBuilder:
-    """The parameters of a kernel under construction, and what to pass for each."""
-
-    parameters: list[Parameter] = field(default_factory=list)
-    arguments: list[Argument] = field(default_factory=list)
-
-    def pointer(self, name: str, dtype: str, argument: Argument) -> str:
-        self.parameters.append(Pointer(name, dtype))
-        self.arguments.append(argument)
-        return name
-
-    def integer(self, name: str, argument: Argument) -> str:
-        self.parameters.append(Integer(name))
-        self.arguments.append(argument)
-        return name
-
-
-def declare(signature: KernelBuilder, operands: Sequence[NestOperand], axes: Sequence[Axis]) -> None:
+def declare(builder: KernelBuilder, operands: Sequence[NestOperand], axes: Sequence[Axis]) -> None:
     """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides that are not implied."""
     for position, operand in enumerate(operands):
-        signature.pointer(f"x{position}", operand.dtype, ("input", position))
+        builder.pointer(f"x{position}", operand.dtype, ("input", position))
     for axis in axes:
-        signature.integer(axis.extent, ("extent", axis.dims))
+        builder.integer(axis.extent, ("extent", axis.dims))
     for position, operand in enumerate(operands):
         for axis in _strided_axes(operand, axes):
-            signature.integer(_stride(position, axis), ("stride", position, axis.dims[0]))
+            builder.integer(_stride(position, axis), ("stride", position, axis.dims[0]))
 
 
 def _strided_axes(operand: NestOperand, axes: Sequence[Axis]) -> list[Axis]:

@@ -13,21 +13,13 @@ Two ways to walk, by which dim is innermost in memory:
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from engine.lowering.kernels.building import KernelBuilder, constant, number_bytes
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import (
-    Axis,
-    Fused,
-    KernelBuilder,
-    NestOperand,
-    collapse,
-    contiguous_terms,
-    declare,
-)
+from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare
 from engine.lowering.loops import (
     Array,
     Carried,
@@ -59,7 +51,6 @@ _OPERATIONS = {
     "all": "and_",
     "any": "or_",
 }
-_FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "bool": "<?"}
 
 
 def reduction(
@@ -107,12 +98,12 @@ def _reduction(
     by_column = axes[-1] in kept
     order = (*kept[:-1], *gone, kept[-1]) if by_column else kept + gone
     plan = _ReductionNest(kind, Fused(inputs, statements, order, axes), kept, gone, accumulator, result)
-    signature = KernelBuilder()
-    declare(signature, inputs, axes)
-    signature.pointer("y", result, ("output", 0))
+    builder = KernelBuilder()
+    declare(builder, inputs, axes)
+    builder.pointer("y", result, ("output", 0))
     nest = plan.columns() if by_column else plan.rows()
     nodes = (*plan.constants(), *plan.empty_check(), *nest)
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), plan.summary())
+    return builder.kernel(nodes, plan.summary())
 
 
 @dataclass(frozen=True)
@@ -143,7 +134,7 @@ class _ReductionNest:
             return ()
         return (
             *_product("reduced_size", self.gone),
-            _integer("none", 0),
+            constant("none", "int64", 0),
             Compute("is_empty", "eq", ("reduced_size", "none"), "bool"),
             If("is_empty", (Fail(EMPTY_REDUCTION),)),
         )
@@ -251,7 +242,7 @@ class _ReductionNest:
         hoisted = self.fused.nodes(len(outer))
         return (
             Array("accumulated", self.accumulator, TILE),
-            _integer("tile_size", TILE),
+            constant("tile_size", "int64", TILE),
             *self.nest(outer, 0, (*hoisted, tiles)),
         )
 
@@ -287,17 +278,11 @@ def neutral_element(kind: str, dtype: str) -> bytes:
             value = smallest if lowest else -smallest - 1
     else:
         value = kind in ("prod", "all")
-    if dtype in FLOATS:
-        return struct.pack(_FORMATS[dtype], float(value))
-    return struct.pack(_FORMATS[dtype], value)
-
-
-def _integer(name: str, value: int) -> ScalarConstant:
-    return ScalarConstant(name, "int64", struct.pack("<q", value))
+    return number_bytes(dtype, value)
 
 
 def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:
-    nodes: list[Node] = [_integer(f"{target}0", 1)]
+    nodes: list[Node] = [constant(f"{target}0", "int64", 1)]
     for n, axis in enumerate(axes):
         nodes.append(Compute(f"{target}{n + 1}", "mul", (f"{target}{n}", axis.extent), "int64"))
     return (*nodes, Compute(target, "identity", (f"{target}{len(axes)}",), "int64"))
@@ -315,8 +300,8 @@ def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
     """`lanes`, and `grouped`, how many elements of the innermost axis go through them."""
     return (
         Array("lanes", dtype, LANES),
-        _integer("lane_count", LANES),
-        _integer("block_size", BLOCK),
+        constant("lane_count", "int64", LANES),
+        constant("block_size", "int64", BLOCK),
         Compute("groups", "floor_div", (extent, "lane_count"), "int64"),
         Compute("grouped", "mul", ("groups", "lane_count"), "int64"),
     )

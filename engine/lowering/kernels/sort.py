@@ -7,10 +7,8 @@ Runs of `width` positions are sorted; each pass merges two neighbours (Knuth, "T
 
 from __future__ import annotations
 
-import struct
-
-from engine.lowering.kernels.nest import KernelBuilder
-from engine.lowering.loops import Carried, Compute, Kernel, Loop, Node, Place, Read, ScalarConstant, Write
+from engine.lowering.kernels.building import KernelBuilder, constant
+from engine.lowering.loops import Carried, Compute, Kernel, Loop, Node, Place, Read, Write
 from engine.lowering.operations import FLOATS
 
 _PASSES = 63
@@ -18,22 +16,22 @@ _PASSES = 63
 
 def argsort(dtype: str) -> Kernel:
     """Return the kernel of the positions, int64s, that sort each row of elements of `dtype`."""
-    signature = KernelBuilder()
-    signature.pointer("x", dtype, ("input", 0))
-    signature.integer("rows", ("extent", (0,)))
-    signature.integer("length", ("extent", (1,)))
-    signature.pointer("order", "int64", ("output", 0))
-    signature.pointer("merged", "int64", ("output", 1))
+    builder = KernelBuilder()
+    builder.pointer("x", dtype, ("input", 0))
+    builder.integer("rows", ("extent", (0,)))
+    builder.integer("length", ("extent", (1,)))
+    builder.pointer("order", "int64", ("output", 0))
+    builder.pointer("merged", "int64", ("output", 1))
     start = Loop("k", 0, "length", 1, (Write(_place("order", "k"), "k"),))
     passes = Loop("n", 0, _PASSES, 1, _merge(dtype), (Carried("width", "one", "double"),), "is_sorted")
     nodes = (
-        ScalarConstant("zero", "int64", struct.pack("<q", 0)),
-        ScalarConstant("one", "int64", struct.pack("<q", 1)),
+        constant("zero", "int64", 0),
+        constant("one", "int64", 1),
         Compute("last_or_less", "sub", ("length", "one"), "int64"),
         Compute("last", "maximum", ("last_or_less", "zero"), "int64"),
         Loop("row", 0, "rows", 1, (start, passes)),
     )
-    return Kernel(tuple(signature.parameters), nodes, tuple(signature.arguments), f"argsort: {dtype}")
+    return builder.kernel(nodes, f"argsort: {dtype}")
 
 
 def _place(pointer: str, index: str) -> Place:

@@ -7,8 +7,7 @@ from typing import Any, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.lowering.kernels.arange import arange
-from engine.lowering.kernels.elementwise import copy, elementwise
+from engine.lowering.kernels.elementwise import arange, copy, elementwise
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import baked, is_baked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.lowering.kernels.gather import positions
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.positions import positions
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering
 from engine.lowering.op_rule import OpRule

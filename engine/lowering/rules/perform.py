@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.lowering.kernels.evaluate import evaluation
+from engine.lowering.kernels.building import KernelBuilder
+from engine.lowering.loops import Elements, Evaluate, Kernel, Place, Write
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import elementwise_dims
 from engine.runtime.callbacks import Callback
 from engine.runtime.kernel_interface import ITEM_SIZES
-from engine.scalar.embedded import embedded_node, refused_signatures
+from engine.scalar.embedded import Embedded, embedded_node, refused_signatures
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import TensorType
 
@@ -55,10 +56,22 @@ def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     dtypes, ranks = _signature(node)
-    kernel = evaluation(embedded_node(node, dtypes, dtype(output), ranks))
+    kernel = _evaluation(embedded_node(node, dtypes, dtype(output), ranks))
     reads = [lowering.contiguous(lowering.value_of(variable)) for variable in node.inputs]
     result = lowering.allocate(output, reads, (), [length for value in reads for length in value.dims])
     lowering.table.call(kernel, reads, [result], str(node.op))
+
+
+def _evaluation(function: Embedded) -> Kernel:
+    """Return the kernel that stores the number that `function` returns for its arrays, which are C-contiguous."""
+    builder, arrays = KernelBuilder(), []
+    for position, (of, rank) in enumerate(zip(function.arguments, function.ranks or (), strict=True)):
+        pointer = builder.pointer(f"x{position}", of, ("input", position))
+        lengths = [builder.integer(f"n{position}_{dim}", ("length", position, dim)) for dim in range(rank)]
+        arrays.append(Elements(pointer, tuple(lengths)))
+    result = builder.pointer("y", function.result, ("output", 0))
+    body = (Evaluate("v", function, tuple(arrays)), Write(Place(result), "v"))
+    return builder.kernel(body, f"function: {function}")
 
 
 def _lower_perform(lowering: Lowering, node: Apply) -> None:

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.elementwise import elementwise, update
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.update import update
 from engine.lowering.lower import Lowering
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.subtensor import is_zeros
