@@ -6,8 +6,8 @@ in no program: a record names them, and who loads the program has them from the 
 
 Version history of the kinds
     optimize 1    a solver of SciPy's, on one function (engine/inner/solvers.py)
-    perform 1     the perform() of a user's Op (rules/perform.py)
-    compiled 1    the numba_function() of a user's Op (rules/perform.py)
+    perform 1     the perform() of a user's Op (rules/callbacks.py)
+    compiled 1    the numba_function() of a user's Op (rules/callbacks.py)
 """
 
 from __future__ import annotations

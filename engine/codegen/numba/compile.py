@@ -22,9 +22,8 @@ from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBack
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 from cachegraph.object_code.object_symbols import read_symbols
-from engine.codegen.numba.contexts import contexts
+from engine.codegen.numba.contexts import contexts, freed
 from engine.codegen.numba.intrinsics import function_of
-from engine.codegen.numba.passes import freed
 from engine.codegen.numba.printer import FUNCTION_NAME, Source, print_kernel
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError

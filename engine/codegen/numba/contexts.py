@@ -12,11 +12,11 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from llvmlite.binding.ffi import ObjectRef
+from llvmlite.binding.newpassmanagers import FunctionPassManager, ModulePassManager, NewPassManager
 from numba.core import cpu, types
 from numba.core.runtime import rtsys
 from numba.core.typing.context import BaseContext
-
-from engine.codegen.numba.passes import freed
 
 TYPES: dict[str, Any] = {
     "float64": types.float64,
@@ -91,3 +91,21 @@ def contexts() -> tuple[Any, Any]:
     typing.refresh()
     target.refresh()
     return typing, target
+
+
+class _ModulePasses(ModulePassManager):
+    _dispose = NewPassManager._dispose
+
+
+class _FunctionPasses(FunctionPassManager):
+    _dispose = NewPassManager._dispose
+
+
+_FREED: dict[type, type] = {ModulePassManager: _ModulePasses, FunctionPassManager: _FunctionPasses}
+
+
+def freed(passes: Any) -> Any:
+    """Return `passes`, a pass manager, such that it is freed with its last reference."""
+    if type(passes)._dispose is ObjectRef._dispose:
+        passes.__class__ = _FREED[type(passes)]
+    return passes

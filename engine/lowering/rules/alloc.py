@@ -1,7 +1,8 @@
-"""Lowering of tensors of a given shape: filled with a value, or with numbers in steps."""
+"""Lowering of new arrays: filled with one value, numbers in steps, and arrays put together from parts."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, cast
 
 from engine.graph.apply import Apply
@@ -11,10 +12,13 @@ from engine.lowering.kernels.elementwise import arange, copy, elementwise
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import baked, is_baked
+from engine.lowering.rules.slicing import write_part
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.tensor.creation import LONGEST_RANGE, Alloc, ARange
+from engine.tensor.joining import Join
+from engine.tensor.shape import MakeVector
 
 
 def _lower_alloc(lowering: Lowering, node: Apply) -> None:
@@ -101,7 +105,52 @@ def _upwards(table: Table, bound: int, step: int) -> int:
     return table.compute("ADD", table.compute("MUL", is_up, bound), table.compute("MUL", is_down, mirrored))
 
 
+def _lower_make_vector(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    dims = lowering.dims[output] = (table.constant(len(node.inputs)),)
+    if not lowering.is_needed(output):
+        return
+    values = [lowering.value_of(variable) for variable in node.inputs]
+    result = lowering.allocate(output, values, dims)
+    for position, value in enumerate(values):
+        lowering.copy(value, table.view(result, table.constant(position), (), None))
+
+
+def _lower_join(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    axis = cast(Join, node.op).axis
+    shapes = [lowering.dims_of(variable) for variable in node.inputs]
+    dims = list(shapes[0])
+    for shape in shapes[1:]:
+        for dim in range(len(dims)):
+            if dim != axis:
+                about = f"dim {dim} of what is joined must have one length"
+                dims[dim] = table.same(dims[dim], shape[dim], Check("rows", str(node.op), (about,)))
+    dims[axis] = reduce(
+        lambda total, shape: table.compute("ADDSAT", total, shape[axis]), shapes[1:], dims[axis]
+    )
+    lowering.dims[output] = tuple(dims)
+    if not lowering.is_needed(output):
+        return
+    values = [lowering.value_of(variable) for variable in node.inputs]
+    result = lowering.allocate(output, values, dims)
+    strides = table.strides(dims)
+    start = table.constant(0)
+    for shape, value in zip(shapes, values, strict=True):
+        offset = table.compute("MUL", start, strides[axis])
+        start = table.compute("ADDSAT", start, shape[axis])
+        part = table.view(
+            result, offset, (*dims[:axis], shape[axis], *dims[axis + 1 :]), None if axis == 0 else strides
+        )
+        if axis == 0:
+            lowering.copy(value, part)
+        else:
+            write_part(lowering, value, (False,) * len(dims), part, False, str(node.op))
+
+
 RULES: dict[type[Op], OpRule] = {
     Alloc: OpRule(_lower_alloc, _read, lambda node: node.inputs[1:]),
     ARange: OpRule(_lower_arange, lambda node: (), lambda node: node.inputs),
+    MakeVector: OpRule(_lower_make_vector),
+    Join: OpRule(_lower_join),
 }

@@ -1,4 +1,4 @@
-"""Lowering of what is computed along one axis: running sums and products, positions of the largest and the smallest."""
+"""Lowering of what runs along one axis: running sums and products, positions of extremes, sorting."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.lowering.kernels.along import cumulative, position_of_extreme
+from engine.lowering.kernels.sort import argsort
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
-from engine.tensor.ordering import Argmax, Argmin
+from engine.tensor.ordering import Argmax, Argmin, ArgSortOp
 from engine.tensor.reduction import CumOp
 
 
@@ -41,8 +42,21 @@ def _call(lowering: Lowering, node: Apply, kernel: Kernel) -> None:
     table.call(kernel, [value], [result], str(node.op), extents)
 
 
+def _lower_argsort(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    dims = lowering.dims[output] = lowering.dims_of(node.inputs[0])
+    if not lowering.is_needed(output):
+        return
+    value = lowering.contiguous(lowering.value_of(node.inputs[0]))
+    extents = (table.product(dims[:-1]), dims[-1])
+    result = lowering.allocate(output, [value], dims, extents)
+    scratch = table.buffer("int64", (dims[-1],), result.stage)
+    table.call(argsort(value.dtype), [value], [result, scratch], str(node.op), extents)
+
+
 RULES: dict[type[Op], OpRule] = {
     CumOp: OpRule(_lower_cumulative),
     Argmax: OpRule(_lower_extreme),
     Argmin: OpRule(_lower_extreme),
+    ArgSortOp: OpRule(_lower_argsort),
 }

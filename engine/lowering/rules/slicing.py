@@ -16,7 +16,7 @@ from engine.lowering.kernels.elementwise import elementwise, update
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.lower import Lowering
 from engine.lowering.op_rule import OpRule
-from engine.lowering.rules.subtensor import is_zeros
+from engine.lowering.rules.advanced_indexing import is_zeros
 from engine.lowering.statements import Ref
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table

@@ -10,9 +10,9 @@ from llvmlite.binding.ffi import ObjectRef
 
 from cachegraph.object_code.object_symbols import read_symbols
 from engine.codegen.numba import compile as compiler
-from engine.codegen.numba import contexts, passes
+from engine.codegen.numba import contexts
 from engine.codegen.numba.compile import compile_kernel
-from engine.codegen.numba.passes import freed
+from engine.codegen.numba.contexts import freed
 from engine.codegen.numba.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
@@ -110,12 +110,12 @@ def test_what_llvm_and_numba_make_for_a_kernel_is_freed_when_it_is_compiled(monk
 
     for module in (compiler, contexts):
         monkeypatch.setattr(module, "freed", counting)
-    for kind in (passes._ModulePasses, passes._FunctionPasses):
+    for kind in (contexts._ModulePasses, contexts._FunctionPasses):
         dispose = kind._dispose
         monkeypatch.setattr(kind, "_dispose", lambda self, d=dispose: (disposed.append(type(self)), d(self)))
     registries = len(contexts.contexts()[0]._registries)
     compile_kernel(everything(), "k_everything")
     gc.collect()
     assert sorted(map(str, made)) == sorted(map(str, disposed))
-    assert {passes._ModulePasses, passes._FunctionPasses} <= set(made)
+    assert {contexts._ModulePasses, contexts._FunctionPasses} <= set(made)
     assert len(contexts.contexts()[0]._registries) == registries

@@ -17,7 +17,7 @@ import engine.tensor as pt
 from engine.graph import Constant
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar
 from engine.inner.solvers import _METHODS, canonical_options
-from engine.lowering.rules.optimize import RULES as LOWERED
+from engine.lowering.rules.callbacks import RULES as LOWERED
 from engine.tensor.optimize import minimize, minimize_scalar, root, root_scalar
 from tests.engine.inner.solved import every_mode
 

@@ -1,4 +1,4 @@
-"""Lowering of indexing by a vector of integers, and of adding to what is indexed."""
+"""Lowering of indexing by vectors of integers and by masks, and of setting and adding to what is indexed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
-from engine.lowering.kernels.gather import Base, gather, scatter_add, scatter_set, wrap
+from engine.lowering.kernels.gather import Base, gather, positions, scatter_add, scatter_set, wrap
+from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import elementwise_body, has_loops
+from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
+from engine.tensor.masks import FlatNonzero
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import is_data
 
@@ -33,7 +37,7 @@ def _lower_gather(lowering: Lowering, node: Apply) -> None:
     _call(lowering, kernel, reads, result, (count, rows, rest), node)
 
 
-def _lower_scatter_add(lowering: Lowering, node: Apply) -> None:
+def _lower_scatter(lowering: Lowering, node: Apply) -> None:
     table = lowering.table
     base, values, index = node.inputs
     output = node.outputs[0]
@@ -116,8 +120,35 @@ def _read(node: Apply) -> list[Variable]:
     return [values, index] if is_zeros(base) else [base, values, index]
 
 
+def _lower_flat_nonzero(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    mask, *lengths = node.inputs
+    for axis, (found, length) in enumerate(zip(lowering.dims_of(mask), lengths, strict=True)):
+        table.same(found, lowering.scalar_of(length), Check("mask", str(node.op), (str(axis),)))
+    value = lowering.contiguous(lowering.value_of(mask))
+    size = table.product(value.dims)
+    dims = lowering.dims[output] = (table.load(_count(lowering, value, size), False),)
+    if not lowering.is_needed(output):
+        return
+    result = lowering.allocate(output, [value], dims, (size,))
+    table.call(positions(), [value], [result], str(node.op), (size,))
+
+
+def _count(lowering: Lowering, mask: Value, size: int) -> Value:
+    """Where the number of what is true is written."""
+    table = lowering.table
+    result = table.buffer("int64", (), max(mask.stage, table.stage((size,))))
+    as_number = Statement("cast", (("input", 0),), "int64")
+    kernel = reduction(
+        "sum", [NestOperand("bool", (False,))], [as_number], ("value", 0), 1, (0,), "int64", "int64"
+    )
+    table.call(kernel, [mask], [result], "count", (size,))
+    return result
+
+
 RULES: dict[type[Op], OpRule] = {
     AdvancedSubtensor1: OpRule(_lower_gather),
-    AdvancedIncSubtensor1: OpRule(_lower_scatter_add, _read),
+    AdvancedIncSubtensor1: OpRule(_lower_scatter, _read),
     WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),
+    FlatNonzero: OpRule(_lower_flat_nonzero, lambda node: node.inputs[:1], lambda node: node.inputs),
 }

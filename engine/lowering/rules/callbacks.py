@@ -1,7 +1,9 @@
-"""Lowering of what users' Ops compute: the program stops and has `perform` called (evaluation.py), or what the Op has numba
-compile (backend/numba/calls.py); but if that gives one number, it is tried as a kernel.
+"""Lowering of what Python computes: user Ops, and SciPy's solvers on compiled functions of their own.
 
-The callback's options, as JSON: {"op": the name of the Op (encoding.py, UsersOps), "inputs": and "outputs": a list of
+The program stops and has `perform` called (graph/evaluation.py), or the function that the Op gives numba
+(codegen/numba/calls.py). A function for numba that returns one number is tried as a kernel first.
+
+The options of a user Op's callback, as JSON: {"op": its name in what is stored, "inputs" and "outputs": a list of
 [dtype, [length or null for each axis]]}.
 """
 
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
+from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import Elements, Evaluate, Kernel, Place, Write
 from engine.lowering.lower import Lowering, dtype
@@ -117,6 +121,20 @@ def _lengths(node: Apply) -> Sequence[Variable]:
     return () if _has_known_lengths(node) else node.inputs
 
 
+def _lower_optimizer(lowering: Lowering, node: Apply) -> None:
+    solution, success = node.outputs
+    lengths = lowering.dims_of(node.inputs[0])
+    if not (lowering.is_needed(solution) or lowering.is_needed(success)):
+        lowering.dims.update({solution: lengths, success: ()})
+        return
+    op = cast(SolverOp, node.op)
+    lowering.invoke(node, Callback("optimize", 1, op.description, (op.fgraph,)), [lengths, ()])
+
+
 _EVALUATE = OpRule(_lower_evaluate)
 _PERFORM = OpRule(_lower_perform, _reads, _lengths)
 _ELEMENTWISE = OpRule(_lower_elementwise)
+
+RULES: dict[type[Op], OpRule] = {
+    op: OpRule(_lower_optimizer) for op in (Minimize, MinimizeScalar, Root, RootScalar)
+}
