@@ -1,9 +1,9 @@
-"""`dprint`: a graph as a tree of text, one line a use of a variable.
+"""`dprint`: a graph as a tree of text, one line per use of a variable.
 
-A line has the Op, or the variable that nothing computes, the letters of the node, and what is asked for besides. A node
-whose inputs were printed before is followed by `···`. Where the tree gets deeper than `MAX_INDENT` it goes on further
-below at the left margin, so that the text grows with the graph and not with the square of its depth. Graphs inside of
-Ops are printed once, below: `i0` is the first input of one and 'o0' its first output.
+A line shows the Op, or the variable without an owner, the id of the node, and the details asked for. `···`
+follows a node whose inputs were printed before. Branches deeper than `MAX_INDENT` continue below at the
+left margin: so the text grows with the graph and not with the square of its depth. Inner graphs of Ops are
+printed once, below: `i0` is the first input of one, 'o0' its first output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.graph.variables import Constant, Variable
 
 MAX_INDENT = 64
 MAX_ITEMS = 10
-"""Constants of more elements are printed as their type alone."""
+"""Larger constants are printed as their type alone."""
 
 IdType = Literal["CHAR", "int", "id", ""]
 
@@ -40,15 +40,15 @@ def dprint(
     print_inner_graphs: bool = True,
     print_fgraph_inputs: bool = False,
 ) -> Any:
-    """Print `graph_like`: a variable, a node, a graph (mutable or frozen), a compiled function, or several of these.
+    """Print `graph_like`: a variable, node, graph, compiled function, or a sequence of these.
 
-    `depth` limits the levels (-1: all), `stop_on_name` prints nothing below a variable that has a name. Types, static
-    shapes, what Ops overwrite (`d=`) and what they give views of (`v=`; `print_memory_map` is both) are shown if asked
-    for; of graphs and functions, the inputs (`→`). The ids of nodes are letters, numbers, Python's `id`, or none
-    (`id_type`); with one dictionary as `used_ids` several texts share them.
+    `depth` limits the levels (-1: all), `stop_on_name` stops at variables with a name. The other options
+    add types, static shapes, the inputs that Ops overwrite (`d=`) and view (`v=`; `print_memory_map` means
+    both) and the inputs of graphs and functions (`→`). Ids of nodes are letters, numbers, Python's `id`, or
+    none (`id_type`); texts that share a dictionary `used_ids` share ids.
 
-    Writes to `file`, a text file, and returns it; to standard output for None; "str" returns the text instead. Refuses
-    (TypeError) what is none of these, (ValueError) another `id_type`.
+    Write to the text file `file` and return it, to standard output for None; return the text itself for
+    "str". Refuse (TypeError) other objects, (ValueError) another `id_type`.
     """
     if id_type not in ("CHAR", "int", "id", ""):
         raise ValueError(f"Printing a graph: id_type is {id_type!r}; it is 'CHAR', 'int', 'id' or ''")
@@ -76,7 +76,7 @@ def dprint(
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is to be shown."""
+    """The options of `dprint` that choose the parts of a line."""
 
     depth: int
     type: bool
@@ -89,7 +89,7 @@ class _Shown:
 
 @dataclass
 class _Parts:
-    """What there is to print, in order, and the place of each node in the order of execution where there is one."""
+    """The variables to print, in order, and each node's position in the order of execution, if known."""
 
     inputs: list[Variable] = field(default_factory=list)
     outputs: list[Variable] = field(default_factory=list)
@@ -113,12 +113,13 @@ class _Parts:
                 self.add(each)
         else:
             raise TypeError(
-                f"Printing {item!r}: it is neither a variable, a sequence of variables, a graph nor a function"
+                f"Printing {item!r}: it is neither a variable, a sequence of variables, a graph "
+                "nor a function"
             )
 
 
 class _Printer:
-    """Keeps the ids given, the nodes printed and the Ops that hold graphs, over all parts of one text."""
+    """The state of one text: ids given, nodes printed and Ops with inner graphs."""
 
     def __init__(self, shown: _Shown, ids: dict[Variable | Apply, str]) -> None:
         self.shown = shown
@@ -127,7 +128,7 @@ class _Printer:
         self.order: Mapping[Apply, int] = {}
         self.names: dict[Variable, str] = {}
         self.inner: dict[Any, dict[Apply, None]] = {}
-        """The Ops that hold graphs, in the order they were met, and the nodes that apply each."""
+        """The Ops with inner graphs, in order, and the nodes that apply each."""
 
     def lines(self, graph_like: Any, inner_graphs: bool, inputs: bool) -> Iterator[str]:
         parts = _Parts()
@@ -143,7 +144,7 @@ class _Printer:
 
     def inner_graphs(self) -> Iterator[str]:
         printed: set[Any] = set()
-        while len(printed) < len(self.inner):  # a graph may hold Ops that hold others
+        while len(printed) < len(self.inner):  # inner graphs may have inner graphs
             op, nodes = next(item for item in self.inner.items() if item[0] not in printed)
             printed.add(op)
             graph = inner_graph(op)
@@ -156,7 +157,7 @@ class _Printer:
             self.names = {}
 
     def tree(self, root: Variable, first: str, following: str) -> Iterator[str]:
-        """The lines of `root` (led in by `first`) and of what computes it (by `following`)."""
+        """Yield the lines of `root` (prefixed by `first`) and of its ancestors (by `following`)."""
         sections = [(root, first, following, 1)]
         for variable, lead, indent, level in sections:
             if self.shown.depth == 0:
@@ -230,6 +231,6 @@ def _shape_of(variable: Variable) -> str:
 
 
 def _letters(number: int) -> str:
-    """A, B, ..., Z, BA, BB, ...: `number` in base 26."""
+    """Return `number` in base 26, with the digits A to Z."""
     number, digit = divmod(number, 26)
     return (_letters(number) if number else "") + chr(ord("A") + digit)

@@ -1,4 +1,4 @@
-"""The graph core: types, variables, Apply, Op, mutable and frozen graphs."""
+"""The graph core: types, variables, nodes, Ops, and graphs in mutable and frozen form."""
 
 from engine.graph.apply import Apply
 from engine.graph.dot import to_dot, to_svg

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Apply:
     """The application of `op` to `inputs`, which computes `outputs`.
 
-    The outputs must be fresh variables: one that is computed elsewhere is refused (ValueError).
+    Refuses (ValueError) outputs that have an owner already.
     """
 
     __slots__ = ("__weakref__", "inputs", "op", "outputs")
@@ -47,7 +47,7 @@ class Apply:
 
     @property
     def out(self) -> Variable:
-        """The default output; refuses (ValueError) a node that has several and names none."""
+        """The default output; refuses (ValueError) a node with several outputs and no default."""
         if self.op.default_output is not None:
             return self.outputs[self.op.default_output]
         if len(self.outputs) != 1:
@@ -55,17 +55,17 @@ class Apply:
         return self.outputs[0]
 
     def clone_with_new_inputs(self, inputs: Sequence[Variable], strict: bool = True) -> Apply:
-        """A new node with the same Op on `inputs`.
+        """Return a new node with the same Op on `inputs`.
 
-        The outputs keep their types when every new input has exactly the type of the one it stands for;
-        otherwise the Op makes the node anew. With `strict`, an input that may hold values the old one may not
-        is refused (TypeError).
+        The outputs keep their types if the new inputs have exactly the types of the old; otherwise the Op
+        makes a node for the new types. With `strict`, refuse (TypeError) an input that may hold values
+        which the old one may not.
         """
         if len(inputs) != len(self.inputs):
             raise ValueError(
                 f"Cloning {self}: {len(self.inputs)} inputs are needed, {len(inputs)} were given"
             )
-        # Compared as lists: of an item that is the same object nothing is asked.
+        # Lists compare identical items without calling __eq__.
         if [variable.type for variable in inputs] == [variable.type for variable in self.inputs]:
             outputs = [output.type.make_variable(output.name) for output in self.outputs]
             return Apply(self.op, inputs, outputs)
@@ -74,11 +74,11 @@ class Apply:
         return self.op.make_node(*inputs)
 
     def clone(self) -> Apply:
-        """A new node with the same Op on the same inputs."""
+        """Return a new node with the same Op on the same inputs."""
         return self.clone_with_new_inputs(self.inputs)
 
     def get_parents(self) -> list[Variable]:
-        """The inputs, as a list."""
+        """Return the inputs, as a list."""
         return list(self.inputs)
 
     def __str__(self) -> str:

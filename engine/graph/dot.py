@@ -1,8 +1,8 @@
-"""A graph in the DOT language of Graphviz, and drawn by its program `dot`.
+"""Graphs in the DOT language of Graphviz, drawn by its program `dot`.
 
-Boxes are nodes, ellipses are variables that nothing computes. An edge says which input it leads to, and which output it
-comes from, where there are several. The graph inside of an Op is drawn once, in a frame, joined to the nodes that apply
-the Op by a dashed line.
+Boxes are nodes, ellipses are variables without an owner. Labels on an edge tell the output it leaves and
+the input it enters, if there are several. Each inner graph is drawn once, in a frame, and a dashed line
+joins it to the nodes that apply its Op.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from engine.graph.traversal import inner_graph, io_toposort
 from engine.graph.variables import Constant, Variable
 
 MAX_DRAWN = 400
-"""Graphs of more nodes are not drawn: nobody can read the picture, and `dot` takes minutes."""
+"""Larger graphs are not drawn: nobody can read the picture, and `dot` takes minutes."""
 MAX_TEXT = 40
 
 
 def to_dot(graph: Any) -> str:
-    """`graph` (mutable or frozen, or a compiled function's) as DOT text."""
+    """Return `graph` (mutable, frozen, or a compiled function's) as DOT text."""
     graph = graph.maker.fgraph if hasattr(graph, "maker") else graph
     return "\n".join(
         ["digraph {", '  node [fontname="monospace" fontsize=10]', *_Dot().lines(graph), "}", ""]
@@ -28,8 +28,8 @@ def to_dot(graph: Any) -> str:
 
 
 def to_svg(graph: Any) -> str | None:
-    """`graph` drawn as SVG; None where there is no program `dot`, it fails, or the graph is large."""
-    # Imported here: they take longer than all of this package, and few draw.
+    """Return `graph` drawn as SVG; None if `dot` is missing or fails, or if the graph is too large."""
+    # Imported here: they load slower than this whole package, and few users draw.
     import shutil
     import subprocess
 
@@ -44,7 +44,7 @@ def to_svg(graph: Any) -> str | None:
 
 
 class _Dot:
-    """Gives each part of the text its names. Those of inner graphs, which may share nodes, begin differently."""
+    """A writer of DOT text; names start with a frame number, since inner graphs may share nodes."""
 
     def __init__(self) -> None:
         self.names: dict[tuple[int, Variable | Apply], str] = {}
@@ -53,7 +53,7 @@ class _Dot:
     def lines(self, graph: Any) -> Iterator[str]:
         yield from self.body(graph, 0, "  ")
         drawn = 0
-        while drawn < len(self.frames):  # a graph may hold Ops that hold others
+        while drawn < len(self.frames):  # inner graphs may have inner graphs
             drawn += 1
             op = list(self.frames)[drawn - 1]
             yield f"  subgraph cluster_{drawn} {{"
@@ -85,7 +85,7 @@ class _Dot:
             yield f"{indent}{name} -> out{number}_0 [style=dashed arrowhead=none constraint=false]"
 
     def root(self, variable: Variable, frame: int, indent: str) -> Iterator[str]:
-        """The line of a constant, or of another variable that is no input, when it is first met."""
+        """Yield the line of a constant, or of another variable that is no input, at its first use."""
         if variable.owner is None and (frame, variable) not in self.names:
             text = variable.type if isinstance(variable, Constant) and _is_large(variable) else variable
             yield f"{indent}{self.name(frame, variable)} [label={_quoted(text)}]"
@@ -102,7 +102,7 @@ def _is_large(constant: Constant) -> bool:
 
 
 def _end(variable: Variable, number: int | None) -> str:
-    """The attributes of an edge: the output it comes from at its tail, the input it leads to at its head."""
+    """Return the attributes of an edge: the output at its tail, the input at its head."""
     several = variable.owner is not None and len(variable.owner.outputs) > 1
     ends = [f'taillabel="{variable.index}"'] if several else []
     if number is not None:

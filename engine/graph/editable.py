@@ -1,7 +1,8 @@
 """`EditableGraph`: the changes of a mutable graph, which it reports to its Features.
 
-Every change is atomic: when it is refused, or a Feature raises, the graph and its Features stay as they were. Its cost
-depends on the change alone: the nodes that it imports and prunes, and the uses that it moves.
+Every change is atomic: when it is refused, or a Feature raises, the graph and its Features stay as they
+were. Its cost depends on the change alone: the nodes that it imports and prunes, and the uses that it
+moves.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class EditableGraph(GraphTables):
 
     @all_or_nothing
     def import_var(self, variable: Variable, reason: str | None = None, import_missing: bool = False) -> None:
-        """Import `variable` and the nodes that compute it; with `import_missing`, unknown roots become inputs.
+        """Import `variable` and the nodes that compute it; `import_missing` makes unknown roots inputs.
 
         Parts that no output needs stay until they are removed, or until one of their uses ends.
         """
@@ -83,7 +84,7 @@ class EditableGraph(GraphTables):
     def _import_nodes(
         self, outputs: Sequence[Variable], reason: str | None, import_missing: bool, below: int | None
     ) -> None:
-        """Import the nodes that compute `outputs`: roots first, so that Features see no node if a root is missing.
+        """Import the nodes that compute `outputs`; a missing root is refused before Features see a node.
 
         The nodes get ranks below `below`, if there is room.
         """
@@ -112,8 +113,8 @@ class EditableGraph(GraphTables):
         else:
             what = "it" if user is variable else f"its input {variable}"
             raise MissingInputError(
-                f"Importing {user}: {what} of type {variable.type} is neither an input of the graph, a constant nor "
-                "computed; add it to the inputs, or give it a value with givens",
+                f"Importing {user}: {what} of type {variable.type} is neither an input of the graph, "
+                "a constant nor computed; add it to the inputs, or give it a value with givens",
                 variable,
             )
 
@@ -131,8 +132,8 @@ class EditableGraph(GraphTables):
     ) -> None:
         """Make `new_var` input `i` of `node`, or of the node that uses an output.
 
-        Refuse (InconsistencyError) a node outside the graph and a variable that is computed from `node`, and, with
-        `check`, (TypeError) a variable that may hold values of another type.
+        Refuse (InconsistencyError) a node outside the graph and a variable that is computed from `node`,
+        and, with `check`, (TypeError) a variable that may hold values of another type.
         """
         below = self._rank_of_user(node)
         self._change(node, i, new_var, reason_text(reason), import_missing, check, below)
@@ -165,8 +166,8 @@ class EditableGraph(GraphTables):
             )
         if check and not old.type.is_super(new_var.type):
             raise TypeError(
-                f"Replacing {old} of type {old.type} by {new_var} of type {new_var.type} ({reason}): the types "
-                "differ; convert the replacement first"
+                f"Replacing {old} of type {old.type} by {new_var} of type {new_var.type} ({reason}): "
+                "the types differ; convert the replacement first"
             )
         self._import(new_var, reason, import_missing, below)
         edit = Change(node, i, new_var, reason)
@@ -178,11 +179,11 @@ class EditableGraph(GraphTables):
     def replace(
         self, var: Variable, new_var: Variable, reason: str | None = None, import_missing: bool = False
     ) -> None:
-        """Replace the present uses of `var` by `new_var`; nodes that are imported with `new_var` still use `var`.
+        """Replace the present uses of `var` by `new_var`; nodes imported with `new_var` still use `var`.
 
-        Do nothing if the graph does not use `var`. A computed replacement of a less specific type gets the type of
-        `var`. Refuse (TypeError) a replacement of another type, and (InconsistencyError) one that is in the graph and
-        computed from a use of `var`.
+        Do nothing if the graph does not use `var`. A computed replacement of a less specific type gets the
+        type of `var`. Refuse (TypeError) a replacement of another type, and (InconsistencyError) one that
+        is in the graph and computed from a use of `var`.
         """
         if var is new_var or var not in self.variables:
             return
@@ -216,7 +217,7 @@ class EditableGraph(GraphTables):
     # Removals
 
     def _prune_unused(self, variables: Sequence[Variable], reason: str | None) -> None:
-        """Remove those of `variables` that are unused, the nodes that compute them, and so on. Inputs stay."""
+        """Remove unused ones of `variables`, the nodes that compute them, and so on. Inputs stay."""
         stack = list(variables)
         while stack:
             unused = stack.pop()
@@ -245,7 +246,7 @@ class EditableGraph(GraphTables):
 
     @all_or_nothing
     def remove_input(self, input_idx: int, reason: str | None = None) -> None:
-        """Remove input number `input_idx`, everything that depends on it (outputs too) and everything unused then."""
+        """Remove input number `input_idx`, everything that depends on it, and everything unused then."""
         variable = self.inputs[input_idx]
         self._remove_users([variable], [], reason_text(reason))
         self.journal.do(RemoveInput(self.inputs.index(variable), variable, reason_text(reason)))

@@ -1,7 +1,7 @@
 """Edits: the elementary, invertible changes of a mutable graph.
 
-Undoing edits in reverse order restores inputs, outputs, nodes, ranks and the order of every variable's clients.
-(`apply_nodes` and `variables` are sets: their order has no meaning.)
+Undoing edits in reverse order restores inputs, outputs, nodes, ranks and the order of every variable's
+clients. (`apply_nodes` and `variables` are sets: their order has no meaning.)
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Edit:
     """One change, made for `reason`.
 
-    `callback` reports it to Features after it was done, `undo_callback` after it was undone; None: it is not reported.
-    `told` has the Features that received the report, or None if all did.
+    `callback` reports it to Features after it was done, `undo_callback` after it was undone; None: it is
+    not reported. `told` has the Features that received the report, or None if all did.
     """
 
     __slots__ = ("reason", "told")

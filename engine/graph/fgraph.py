@@ -1,9 +1,10 @@
 """The two forms of a graph between inputs and outputs; each makes the other.
 
-A `FunctionGraph` is mutable and reports its changes to Features. A `FrozenFunctionGraph` is immutable and interned: equal
-graphs consist of the same objects. Its equal nodes are one node (`dedup_nodes=True`), or are told apart by their
-positions in the order of execution (`dedup_nodes=False`). Graphs with Ops that overwrite inputs need positions: two
-equal nodes have two buffers, and a node may overwrite one of them while others still read the other.
+A `FunctionGraph` is mutable and reports its changes to Features. A `FrozenFunctionGraph` is immutable and
+interned: equal graphs consist of the same objects. Its equal nodes are one node (`dedup_nodes=True`), or
+are told apart by their positions in the order of execution (`dedup_nodes=False`). Graphs with Ops that
+overwrite inputs need positions: two equal nodes have two buffers, and a node may overwrite one of them
+while others still read the other.
 """
 
 from __future__ import annotations
@@ -50,15 +51,13 @@ _graphs: InternTable[FrozenFunctionGraph] = InternTable()
 
 
 class FunctionGraph(EditableGraph):
-    """The nodes between `inputs` and `outputs`, with every variable's clients.
+    """A mutable graph: the nodes between `inputs` and `outputs`, with every variable's clients.
 
-    With `clone` (the default) the graph owns copies of what it was given. Outputs that need a variable which is
-    neither an input, a constant nor computed are refused (MissingInputError). Attached are `features` and, unless they
-    provide its names, a `ReplaceValidate`.
+    With `clone` (the default) the graph owns copies of the given variables. It refuses (MissingInputError)
+    outputs that need a variable which is neither an input, a constant nor computed. It attaches `features`
+    and, unless these provide its names, a `ReplaceValidate`.
 
-    `inputs` and `outputs` are lists, `apply_nodes` and `variables` sets (dictionaries by use), `clients` has for each
-    variable its uses: pairs of a node and which of its inputs; for an output a node of the Op `Output`. All are to be
-    read; to change them there are methods.
+    Code outside may read the tables (see `GraphTables`), and changes them through methods only.
     """
 
     def __init__(
@@ -91,13 +90,13 @@ class FunctionGraph(EditableGraph):
             self.attach_feature(ReplaceValidate())
 
     def clone(self, check_integrity: bool = True) -> FunctionGraph:
-        """A copy with the same constants, and clones of the Features."""
+        """Return a copy with the same constants, and with clones of the Features."""
         return self.clone_get_equiv(check_integrity)[0]
 
     def clone_get_equiv(
         self, check_integrity: bool = True, attach_feature: bool = True
     ) -> tuple[FunctionGraph, Memo]:
-        """A copy, and the map from what is in this graph to what is in the copy."""
+        """Return a copy, and the map from the variables and nodes of this graph to those of the copy."""
         memo: Memo = {}
         copy = FunctionGraph(self.inputs, self.outputs, memo=memo)
         if check_integrity:
@@ -108,7 +107,7 @@ class FunctionGraph(EditableGraph):
         return copy, memo
 
     def freeze(self) -> FrozenFunctionGraph:
-        """This graph as an immutable one; the order of its nodes is part of that if Features require one."""
+        """Return the immutable form of this graph, with the order of its nodes if Features require one."""
         if not self.listeners("orderings") or not self.orderings():
             return FrozenFunctionGraph.from_io(self.inputs, self.outputs)
         return FrozenFunctionGraph.from_toposort(self.inputs, self.outputs, self.toposort())
@@ -128,10 +127,10 @@ class FunctionGraph(EditableGraph):
 
 
 class FrozenFunctionGraph(Immutable):
-    """The graph that computes `outputs` from `inputs`, both frozen; the same inputs and outputs give the same object.
+    """An immutable graph from `inputs` to `outputs`; the same inputs and outputs give the same object.
 
-    Two graphs are equal if and only if their inputs and outputs are the same objects. Refuses (TypeError) parts that
-    are not frozen: `from_io` freezes a graph.
+    Two graphs are equal if and only if their inputs and outputs are the same objects. The constructor
+    refuses (TypeError) parts that are not frozen: `from_io` freezes a graph.
     """
 
     __slots__ = ("__weakref__", "_computed", "inputs", "outputs")
@@ -166,11 +165,11 @@ class FrozenFunctionGraph(Immutable):
         dedup_nodes: bool | None = None,
         replace_op: Callable[[Op], Op] | None = None,
     ) -> FrozenFunctionGraph:
-        """Return the graph that computes `outputs` from `inputs`, frozen, with `replace_op(op)` in place of each Op.
+        """Return the graph that computes `outputs` from `inputs`, with `replace_op(op)` in place of each Op.
 
-        With `dedup_nodes` equal nodes are one; without, nodes keep their places in the order that structure gives.
-        None is True unless an Op of the graph overwrites an input. Refuses (MissingInputError) a root that is neither
-        an input nor a constant.
+        With `dedup_nodes` equal nodes become one; without, nodes keep their positions in the order that
+        structure fixes. None means True unless an Op of the graph overwrites an input. Refuse
+        (MissingInputError) a root that is neither an input nor a constant.
         """
         order = io_toposort(inputs, outputs)
         if dedup_nodes is None:
@@ -182,10 +181,10 @@ class FrozenFunctionGraph(Immutable):
     def from_toposort(
         cls, inputs: Sequence[Variable], outputs: Sequence[Variable], toposort: Sequence[Apply]
     ) -> FrozenFunctionGraph:
-        """The graph that computes `outputs` from `inputs` in the order `toposort`, which is part of its identity.
+        """Return the graph that computes `outputs` from `inputs` in the order `toposort`.
 
-        Nodes that the outputs do not need are left out. Refuses (ValueError) an order that lacks a node, or has it
-        before one that it needs.
+        The order becomes part of its identity. Nodes that the outputs do not need are left out. Refuse
+        (ValueError) an order that lacks a needed node, or has it before one that it needs.
         """
         needed = set(io_toposort(inputs, outputs))
         order = [node for node in toposort if node in needed]
@@ -199,7 +198,8 @@ class FrozenFunctionGraph(Immutable):
             ready.update(node.outputs)
         if len(order) != len(needed):
             raise ValueError(
-                f"Freezing a graph in a given order: it has {len(order)} of the {len(needed)} nodes that are needed"
+                f"Freezing a graph in a given order: it has {len(order)} of the {len(needed)} nodes that "
+                "are needed"
             )
         return cls._freeze(inputs, outputs, order, pinned=True)
 
@@ -207,10 +207,11 @@ class FrozenFunctionGraph(Immutable):
     def from_structural_inputs(
         cls, inputs: Sequence[Variable], outputs: Sequence[Variable]
     ) -> FrozenFunctionGraph:
-        """The graph from `inputs`, which may be computed, to `outputs`: every part equal to an input is that input.
+        """Return the graph from `inputs` to `outputs`; inputs may be computed.
 
-        What an input is computed from is found in `outputs` by structure, not by identity. An input that `outputs` do
-        not contain is one that is not used. Refuses (MissingInputError) outputs that need more than the inputs.
+        Every part equal to an input becomes that input. The computation of an input is recognized in
+        `outputs` by structure, not by identity. Inputs that `outputs` do not contain are unused. Refuse
+        (MissingInputError) outputs that need more than the inputs.
         """
         roots = [v for v in graph_inputs([*inputs, *outputs]) if not isinstance(v, Constant)]
         found = cls.from_io(roots, [*inputs, *outputs], dedup_nodes=True).outputs
@@ -229,18 +230,21 @@ class FrozenFunctionGraph(Immutable):
         frozen: dict[Variable, Variable] = dict(zip(inputs, nominals, strict=True))
         nodes = _freeze_nodes(order, frozen, pinned, replace_op)
         graph = cls(nominals, [_freeze_variable(variable, frozen, "an output") for variable in outputs])
-        # Equal nodes are one at their first place: just the order that a traversal of the new graph finds.
+        # Each node at its first occurrence: the order that a traversal of the new graph would find.
         graph._computed.setdefault("nodes", nodes)
         return graph
 
     @property
     def nodes(self) -> tuple[FrozenApply, ...]:
-        """The nodes, each after those it needs: in the given order if that is part of the graph, else depth first
-        from the outputs, inputs from left to right."""
+        """The nodes, each after those it needs.
+
+        The order is the given one if it is part of the graph, else depth first from the outputs, inputs
+        from left to right.
+        """
         return self.computed("nodes", _nodes_of)
 
     def toposort(self) -> tuple[FrozenApply, ...]:
-        """`nodes`."""
+        """Return `nodes`."""
         return self.nodes
 
     @property
@@ -255,11 +259,14 @@ class FrozenFunctionGraph(Immutable):
 
     @property
     def clients(self) -> Mapping[Variable, tuple[tuple[FrozenApply, int], ...]]:
-        """The uses of each variable: the node and which of its inputs; a node of the Op `Output` for an output."""
+        """The uses of each variable: pairs of a node and the position among its inputs.
+
+        An output is used by a node of the Op `Output`.
+        """
         return self.computed("clients", _clients_of)
 
     def computed(self, name: str, compute: Callable[[FrozenFunctionGraph], T]) -> T:
-        """`compute(self)`, computed once: kept under `name` as long as the graph lives."""
+        """Return `compute(self)`, computed once and kept under `name` as long as the graph lives."""
         if name not in self._computed:
             self._computed[name] = compute(self)
         return cast(T, self._computed[name])
@@ -269,10 +276,10 @@ class FrozenFunctionGraph(Immutable):
     @overload
     def unfreeze(self, *, return_memo: Literal[True]) -> tuple[FunctionGraph, Memo]: ...
     def unfreeze(self, *, return_memo: bool = False) -> FunctionGraph | tuple[FunctionGraph, Memo]:
-        """A mutable graph of fresh nodes, one for each node of this one. Where one overwrites an input, the graph has a
-        DestroyHandler, which gives it an order.
+        """Return a mutable graph with one fresh node for each node of this graph.
 
-        With `return_memo` also the map from what is in this graph to what is in that one.
+        If a node overwrites an input, the new graph gets a DestroyHandler, which gives it an order. With
+        `return_memo` return also the map from the parts of this graph to those of the new one.
         """
         inputs = [nominal.type.make_variable() for nominal in self.inputs]
         outputs, memo = self.bind(inputs, return_memo=True)
@@ -292,11 +299,12 @@ class FrozenFunctionGraph(Immutable):
     def bind(
         self, replace: Sequence[Variable] | Mapping[Variable, Variable], *, return_memo: bool = False
     ) -> list[Variable] | tuple[list[Variable], Memo]:
-        """Fresh mutable variables that compute the outputs from `replace`: one variable for each input, or a map
-        from frozen variables, inputs or computed.
+        """Return fresh mutable variables that compute the outputs from `replace`.
 
-        With `return_memo` also the map from what is in this graph to what was made. Refuses (ValueError) another
-        number of variables, (TypeError) variables of other types and (KeyError) a map that lacks an input in use.
+        `replace` has one variable for each input, or maps frozen variables (inputs or computed ones) to
+        variables. With `return_memo` return also the map from the parts of this graph to the new ones.
+        Refuse (ValueError) a wrong number of variables, (TypeError) variables of other types and (KeyError)
+        a map without an input in use.
         """
         if not isinstance(replace, Mapping):
             if len(replace) != len(self.inputs):
@@ -329,7 +337,8 @@ class FrozenFunctionGraph(Immutable):
         return to_svg(self)
 
     def __repr__(self) -> str:
-        return f"FrozenFunctionGraph({len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs)"
+        counts = f"{len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs"
+        return f"FrozenFunctionGraph({counts})"
 
 
 @rebuilds_pickled
@@ -346,7 +355,7 @@ def _freeze_nodes(
 ) -> tuple[FrozenApply, ...]:
     """Add to `frozen` the frozen form of each output of the nodes of `order`; return the frozen nodes."""
     nodes: dict[FrozenApply, None] = {}
-    # By id, since most nodes share their Op and types with others, and an id is hashed faster than what it is of.
+    # By id: most nodes share their Op and types with others, and an id hashes faster than the object.
     ops: dict[int, Op] = {}
     types: dict[int, Type] = {}
     for place, node in enumerate(order):
@@ -373,8 +382,8 @@ def _freeze_variable(variable: Variable, frozen: dict[Variable, Variable], user:
     if found is None:
         if not isinstance(variable, Constant):
             raise MissingInputError(
-                f"Freezing a graph: {variable} of type {variable.type}, used by {user}, is neither an input, a "
-                "constant nor computed; add it to the inputs, or give it a value with givens",
+                f"Freezing a graph: {variable} of type {variable.type}, used by {user}, is neither an input, "
+                "a constant nor computed; add it to the inputs, or give it a value with givens",
                 variable,
             )
         found = frozen[variable] = FrozenConstant(variable.type, variable.data)

@@ -1,8 +1,9 @@
 """The pickled form of a mutable graph: flat tables.
 
-Each node is listed after those it needs: so a pickler has written the inputs of every node before the node, and never
-recurses, however deep the graph. Its memo makes Features, and everything else pickled with the graph, refer to the same
-nodes and variables after loading. Nodes that left the graph are listed too if its journal or a Feature refers to them.
+Each node is listed after those it needs: so a pickler has written the inputs of every node before the node,
+and never recurses, however deep the graph. Its memo makes Features, and everything else pickled with the
+graph, refer to the same nodes and variables after loading. Nodes that left the graph are listed too if its
+journal or a Feature refers to them.
 
 The tables, version 1:
 
@@ -11,8 +12,8 @@ The tables, version 1:
     ranks        the rank of each of `nodes`, or -1 if it is not in the graph
     inputs       numbers in `variables`
     outputs      for each output the node of the Op `Output` that uses it
-    clients      for each of `variables` the number of its clients, then for each its node, as a number in `nodes` or
-                 -1 - (number of an output), and the position among the node's inputs
+    clients      for each of `variables` the number of its clients, then for each its node, as a number in
+                 `nodes` or -1 - (number of an output), and the position among the node's inputs
     features     the Features, in the order of attachment
     journal      the kept edits, and the Features that keep them
 """

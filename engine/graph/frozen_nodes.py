@@ -1,10 +1,12 @@
-"""The parts of frozen graphs: inputs, constants, nodes and their outputs. Immutable, and interned for the process.
+"""The parts of frozen graphs: inputs, constants, nodes and their outputs, interned in the process.
 
-A node is found by its Op, inputs, output types and, where the order of execution is part of the graph, its position in
-it; a constant by its type and all its bits; an input (`NominalVariable`) by its type and number. The tables hold nothing
-alive. The idea is hash-consing (Filliatre and Conchon, "Type-safe modular hash-consing", 2006).
+A node is interned by its Op, inputs, output types and, if the order of execution is part of the graph, its
+position; a constant by its type and all its bits; an input (`NominalVariable`) by its type and number. The
+tables keep nothing alive. The idea is hash-consing (Filliatre and Conchon, "Type-safe modular
+hash-consing", 2006).
 
-A frozen variable is of the class that its type has for variables, too: it has their attributes and operators.
+The class of a frozen variable also derives from the variable class of its type: it has its attributes and
+operators.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _set = object.__setattr__
 
 
 class Immutable:
-    """Refuses every assignment and is its own copy. The attributes are set through `object` when it is made."""
+    """Base class of objects that refuse every assignment; they are their own copies."""
 
     __slots__ = ()
 
@@ -53,7 +55,7 @@ class Immutable:
 
 
 class _NoTag(Immutable):
-    """The tag of every frozen variable: these belong to all graphs that have them, so nothing is noted on them."""
+    """The tag of every frozen variable. All graphs share these variables, so they carry no annotations."""
 
     __slots__ = ()
 
@@ -62,14 +64,14 @@ _NO_TAG = _NoTag()
 
 
 class _FrozenVariable(Immutable, Variable):
-    """What frozen variables have in common. They have no names: those are not part of a graph."""
+    """Base class of frozen variables. They have no names, which are not part of a graph."""
 
     __slots__ = ()
     name = None
 
     @property
     def tag(self) -> Any:
-        """An empty namespace: what is frozen has no annotations."""
+        """An empty namespace: frozen variables have no annotations."""
         return _NO_TAG
 
 
@@ -89,7 +91,7 @@ class NominalVariable(_FrozenVariable):
         return _nominals.add(key, new)
 
     def __init__(self, id: int, type: Type) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
+        """Do nothing: `__new__`, which may return an existing object, sets everything."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NominalVariable, (self.id, self.type)
@@ -110,20 +112,20 @@ class FrozenConstant(_FrozenVariable, Constant):
         key: tuple[Any, ...] = (canonical_type(type), *type.data_key(data))
         found = _constants.get(key)
         while found is not None and not type.same_data(found.data, data):
-            key = (*key, None)  # other data of the same digest has that key: probe the next
+            key = (*key, None)  # other data with the same digest: probe the next key
             found = _constants.get(key)
         if found is not None:
             return found
         new: FrozenConstant = _new_root(_class_for(FrozenConstant, type.constant_type), key[0])
-        # By way of the type's own class: it may copy what others could change, as that of tensors does.
+        # Through the type's own class, which may copy data that others could change, as that of tensors does.
         _set(new, "data", type.constant_type(type, data).data)
         return _constants.add(key, new)
 
     def __init__(self, type: Type, data: Any) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
+        """Do nothing: `__new__`, which may return an existing object, sets everything."""
 
     def clone(self, name: str | None = None) -> Constant:
-        """A constant that is not frozen."""
+        """Return a mutable constant of the same type and data."""
         return cast(Constant, self.type.constant_type(self.type, self.data, name))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -142,8 +144,8 @@ class FrozenVariable(_FrozenVariable):
 class FrozenApply(Immutable, Apply):
     """A node of a frozen graph: `inputs` and `outputs` are tuples. Equal nodes are the same object.
 
-    `position` is its place in the order of execution where that is part of the graph, else None: nodes at different
-    positions are not the same. Refuses (TypeError) inputs that are not frozen.
+    `position` is its place in the order of execution if that is part of the graph, else None; nodes at
+    different positions differ. Refuses (TypeError) inputs that are not frozen.
     """
 
     __slots__ = ("position",)
@@ -164,7 +166,7 @@ class FrozenApply(Immutable, Apply):
         )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Everything is set by `__new__`, which may give an object made earlier."""
+        """Do nothing: `__new__`, which may return an existing object, sets everything."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         types = tuple([variable.type for variable in self.outputs])
@@ -174,8 +176,8 @@ class FrozenApply(Immutable, Apply):
 def intern_node(
     op: Op, inputs: tuple[Variable, ...], output_types: tuple[Type, ...], position: int | None
 ) -> FrozenApply:
-    """The node of a canonical Op and canonical types on frozen inputs. Nothing is checked."""
-    # By id: a key must keep nothing alive. The node keeps all of these alive, so while it lives the ids are theirs.
+    """Return the node of a canonical Op and canonical output types on frozen inputs, without checks."""
+    # By id: a key must keep nothing alive. The node keeps these objects alive, so the ids stay valid.
     key = (id(op), position, *map(id, inputs), None, *map(id, output_types))
     found = _nodes.get(key)
     if found is not None:
@@ -210,7 +212,7 @@ def _new_root(cls: type, type: Type) -> Any:
 
 
 def _class_for(frozen: type, base: type) -> Any:
-    """`frozen` as a class that is also the type's own class of variables."""
+    """Return a subclass of `frozen` and of `base`, the variable class of a type."""
     found = _classes.get((frozen, base))
     if found is None:
         body = {"__slots__": (), "__module__": __name__, "__doc__": frozen.__doc__}
@@ -223,12 +225,12 @@ Description = tuple[list[tuple[int, int]], list[tuple[int, Any]], list[Op], list
 
 
 def describe(inputs: Iterable[NominalVariable], outputs: Sequence[Variable]) -> Description:
-    """Frozen variables and all that they are computed from, as flat lists: pickling these does not recurse.
+    """Return frozen variables and all that computes them as flat lists: pickling these does not recurse.
 
-    They are: the inputs (id, type), `inputs` first; the constants (type, data); the Ops; the types; the nodes; and
-    `outputs`. A type or Op is written as its number in the list, a variable as its number among the inputs, the
-    constants and the outputs of all nodes, in this order. A node is: Op, position + 1 or 0, number of inputs, inputs,
-    number of outputs, their types.
+    The lists are: the inputs (id, type), `inputs` first; the constants (type, data); the Ops; the types;
+    the nodes; and `outputs`. A type or Op is written as its number in its list, a variable as its number
+    among the inputs, the constants and the outputs of all nodes, in this order. A node is: Op, position + 1
+    or 0, number of inputs, inputs, number of outputs, their types.
     """
     order = io_toposort((), outputs)
     every = dict.fromkeys(inputs, 0) | dict.fromkeys([v for node in order for v in node.inputs], 0)
@@ -266,7 +268,7 @@ def load(
     rows: list[int],
     outputs: list[int],
 ) -> tuple[list[Variable], list[Variable]]:
-    """The inputs and the outputs that `describe` wrote, interned: the same objects, where these are still alive."""
+    """Return the inputs and outputs that `describe` wrote: the same objects if they are still alive."""
     ops = [canonical_op(op) for op in ops]
     types = [canonical_type(type) for type in types]
     inputs: list[Variable] = [NominalVariable(id, types[number]) for id, number in nominals]

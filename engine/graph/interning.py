@@ -1,9 +1,9 @@
-"""`InternTable`: at most one object a key, held weakly. What is interned is found again while anybody holds it.
+"""`InternTable`: at most one live object per key, held weakly.
 
-Reading takes no lock and relies on none: a reader finds a live object or nothing. Adding takes the table's lock and
-looks again, so that of several threads that add under one key all get the same object. An entry whose object is being
-freed counts as missing: it is replaced, and the callback of the old one leaves the new one alone. When most entries are
-gone the table is copied, since a dictionary does not shrink by itself.
+Reading takes no lock and needs none: a reader finds a live object or nothing. Adding takes the table's lock
+and looks again, so that threads that add under one key all get the same object. An entry with an object
+that is being freed counts as missing: it is replaced, and the old entry's callback leaves the new one
+alone. When most entries are gone the table is copied, since a dictionary does not shrink by itself.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SMALLEST_COPY = 4096
 
 
 class _WeakEntry(weakref.ref[T]):
-    """A weak reference that knows its key."""
+    """A weak reference with the key of its object."""
 
     __slots__ = ("key",)
     key: Hashable
 
 
 class InternTable(Generic[T]):
-    """Objects by key. A key must not hold its object alive, and must stay true as long as the object lives."""
+    """Objects by key, held weakly. A key must not hold its object alive, and never change."""
 
     def __init__(self) -> None:
-        # Reentrant: freeing an object may forget it at any moment, also while this thread adds another.
+        # Reentrant: an object may be freed, and its entry removed, while this thread adds another.
         self._lock = momentary_lock()
         self._entries: dict[Hashable, _WeakEntry[T]] = {}
         self._peak = 0
@@ -39,12 +39,12 @@ class InternTable(Generic[T]):
         self._callback = self._forget
 
     def get(self, key: Hashable) -> T | None:
-        """The object under `key`, or None."""
+        """Return the object under `key`, or None."""
         entry = self._entries.get(key)
         return None if entry is None else entry()
 
     def add(self, key: Hashable, new: T) -> T:
-        """The object under `key`: one that is there already, or else `new`."""
+        """Return the object under `key` if there is one; else add `new` and return it."""
         with self._lock:
             entry = self._entries.get(key)
             found = None if entry is None else entry()
@@ -58,7 +58,7 @@ class InternTable(Generic[T]):
             return new
 
     def _forget(self, entry: weakref.ref[T]) -> None:
-        # Also called while the process ends, when this module may have no names any more.
+        # Also called at interpreter exit, when the globals of this module may be gone.
         key = entry.key  # type: ignore[attr-defined]
         with self._lock:
             if self._entries.get(key) is entry:
@@ -72,13 +72,13 @@ class InternTable(Generic[T]):
 
 
 class InternedValues(Generic[T]):
-    """Of several hashable values that are equal, one: the first that is still alive."""
+    """A function that returns one representative for equal hashable values: the first that is still alive."""
 
     def __init__(self) -> None:
         self._table: InternTable[T] = InternTable()
 
     def __call__(self, value: T) -> T:
-        # A weak reference hashes and compares as what it refers to, and is itself once that is gone.
+        # A weak reference hashes and compares like its object while that lives, and by identity after.
         key = weakref.ref(value)
         found = self._table.get(key)
         return self._table.add(key, value) if found is None else found

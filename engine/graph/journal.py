@@ -31,7 +31,7 @@ class Mark(NamedTuple):
 
 
 class Journal:
-    """The edits of `graph`, oldest first: those of the running change, and more while a Feature keeps the journal."""
+    """The edits of `graph`, oldest first: those of the running change, and all while a Feature keeps them."""
 
     def __init__(self, graph: GraphTables) -> None:
         self.graph = graph
@@ -68,7 +68,7 @@ class Journal:
         return mark.position == 0 or self.edits[mark.position - 1] is mark.last
 
     def undo_to(self, mark: Mark) -> tuple[list[Edit], list[Exception]]:
-        """Undo the edits since `mark`; return them, last one first, and the exceptions that Features raised meanwhile."""
+        """Undo the edits since `mark`; return them, last one first, and the exceptions of Features."""
         undone: list[Edit] = []
         raised: list[Exception] = []
         while len(self.edits) > mark.position:
@@ -103,7 +103,7 @@ class Journal:
             self.keepers.append(feature)
 
     def forget_before(self, mark: Mark, feature: Feature) -> Mark:
-        """Discard the edits before `mark` if only `feature` keeps the journal; return the mark of the same point."""
+        """Discard the edits before `mark` if only `feature` keeps the journal; return the new mark."""
         if self.keepers != [feature] or self.depth > 1:
             return mark
         del self.edits[: mark.position]

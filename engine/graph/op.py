@@ -1,4 +1,4 @@
-"""`Op`: an operation that may be applied to variables."""
+"""`Op`: an operation that can be applied to variables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from engine.graph.types import Type
 
 
 class Op(ByProps):
-    """An operation: its type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
+    """An operation: type rule (`make_node`), reference (`perform`) and gradient (`pullback`) in one place.
 
-    Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity. Of a user's Ops what is in
-    attributes that `__props__` does not name has to be equal, too, and in the same order: equal Ops are computed once, and one may stand for the other.
+    Two Ops are equal if they have the same class and equal `__props__`; without `__props__`, by identity.
+    Two user Ops must also agree, in values and order, in the attributes that `__props__` does not name:
+    equal Ops are computed once, and one may replace the other.
 
-    A user's Op may also say what the lengths of its outputs are, with a method
-    `infer_shape(fgraph, node, input_shapes)`: for each output a tuple of a length (a variable or an int; None: only the
-    result tells) for each axis. `fgraph` is None: lengths may be asked for before there is one. The gradient is `pullback`; `grad` and `L_op`, its older names elsewhere, are not read.
+    A user Op may give the lengths of its outputs in a method `infer_shape(fgraph, node, input_shapes)`: for
+    each output a tuple with a length per axis (a variable or an int), or None if only the result tells.
+    `fgraph` is always None: lengths are also needed before a graph exists. The gradient is `pullback`;
+    PyTensor's older `grad` and `L_op` are not read.
     """
 
     default_output: int | None = None
@@ -29,9 +31,9 @@ class Op(ByProps):
     destroy_map: dict[int, list[int]] = {}
     itypes: Sequence[Any] | None = None
     otypes: Sequence[Any] | None = None
-    """The types, or makers of variables of these types, that an Op without a `make_node` of its own takes and gives."""
+    """The types of the inputs and outputs, or makers of such variables, of an Op without a `make_node`."""
     holds_code: ClassVar[bool] = False
-    """Whether what an Op of the engine computes is a user's code."""
+    """True for an Op of the engine that runs a user's code."""
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -43,9 +45,9 @@ class Op(ByProps):
     __hash__ = ByProps.__hash__
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The application of this Op to `inputs`; refuses (TypeError) inputs of other types than it takes.
+        """Return the application of this Op to `inputs`; refuse (TypeError) inputs of wrong types.
 
-        Here: inputs and outputs have the types that `itypes` and `otypes` list.
+        The default takes its types from `itypes` and `otypes`.
         """
         if self.itypes is None or self.otypes is None:
             raise NotImplementedError(
@@ -62,10 +64,11 @@ class Op(ByProps):
         raise NotImplementedError(f"{type(self).__name__} must implement perform()")
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The gradient of a cost for each input, given its gradient for each output (None: the cost does not
-        depend on it). None in the result: the output does not depend on that input in a differentiable way.
+        """Return the gradient of a cost for each input, given its gradient for each output.
 
-        Raises NullGradientError where the Op declares no gradient.
+        A cotangent of None means that the cost does not depend on that output. None in the result means
+        that no output depends on that input in a differentiable way. Raise NullGradientError if the Op
+        declares no gradient.
         """
         raise NullGradientError(f"Taking a gradient through {self}: it declares none (no pullback)", self)
 
@@ -76,27 +79,29 @@ class Op(ByProps):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """`pullback`, where nobody asks for the inputs not `wanted`: an Op may give None for these."""
+        """Return `pullback`; an Op may return None for inputs that are not `wanted`."""
         return self.pullback(inputs, outputs, cotangents)
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """The tangent of each output, for those of the inputs (None: it does not change). None in the result: the output
-        does not change in a differentiable way. NotImplemented, as here: the pullback says it, taken twice.
+        """Return the tangent of each output, given those of the inputs (None: the input does not change).
+
+        None in the result means that the output does not change in a differentiable way. NotImplemented,
+        the default, makes the caller apply the pullback twice.
         """
         return NotImplemented
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """For each input and each output, whether the output depends on the values of the input. Here: always."""
+        """Return True for each input and output where the output depends on the input; by default always."""
         return [[True] * len(node.outputs) for _ in node.inputs]
 
     def key_props(self) -> dict[str, Any]:
-        """The properties that decide what is computed, by name: they describe this Op in a cache key. Here: all."""
+        """Return the properties that describe this Op in a cache key, by name; by default all."""
         return self.props_dict()
 
     def __call__(
         self, *inputs: Any, name: str | None = None, return_list: bool = False, **kwargs: Any
     ) -> Any:
-        """Apply this Op: its output, or the list of its outputs if there are several."""
+        """Apply this Op; return its output, or the list of its outputs if there are several."""
         node = self.make_node(*inputs, **kwargs)
         if name is not None and len(node.outputs) == 1:
             node.outputs[0].name = name
@@ -119,26 +124,26 @@ class Op(ByProps):
 
 
 def unnamed_attributes(op: Any) -> dict[str, Hashable]:
-    """Return the attributes that `__props__` does not name, by name: equal where they are the same to the last bit, or one object."""
+    """Return the attributes that `__props__` does not name: hashables, equal for equal bits, by name."""
     named = op.__props__ or ()
     return {name: _exact_or_itself(value) for name, value in attributes(op).items() if name not in named}
 
 
 def attributes(op: Op) -> dict[str, Any]:
-    """Return all that the instance `op` holds, by name, but what the engine remembers with it."""
+    """Return all attributes of the instance `op`, by name, except those that the engine caches on it."""
     held = {name: value for name, value in vars(op).items() if name not in REMEMBERED}
     cls: Any = type(op)
     for name, slot in _slots(cls):
         try:
             held[name] = slot.__get__(op)
-        except AttributeError:  # it holds nothing
+        except AttributeError:  # an empty slot
             continue
     return held
 
 
 @lru_cache(maxsize=1024)
 def _slots(cls: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
-    """The slots of `cls` and its bases; one that hides another of its name is known by both classes."""
+    """Return the slots of `cls` and its bases by name; a hidden slot is named with its class."""
     found: dict[str, MemberDescriptorType] = {}
     for base in cls.__mro__:
         for name, item in vars(base).items():
@@ -155,5 +160,5 @@ def _exact_or_itself(value: Any) -> Hashable:
 
 
 def as_type(item: Any) -> Any:
-    """`item`, a type; or the type of the variables that it makes."""
+    """Return `item` if it is a type, or the type of the variables that it makes."""
     return item if isinstance(item, Type) else item().type

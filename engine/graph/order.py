@@ -1,9 +1,9 @@
-"""Ranks that show that a changing graph has no cycle: each node's rank exceeds those of the nodes it needs.
+"""Ranks that prove a changing graph acyclic: each node's rank exceeds those of the nodes it needs.
 
-An edge that agrees with the ranks makes no cycle, and most new edges do: then nothing is searched. Of one that does not,
-only the nodes between its ends are looked at, and raised. Local search between the ends of a new edge is Pearce and
-Kelly's ("A dynamic topological sort algorithm for directed acyclic graphs", 2007); ranks here have gaps and need not
-differ, so that a node comes between others without moving them.
+An edge that agrees with the ranks closes no cycle, and most new edges agree: then nothing is searched. For
+one that does not, only the nodes between its ends are visited, and raised. This local search is Pearce and
+Kelly's ("A dynamic topological sort algorithm for directed acyclic graphs", 2007); here ranks have gaps and
+may be equal, so that a node can be put between others without moving them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
 
 GAP = 1 << 60
-"""The distance of ranks where nothing is known of what comes after."""
+"""The distance between ranks of nodes added in sequence."""
 
 Edge = tuple[Apply, Apply]
 Successors = Callable[[Apply], Iterable[Apply]]
 
 
 def raise_ranks(ranks: dict[Apply, int], edges: Iterable[Edge], successors: Successors) -> dict[Apply, int]:
-    """Raise ranks until all `edges` (node, node that needs it) agree with them; the ranks that those raised had before.
+    """Raise ranks until all `edges` (node, node that needs it) agree; return the former ranks.
 
-    `successors` gives the nodes that need a node. All edges but those in `edges` must agree already. Refuses
-    (InconsistencyError) edges that close a cycle, and then changes nothing.
+    `successors` returns the nodes that need a node. All other edges must agree already. Refuse
+    (InconsistencyError) edges that close a cycle, without changing anything.
     """
     wrong = [(before, after) for before, after in edges if ranks[before] >= ranks[after]]
     if not wrong:
@@ -48,9 +48,9 @@ def raise_ranks(ranks: dict[Apply, int], edges: Iterable[Edge], successors: Succ
 def _sorted_region(
     roots: Iterable[Apply], inside: Callable[[Apply], bool], following: Callable[[Apply], list[Apply]]
 ) -> list[Apply]:
-    """The nodes `inside` that can be reached from `roots`, each before those that need it; refuses a cycle.
+    """Return the nodes `inside` reachable from `roots`, each before those that need it; refuse a cycle.
 
-    Every cycle that an edge closes is among them: its other edges go from lower ranks to higher ones.
+    They include every cycle that an edge closes: its other edges lead from lower ranks to higher ones.
     """
     done: dict[Apply, None] = {}
     opened: set[Apply] = set()
@@ -81,7 +81,7 @@ def _raised(
     order: Iterable[Apply],
     following: Callable[[Apply], list[Apply]],
 ) -> dict[Apply, int]:
-    """The ranks of those nodes that must be raised: first those of `order`, then those behind that they push on."""
+    """Return the new ranks of nodes that must rise: those of `order`, then later nodes that these push."""
     raised: dict[Apply, int] = {}
     for before, after in wrong:
         raised[after] = max(raised.get(after, 0), ranks[before] + 1)

@@ -1,4 +1,4 @@
-"""Equality by declared properties, bit for bit: what types and Ops have in common."""
+"""Equality by declared properties, bit for bit: the base of types and Ops."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 
 REMEMBERED = frozenset(("_exact_props", "_exact_hash", "_exact_needs_python"))
-"""The attributes that the engine itself sets on types and Ops: what follows from all else."""
+"""The attributes that the engine caches on types and Ops."""
 
 
 _AS_THEY_ARE = frozenset((str, bytes, type(None), type(Ellipsis)))
 
 
 def exact(value: Any) -> Hashable:
-    """A hashable that is equal for two property values only if their canonical encodings are: same in type and bits, inside too.
+    """Return a hashable that is equal for two property values only if they agree in type and bits.
 
-    `==` alone takes True for 1, 1 for 1.0 and 0.0 for -0.0, a named tuple for a tuple, and a NaN for different from
-    itself. What has no encoding is equal by its own `==`, if the types are the same. Raises TypeError for what cannot be hashed.
+    `==` alone takes True for 1, 1 for 1.0, 0.0 for -0.0 and a named tuple for a tuple, and a NaN as
+    different from itself. Values without a canonical encoding are compared by type and their own `==`.
+    Raise TypeError for unhashable values.
     """
     kind = type(value)
     if kind in _AS_THEY_ARE:
@@ -57,7 +58,7 @@ def _exact_other(kind: type, value: Any) -> Hashable:
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    """What an instance has in its dict and, of a dataclass, in slots, by name."""
+    """Return the contents of an instance's dict and of a dataclass's fields, by name."""
     held = (
         {field.name: getattr(value, field.name, None) for field in fields(value)}
         if is_dataclass(value)
@@ -67,22 +68,22 @@ def _state_of(value: Any) -> dict[str, Any]:
 
 
 def is_of_engine(item: ByProps) -> bool:
-    """Whether the class of `item` is one of the engine's own, described by its source."""
+    """Return True if the class of `item` belongs to the engine, whose source every key describes."""
     cls = type(item)
     return cls.__module__.startswith("engine.") and "<locals>" not in cls.__qualname__
 
 
 class ByProps:
-    """Objects whose identity is their class and the attributes named in `__props__`.
+    """Base class of objects with an identity of their class and the attributes named in `__props__`.
 
-    A class with `__props__ = None` has instances that are equal only to themselves.
-    Instances are immutable by convention: nothing in `__props__` may change after construction.
+    Instances of a class with `__props__ = None` are equal only to themselves. Instances are immutable by
+    convention: nothing in `__props__` may change after construction.
     """
 
     __props__: tuple[str, ...] | None = None
 
     def props(self) -> tuple[Any, ...]:
-        """The values of `__props__`, in order. Refuses (TypeError) a class that declares none."""
+        """Return the values of `__props__`, in order; refuse (TypeError) a class that declares none."""
         if self.__props__ is None:
             raise TypeError(
                 f"{type(self).__name__} declares no __props__: its instances have no properties to list"
@@ -90,12 +91,12 @@ class ByProps:
         return tuple(getattr(self, name) for name in self.__props__)
 
     def props_dict(self) -> dict[str, Any]:
-        """`__props__` as a dictionary of name to value."""
+        """Return `__props__` as a dictionary of name to value."""
         return dict(zip(self.__props__ or (), self.props(), strict=True))
 
     @property
     def exact_props(self) -> Hashable:
-        """What equality compares: computed once per instance."""
+        """The hashable that equality compares, computed once per instance."""
         found: Hashable = self.__dict__.get("_exact_props")
         if found is None:
             found = self.__dict__["_exact_props"] = tuple(map(self._exact, self.__props__ or ()))
@@ -106,8 +107,8 @@ class ByProps:
             return exact(getattr(self, name))
         except TypeError as error:
             raise TypeError(
-                f"Comparing a {type(self).__name__}: its property {name!r} cannot be hashed ({error}); make it a tuple or a "
-                "number, or set __props__ to None, and each instance equals itself alone"
+                f"Comparing a {type(self).__name__}: its property {name!r} cannot be hashed ({error}); "
+                "make it a tuple or a number, or set __props__ to None, and each instance equals itself alone"
             ) from error
 
     def __eq__(self, other: object) -> bool:
@@ -125,7 +126,7 @@ class ByProps:
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is memoised: hashes differ from process to process."""
+        """Return the attributes without cached ones: hashes differ from process to process."""
         return {name: value for name, value in self.__dict__.items() if name not in REMEMBERED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

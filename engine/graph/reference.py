@@ -1,4 +1,8 @@
-"""The numpy backend: a graph computed node by node, by each Op's `perform`. The oracle of the other backends."""
+"""The numpy backend: graphs computed node by node by each Op's `perform`, the oracle of other backends.
+
+User Ops are not trusted: `perform` gets copies, which it may keep or overwrite, and a result is copied if
+anybody else may hold it, or if it is a part of another array.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +19,14 @@ from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
 
 _NOT_SHARED = 2
-"""References to what a list alone holds, while they are counted."""
+"""References to an object that only a list holds, while `sys.getrefcount` counts them."""
 
 
 def computed(node: Apply, inputs: Sequence[Any]) -> list[Any]:
-    """A value for each output of `node`, of just the type that the output has.
+    """Return the values of the outputs of `node`, each exactly of its output's type.
 
-    What a user's Op gives may also be a number or a list of numbers that the type holds exactly. Raises TypeError for any
-    other result, and what `perform` raises, of a user's Op with a note that names it.
+    A user Op may also return a number or a list of numbers that the type holds exactly. Raise TypeError for
+    other results, and re-raise exceptions of `perform` (with a note that names the Op, if it is a user's).
     """
     if needs_python(node.op):
         return _computed_by_user(node, inputs)
@@ -45,10 +49,11 @@ def _computed_by_user(node: Apply, inputs: Sequence[Any]) -> list[Any]:
 
 
 def taken(node: Apply, position: int, cell: list[Any]) -> Any:
-    """The result in `cell`, as the output's type has it, and nobody else's."""
+    """Return the result in `cell`, converted to the output's type and not shared with anybody."""
     if cell[0] is None:
         raise TypeError(
-            f"Running {node.op}: output {position} was not given; perform() must put it into output_storage[{position}][0]"
+            f"Running {node.op}: output {position} was not given; perform() must put it into "
+            f"output_storage[{position}][0]"
         )
     is_shared = sys.getrefcount(cell[0]) > _NOT_SHARED
     try:
@@ -68,12 +73,12 @@ def evaluate(
     values: Sequence[Any],
     order: Sequence[Apply] | None = None,
 ) -> list[Any]:
-    """The values of `outputs`, given `values` for `inputs`; the graph may be frozen or not.
+    """Return the values of `outputs`, given `values` for `inputs`; the graph may be mutable or frozen.
 
-    Its nodes run in `order`, which a graph has to give if a node overwrites an input; None: that of `io_toposort`.
-    Values are converted as the types of the inputs allow (TypeError otherwise); shared variables have their own.
-    The results are C-ordered arrays that belong to the caller. Raises MissingInputError for a variable without a
-    value, and what a `perform` raises; TypeError if one gives what its output's type does not hold.
+    Nodes run in `order` (None: that of `io_toposort`), which graphs with overwriting nodes must give.
+    Values are converted as the types of the inputs allow (else TypeError); shared variables have their own.
+    The results are C-ordered arrays that belong to the caller. Raise MissingInputError for a variable
+    without a value, and the exceptions of `perform`.
     """
     if len(inputs) != len(values):
         raise ValueError(f"Evaluating a graph: it has {len(inputs)} inputs, {len(values)} values were given")

@@ -1,4 +1,4 @@
-"""Copies of graphs, with or without replacements; and whether two graphs compute the same."""
+"""Copies of graphs, with or without replacements, and a comparison of two graphs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def clone_get_equiv(
     copy_orphans: bool = True,
     memo: Memo | None = None,
 ) -> Memo:
-    """A map from each variable and node between `inputs` and `outputs` to its copy.
+    """Return a map from each variable and node between `inputs` and `outputs` to its copy.
 
-    Without `copy_inputs` the inputs stand for themselves; without `copy_orphans` so do the constants and other
-    variables that nothing computes. What is in `memo` already is not copied.
+    Without `copy_inputs` inputs map to themselves; without `copy_orphans` so do constants and other
+    variables without an owner. Parts that are in `memo` already are not copied.
     """
     memo = {} if memo is None else memo
     for variable in inputs:
@@ -57,7 +57,7 @@ def clone(
     copy_inputs: bool = True,
     copy_orphans: bool = True,
 ) -> tuple[list[Variable], list[Variable]]:
-    """Copies of `inputs` and of the `outputs` computed from them."""
+    """Return copies of `inputs` and of the `outputs` computed from them."""
     memo = clone_get_equiv(inputs, outputs, copy_inputs, copy_orphans)
     return [_variable(memo, v) for v in inputs], [_variable(memo, v) for v in outputs]
 
@@ -69,10 +69,10 @@ def clone_replace(output: Sequence[Variable], replace: Replacements | None = Non
 def clone_replace(
     output: Variable | Sequence[Variable], replace: Replacements | None = None
 ) -> Variable | list[Variable]:
-    """`output` (one variable or several) with every use of a key of `replace` replaced by its value.
+    """Return `output` (one variable or several) with every use of a key of `replace` replaced by its value.
 
-    All are replaced at once: in a replacement nothing is. What does not depend on a key is not copied. A replacement
-    that may hold values which the variable it stands for may not is refused (TypeError).
+    All are replaced at once: nothing is replaced inside a replacement. Parts that depend on no key are not
+    copied. Refuse (TypeError) a replacement that may hold values which its key may not.
     """
     return graph_replace(output, replace, strict=False)
 
@@ -88,7 +88,7 @@ def graph_replace(
 def graph_replace(
     output: Variable | Sequence[Variable], replace: Replacements | None = None, *, strict: bool = True
 ) -> Variable | list[Variable]:
-    """`clone_replace`; with `strict` it also refuses (ValueError) a key that `output` does not depend on."""
+    """Return `clone_replace`; with `strict` refuse (ValueError) a key that `output` does not depend on."""
     outputs = [output] if isinstance(output, Variable) else list(output)
     pairs = dict(replace or {})
     if strict and pairs:
@@ -103,7 +103,7 @@ def graph_replace(
 
 
 def rebuild(outputs: Sequence[Variable], memo: Mapping[Variable, Variable]) -> list[Variable]:
-    """`outputs` with every use of a key of `memo` replaced by its value; nodes that do not change are kept."""
+    """Return `outputs` with every use of a key of `memo` replaced by its value; unchanged nodes are kept."""
     done: dict[Variable, Variable] = dict(memo)
     for node in io_toposort(memo, outputs):
         inputs = [done.get(variable, variable) for variable in node.inputs]
@@ -122,11 +122,12 @@ def equal_computations(
     in_ys: Sequence[Variable] | None = None,
     strict_dtype: bool = True,
 ) -> bool:
-    """Whether each of `xs` computes what the one of `ys` in its place does: the same Ops on the same variables, where
-    `in_xs` stand for `in_ys`. What is no variable is a value, and equals constants that hold it.
+    """Return True if each of `xs` computes the same as its counterpart in `ys`.
 
-    Constants are equal bit for bit and in type; without `strict_dtype`, if their values are. Refuses (ValueError) `xs`
-    and `ys` of different lengths.
+    That is, they apply equal Ops to the same variables, with each of `in_xs` matched to its counterpart in
+    `in_ys`. Items that are no variables are values, and equal constants with that value. Constants are
+    equal bit for bit and in type; without `strict_dtype`, by value. Refuse (ValueError) `xs` and `ys` of
+    different lengths.
     """
     if len(xs) != len(ys):
         raise ValueError(
@@ -152,7 +153,7 @@ def equal_computations(
 
 
 def _equal_values(x: Any, y: Any) -> bool:
-    """Whether two values are equal; a constant among them stands for its data, another variable equals none."""
+    """Return True if two values are equal; a constant counts as its data."""
     x, y = (v.data if isinstance(v, Constant) else v for v in (x, y))
     if isinstance(x, Variable) or isinstance(y, Variable):
         return False
@@ -160,7 +161,7 @@ def _equal_values(x: Any, y: Any) -> bool:
 
 
 def _equal_so_far(x: Variable, y: Variable, strict_dtype: bool) -> bool:
-    """Whether two variables are equal provided that the inputs of their owners are."""
+    """Return True if two variables are equal provided that the inputs of their owners are."""
     first, second = x.owner, y.owner
     if first is not None and second is not None:
         numbers = [(owner.nin, owner.nout) for owner in (first, second)]

@@ -1,4 +1,4 @@
-"""`RewriteDatabaseQuery`: which rewrites run. It names them, and needs none of them to be imported."""
+"""`RewriteDatabaseQuery`: a choice of rewrites by name and tag, which imports none of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class RewriteDatabaseQuery:
-    """Chooses the rewrites that have one of `include`, all of `require` and none of `exclude` as name or tag."""
+    """A choice of rewrites: one of `include`, all of `require`, none of `exclude` among name and tags."""
 
     include: frozenset[str]
     require: frozenset[str] = frozenset()
@@ -21,17 +21,17 @@ class RewriteDatabaseQuery:
             object.__setattr__(self, name, frozenset(tags))
 
     def including(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that includes `tags` too."""
+        """Return this query with more tags to include."""
         return replace(self, include=self.include | set(tags))
 
     def requiring(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that requires `tags` too."""
+        """Return this query with more tags to require."""
         return replace(self, require=self.require | set(tags))
 
     def excluding(self, *tags: str) -> RewriteDatabaseQuery:
-        """The query that excludes `tags` too."""
+        """Return this query with more tags to exclude."""
         return replace(self, exclude=self.exclude | set(tags))
 
     def selects(self, tags: frozenset[str]) -> bool:
-        """Whether a rewrite with these names and tags is chosen."""
+        """Return True if a rewrite with these names and tags is chosen."""
         return bool(self.include & tags) and self.require <= tags and not self.exclude & tags

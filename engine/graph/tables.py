@@ -33,8 +33,9 @@ class Output(Op):
 class Clients(list[Client]):
     """The clients of one variable.
 
-    `take` and `put` are exact inverses, and take the same time for many clients as for few. Up to `SMALL` clients
-    stay in the order of arrival; above, the last client moves to the position of one that is removed.
+    `take` and `put` are exact inverses, and take the same time for many clients as for few. Up to `SMALL`
+    clients stay in the order of arrival; above, the last client moves to the position of one that is
+    removed.
     """
 
     _places: dict[Client, int] | None = None
@@ -111,7 +112,7 @@ class GraphTables(FeatureHost):
         return found
 
     def toposort(self) -> list[Apply]:
-        """Return the nodes, each after those it needs and those that `orderings` requires; structure fixes the order."""
+        """Return the nodes, each after those it needs and those that `orderings` requires."""
         order = self._sorted(None)
         orderings = self.orderings() if self.listeners("orderings") else None
         if not orderings:

@@ -1,4 +1,4 @@
-"""Walks over graphs: ancestors, inputs, topological order. All are iterative: a graph may be 100,000 nodes deep."""
+"""Iterative walks over graphs, which may be 100,000 nodes deep: ancestors, inputs, topological order."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def walk(
     bfs: bool = True,
     return_children: bool = False,
 ) -> Generator[T | tuple[T, Iterable[T] | None], None, None]:
-    """Each thing reachable from `nodes` through `expand`, once: breadth first, or depth first from left to right.
+    """Yield each item reachable from `nodes` through `expand` once, breadth or depth first.
 
-    With `return_children` each comes with what `expand` gives for it.
+    Depth first goes from left to right. With `return_children` yield pairs of an item and its children.
     """
     seen: set[T] = set()
     waiting = deque(nodes)
@@ -66,7 +66,7 @@ def walk(
 def ancestors(
     graphs: Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> Generator[Variable, None, None]:
-    """`graphs` and all variables that they are computed from, not looking behind `blockers`.
+    """Yield `graphs` and all variables that they are computed from, except those behind `blockers`.
 
     Depth first, inputs from left to right.
     """
@@ -86,21 +86,21 @@ def ancestors(
 def graph_inputs(
     graphs: Iterable[Variable], blockers: Iterable[Variable] | None = None
 ) -> Generator[Variable, None, None]:
-    """The variables without an owner (constants too) that `graphs` are computed from."""
+    """Yield the variables without an owner (constants too) that `graphs` are computed from."""
     return (variable for variable in ancestors(graphs, blockers) if variable.owner is None)
 
 
 def explicit_graph_inputs(graph: Variable | Iterable[Variable]) -> Generator[Variable, None, None]:
-    """The inputs that a caller must give: neither constants nor variables that hold a value of their own."""
+    """Yield the inputs that a caller must give: neither constants nor variables with a value of their own."""
     for variable in graph_inputs([graph] if isinstance(graph, Variable) else graph):
         if not isinstance(variable, Constant) and not hasattr(variable, "get_value"):
             yield variable
 
 
 def vars_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Variable, None, None]:
-    """The variables that `outs` are computed from, `ins` and `outs` included, nothing behind `ins`.
+    """Yield the variables that `outs` are computed from, with `ins` and `outs`, nothing behind `ins`.
 
-    Of a node with several outputs all come, also those that nothing uses.
+    All outputs of a node are included, also unused ones.
     """
     blocked = frozenset(ins)
 
@@ -113,24 +113,24 @@ def vars_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator
 
 
 def orphans_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Variable, None, None]:
-    """The variables without an owner, constants too, that `outs` need beside `ins`."""
+    """Yield the variables without an owner, constants too, that `outs` need besides `ins`."""
     known = frozenset(ins)
     return (v for v in vars_between(known, outs) if v.owner is None and v not in known)
 
 
 def applys_between(ins: Iterable[Variable], outs: Iterable[Variable]) -> Generator[Apply, None, None]:
-    """The nodes between `ins` and `outs`, in topological order."""
+    """Yield the nodes between `ins` and `outs`, in topological order."""
     yield from io_toposort(frozenset(ins), outs)
 
 
 def apply_depends_on(apply: Apply, depends_on: Apply | Iterable[Apply]) -> bool:
-    """Whether `apply` is one of the nodes `depends_on`, or needs one."""
+    """Return True if `apply` is, or needs, one of the nodes `depends_on`."""
     wanted = {depends_on} if isinstance(depends_on, Apply) else set(depends_on)
     return apply in wanted or any(variable.owner in wanted for variable in ancestors(apply.inputs))
 
 
 def variable_depends_on(variable: Variable, depends_on: Variable | Iterable[Variable]) -> bool:
-    """Whether `variable` is one of the variables `depends_on`, or is computed from one."""
+    """Return True if `variable` is, or is computed from, one of the variables `depends_on`."""
     wanted = {depends_on} if isinstance(depends_on, Variable) else set(depends_on)
     return any(found in wanted for found in ancestors([variable]))
 
@@ -138,10 +138,10 @@ def variable_depends_on(variable: Variable, depends_on: Variable | Iterable[Vari
 def truncated_graph_inputs(
     outputs: Sequence[Variable], ancestors_to_include: Iterable[Variable] | None = None
 ) -> list[Variable]:
-    """The variables closest to `outputs` that these can be computed from and that do not depend on
-    `ancestors_to_include`; and those of `ancestors_to_include` that `outputs` need.
+    """Return the inputs of the subgraph from `ancestors_to_include` to `outputs`.
 
-    Without `ancestors_to_include` they are the outputs.
+    They are those of `ancestors_to_include` that `outputs` need, and the variables closest to `outputs`
+    that do not depend on them. Without `ancestors_to_include` they are the outputs.
     """
     if not ancestors_to_include:
         return list(dict.fromkeys(outputs))
@@ -170,7 +170,7 @@ def truncated_graph_inputs(
 
 
 def _dependent(outputs: Iterable[Variable], included: Set[Variable]) -> set[Variable]:
-    """The variables that are, or depend on, one of `included`."""
+    """Return the variables that are, or depend on, one of `included`."""
     dependent = set(included)
     for node in io_toposort((), outputs):
         if any(variable in dependent for variable in node.inputs):
@@ -179,9 +179,9 @@ def _dependent(outputs: Iterable[Variable], included: Set[Variable]) -> set[Vari
 
 
 def get_var_by_name(graphs: Iterable[Variable], target_var_id: str) -> tuple[Variable, ...]:
-    """The variables of that name that `graphs` are computed from, `graphs` included, breadth first.
+    """Return the variables named `target_var_id` among `graphs` and their ancestors, breadth first.
 
-    Graphs inside of Ops are not searched: their variables have no names.
+    Inner graphs of Ops are not searched: their variables have no names.
     """
 
     def expand(variable: Variable) -> Iterable[Variable] | None:
@@ -193,13 +193,13 @@ def get_var_by_name(graphs: Iterable[Variable], target_var_id: str) -> tuple[Var
 def io_toposort(
     inputs: Iterable[Variable], outputs: Iterable[Variable], orderings: Orderings | None = None
 ) -> list[Apply]:
-    """The nodes that compute `outputs` from `inputs`, each after those it needs.
+    """Return the nodes that compute `outputs` from `inputs`, each after those it needs.
 
-    The order is fixed by structure alone: depth first from the outputs, inputs from left to right. `orderings` has
-    for a node what else must come before it. Refuses (ValueError) a cycle.
+    Structure alone fixes the order: depth first from the outputs, inputs from left to right. `orderings`
+    lists further nodes or variables that must come before a node. Refuse (ValueError) a cycle.
     """
     blocked: Container[Variable] = inputs if isinstance(inputs, Set | Mapping) else set(inputs)
-    done: set[Any] = {None}  # what owns a variable that nothing computes need not be waited for
+    done: set[Any] = {None}  # None is the owner of inputs and constants: nothing to wait for
     order: list[Apply] = []
     for output in outputs:
         if output.owner not in done and output not in blocked:
@@ -210,7 +210,7 @@ def io_toposort(
 def _append_ancestors(
     root: Any, blocked: Container[Variable], orderings: Orderings, done: set[Any], order: list[Apply]
 ) -> None:
-    """Append to `order` the nodes that `root` needs, then `root`; refuses (ValueError) a cycle."""
+    """Append to `order` the nodes that `root` needs, then `root`; refuse (ValueError) a cycle."""
     stack: list[Any] = []
     node, remaining = root, _needed(root, orderings)
     opened = {root}
@@ -234,17 +234,17 @@ def _append_ancestors(
 
 
 def _needed(node: Apply, orderings: Orderings) -> Iterator[Variable]:
-    """The variables that must be there before `node` runs: its inputs, and an output of each node ordered before."""
+    """Yield the variables that `node` waits for: its inputs, and an output of each node ordered before it."""
     before = orderings.get(node, ())
     yield from node.inputs
     yield from (item if isinstance(item, Variable) else item.outputs[0] for item in before)
 
 
 def toposort(graphs: Iterable[Variable], blockers: Collection[Variable] | None = None) -> list[Apply]:
-    """The nodes that `graphs` are computed from, in the order of `io_toposort`, not looking behind `blockers`."""
+    """Return the nodes that `graphs` are computed from, except those behind `blockers`."""
     return io_toposort(blockers or (), graphs)
 
 
 def inner_graph(op: Any) -> Any:
-    """The graph that `op`, or the scalar Op that it applies, holds; None if there is none."""
+    """Return the inner graph of `op`, or of the scalar Op that it applies; None if there is none."""
     return getattr(op, "fgraph", None) or getattr(getattr(op, "scalar_op", None), "fgraph", None)

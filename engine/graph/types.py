@@ -1,4 +1,4 @@
-"""`Type`: what values a variable may take, and which classes represent such variables."""
+"""`Type`: the set of values that a variable may take, and the classes of such variables."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Type(ByProps):
     constant_type: ClassVar[type[Constant]] = Constant
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """`value`, converted if need be and allowed; refuses (TypeError) what this type does not hold."""
+        """Return `value`, converted if needed and allowed; refuse (TypeError) values outside this type."""
         raise NotImplementedError(f"{type(self).__name__} must implement filter()")
 
     def is_valid_value(self, value: Any) -> bool:
-        """Whether `value` is of this type as it stands."""
+        """Return True if `value` is of this type without conversion."""
         try:
             self.filter(value, strict=True)
         except (TypeError, ValueError):
@@ -30,23 +30,23 @@ class Type(ByProps):
         return True
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
-        """What makes two constants of this type one: a hashable made from all the bits of `value`."""
+        """Return a hashable of all bits of `value`: constants of one type and key are interned as one."""
         raise NotImplementedError(f"{type(self).__name__} must implement data_key()")
 
     def same_data(self, first: Any, second: Any) -> bool:
-        """Whether two values are the same bit for bit (a `data_key` may be a digest)."""
+        """Return True if two values are the same bit for bit (a `data_key` may be a digest)."""
         raise NotImplementedError(f"{type(self).__name__} must implement same_data()")
 
     def is_super(self, other: Type) -> bool:
-        """Whether every value of `other` is a value of this type."""
+        """Return True if every value of `other` is a value of this type."""
         return self == other
 
     def intersection(self, other: Type) -> Type | None:
-        """The type of the values that are of this type and of `other`; None if there is none."""
+        """Return the type of the values that are of this type and of `other`, or None."""
         return self if self == other else None
 
     def filter_variable(self, variable: Any) -> Variable:
-        """`variable` as a variable of this type; refuses (TypeError) one that may hold other values."""
+        """Return `variable` as a variable of this type; refuse (TypeError) one that may hold other values."""
         if isinstance(variable, Variable) and self.is_super(variable.type):
             return variable
         raise TypeError(
@@ -55,11 +55,11 @@ class Type(ByProps):
         )
 
     def make_variable(self, name: str | None = None) -> Variable:
-        """A new variable of this type that nothing computes."""
+        """Return a new variable of this type without an owner."""
         return self.variable_type(self, None, None, name)
 
     def make_constant(self, value: Any, name: str | None = None) -> Constant:
-        """A new constant of this type that holds `value`."""
+        """Return a new constant of this type with the data `value`."""
         return self.constant_type(self, self.filter(value), name)
 
     def __call__(self, name: str | None = None) -> Variable:

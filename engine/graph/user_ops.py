@@ -1,7 +1,7 @@
-"""Users' Ops: those whose code is not the engine's, wherever in a graph they are.
+"""User Ops: Ops with code that is not the engine's, anywhere in a graph.
 
-The engine's source is described in every key as a whole; a user's Op is described by its own code, and never stored: what
-is stored of a function names it, and takes it from the graph at hand.
+Every key describes the engine's source as a whole, and each user Op by its own code. User Ops are never
+stored: a stored function refers to them, and takes them from the graph at hand.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from engine.graph.props import is_of_engine
 
 
 def is_users(op: Op) -> bool:
-    """Whether `op` itself is a user's: of a user's class, or made of a user's function."""
+    """Return True if `op` itself is a user's: of a user's class, or made from a user's function."""
     return op.holds_code or not is_of_engine(op)
 
 
 def users_ops(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
-    """The users' Ops of `graph` and of the graphs and Ops within its Ops, each once, as they are met; kept with it."""
+    """Return the user Ops in `graph`, its inner graphs and its Ops' properties, each once."""
     return graph.computed("users_ops", _users_ops)
 
 
@@ -31,7 +31,7 @@ def _users_ops(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
 
 
 def users_ops_within(op: Op) -> Iterator[Op]:
-    """`op` if it is a user's, and the users' Ops that it is made of."""
+    """Yield `op` if it is a user Op, and the user Ops in its inner graph and properties."""
     if is_users(op):
         yield op
     held = getattr(op, "fgraph", None)
@@ -50,7 +50,7 @@ def _within(value: Any) -> Iterator[Op]:
 
 
 def needs_python(op: Op) -> bool:
-    """Whether only Python can compute `op`, or a part of it; remembered with the Op."""
+    """Return True if only Python can compute `op` or a part of it; cached on the Op."""
     found: bool | None = op.__dict__.get("_exact_needs_python")
     if found is None:
         found = op.__dict__["_exact_needs_python"] = any(True for _ in users_ops_within(op))
@@ -60,8 +60,9 @@ def needs_python(op: Op) -> bool:
 def without_context(node: Apply) -> Apply:
     """Return the Op of `node` applied to fresh inputs of the same types.
 
-    A user Op is shown this node when it is asked for lengths, or for code for numba. The answers are stored under a key
-    that describes the Op and types: so the Op must not see constants, the nodes around, or other parts of the graph.
+    A user Op is given this node when it is asked for lengths, or for code for numba. The answers are stored
+    under a key that describes only the Op and types: so the Op must not see constants, or other nodes of
+    the graph.
     """
     inputs, outputs = (
         [variable.type.make_variable() for variable in variables] for variables in (node.inputs, node.outputs)

@@ -1,4 +1,4 @@
-"""Variables: the edges of a graph. A variable is computed by its `owner`, or by nothing (an input, a constant)."""
+"""Variables: the edges of a graph. Each is an output of its `owner`, an input or a constant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Variable:
     def __init__(
         self, type: Type, owner: Apply | None = None, index: int | None = None, name: str | None = None
     ) -> None:
-        # Any, because what else a type has (dtype, shape) is known by those who know its class.
+        # Any: users of a subclass of Type read its further attributes (dtype, shape).
         self.type: Any = type
         self.owner: Apply | None = owner
         self.index: int | None = index
@@ -29,7 +29,7 @@ class Variable:
 
     @property
     def tag(self) -> SimpleNamespace:
-        """Annotations that are not part of the variable's identity."""
+        """A namespace for annotations that are not part of the variable's identity."""
         try:
             return self._tag
         except AttributeError:
@@ -37,11 +37,11 @@ class Variable:
             return self._tag
 
     def clone(self, name: str | None = None) -> Variable:
-        """A variable of the same type that nothing computes, with the same name unless one is given."""
+        """Return a variable of the same type without an owner, named `name` or as this one."""
         return self.type.make_variable(name or self.name)
 
     def get_parents(self) -> list[Apply]:
-        """The node that computes this variable, as a list of at most one."""
+        """Return the node that computes this variable, as a list of at most one."""
         return [] if self.owner is None else [self.owner]
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Variable:
 
 
 class Constant(Variable):
-    """A variable whose value, `data`, is known when the graph is built. `data` must not change afterwards."""
+    """A variable with a value, `data`, that is known when the graph is built and never changes."""
 
     __slots__ = ("data",)
 
@@ -85,7 +85,7 @@ class Constant(Variable):
         return self.data
 
     def clone(self, name: str | None = None) -> Constant:
-        """A constant of the same type and data."""
+        """Return a constant of the same type and data, named `name` or as this one."""
         return type(self)(self.type, self.data, name or self.name)
 
     def __str__(self) -> str:

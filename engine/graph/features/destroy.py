@@ -1,9 +1,10 @@
 """`DestroyHandler`: the execution order that inplace Ops require; it refuses graphs without such an order.
 
 An Op declares with `view_map` {output: [inputs]} that an output may share the memory of inputs, and with
-`destroy_map` {output: [inputs]} that an output overwrites inputs. The roots of a variable are the variables at the end
-of its chain of views; all views of a root may share its memory. A node that overwrites an input (a destroyer) must run
-after all other nodes that read memory which the input may share. The handler refuses a graph if
+`destroy_map` {output: [inputs]} that an output overwrites inputs. The roots of a variable are the variables
+at the end of its chain of views; all views of a root may share its memory. A node that overwrites an input
+(a destroyer) must run after all other nodes that read memory which the input may share. The handler refuses
+a graph if
 
     two nodes overwrite the same root;
     a node overwrites a constant, or a variable whose tag says `indestructible`;
@@ -14,8 +15,8 @@ after all other nodes that read memory which the input may share. The handler re
 
 The overwritten memory then belongs to the output, which is a root itself.
 
-After a change the handler checks only destroyers that share memory with the changed nodes again. It finds cycles by
-ranks (see `engine.graph.order`) over the edges of the graph and the orders together.
+After a change the handler checks only destroyers that share memory with the changed nodes again. It finds
+cycles by ranks (see `engine.graph.order`) over the edges of the graph and the orders together.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Destruction(NamedTuple):
 
 
 class DestroyHandler(Bookkeeper):
-    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and adds its orders to `toposort()`."""
+    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and orders its nodes."""
 
     provides = ("destroyers", "has_destroyers")
 
@@ -166,7 +167,7 @@ class DestroyHandler(Bookkeeper):
 
     @register_feature_callback
     def orderings(self, fgraph: EditableGraph) -> dict[Apply, list[Apply]]:
-        """Return, for each destroyer, the nodes that must run before it; refuse a destroyer that is wrong in itself."""
+        """Return, for each destroyer, the nodes that must run before it; refuse a wrong destroyer."""
         self._refresh(fgraph)
         return {node: list(known.before) for node, known in self._known.items() if known.before}
 

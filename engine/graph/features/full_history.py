@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class FullHistory(Feature):
     """Moves its graph back and forth between the states since it was attached.
 
-    A step is one change of an input of a node or of an output, with the nodes that it imports and prunes. A new change
-    after going back discards the steps ahead; a refused one does not. `callback`, if given, is called after each
-    change, but not when steps are undone or redone.
+    A step is one change of an input of a node or of an output, with the nodes that it imports and prunes. A
+    new change after going back discards the steps ahead; a refused one does not. `callback`, if given, is
+    called after each change, but not when steps are undone or redone.
     """
 
     def __init__(self, callback: Callable[[], object] | None = None) -> None:
@@ -84,7 +84,7 @@ class FullHistory(Feature):
         return self.goto(min(len(self), len(self._steps) + 1))
 
     def goto(self, checkpoint: int) -> FunctionGraph:
-        """Bring the graph to the state after its first `checkpoint` steps; refuse (ValueError) more than there are."""
+        """Bring the graph to the state after `checkpoint` steps; refuse (ValueError) a wrong number."""
         fgraph, ahead = self.fgraph, self._ahead()
         if fgraph is None:
             raise ValueError("Walking through a history: it is attached to no graph")

@@ -29,7 +29,8 @@ class _Watcher(Protocol):
 class Bookkeeper(Feature):
     """Base class of Features that track all nodes of one graph.
 
-    When attached it imports the nodes that exist, when detached it prunes them. Refuses (ValueError) a second graph.
+    When attached it imports the nodes that exist, when detached it prunes them. Refuses (ValueError) a
+    second graph.
     """
 
     def __init__(self) -> None:
@@ -86,7 +87,7 @@ class NodeFinder(Bookkeeper):
 
 
 class PrintListener(Feature):
-    """Writes a line to `file` (None: standard output) for every change of the graph, while `active` is True."""
+    """Writes a line to `file` (None: standard output) for every change, while `active` is True."""
 
     def __init__(self, active: bool = True, file: TextIO | None = None) -> None:
         self.active = active

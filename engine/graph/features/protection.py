@@ -1,4 +1,4 @@
-"""Features that forbid overwriting: of inputs and outputs (`Supervisor`), and to make outputs (`NoOutputFromInplace`).
+"""Features that forbid overwriting: `Supervisor` and `NoOutputFromInplace`.
 
 They ask the graph's DestroyHandler; without one they forbid nothing.
 """
@@ -47,7 +47,8 @@ class Supervisor(Feature):
         for variable in (*self.protected, *fgraph.outputs):
             if fgraph.destroyers(variable):
                 raise InconsistencyError(
-                    f"Validating a graph: {fgraph.destroyers(variable)[0]} overwrites {variable}, which is protected"
+                    f"Validating a graph: {fgraph.destroyers(variable)[0]} overwrites {variable}, "
+                    "which is protected"
                 )
 
     def clone(self) -> Supervisor:
@@ -56,7 +57,7 @@ class Supervisor(Feature):
 
 
 class NoOutputFromInplace(Feature):
-    """Forbids a graph in which one of the outputs numbered `protected_out_ids` is computed by overwriting an input."""
+    """Forbids a graph that computes one of the outputs `protected_out_ids` by overwriting an input."""
 
     def __init__(self, protected_out_ids: Iterable[int]) -> None:
         self.protected_out_ids = tuple(protected_out_ids)

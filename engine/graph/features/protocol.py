@@ -1,20 +1,21 @@
-"""`Feature`, which watches a mutable graph and gives it more methods, and `FeatureHost`, the graph's side of it.
+"""`Feature`, which watches a mutable graph, and `FeatureHost`, the graph's side of it.
 
-A graph calls only methods that a Feature declares: callbacks carry `@register_feature_callback`; names that the graph
-gains are listed in `provides`, and `fgraph.<name>(...)` calls `feature.<name>(fgraph, ...)`.
+A graph calls only methods that a Feature declares: callbacks carry `@register_feature_callback`; names that
+the graph gains are listed in `provides`, and `fgraph.<name>(...)` calls `feature.<name>(fgraph, ...)`.
 
 The callbacks, and the moment at which a graph calls them:
 
-    on_attach(fgraph)                                  before the Feature is attached; AlreadyThere leaves it out
+    on_attach(fgraph)                                  before it is attached; AlreadyThere leaves it out
     on_detach(fgraph)                                  after the Feature was removed
     on_import(fgraph, node, reason)                    after a node was added; its inputs were added before
     on_prune(fgraph, node, reason)                     after a node that nothing uses was removed
     on_change_input(fgraph, node, i, old, new, reason) after input number i of the node became `new`
-    orderings(fgraph)                                  returns the nodes that must run before a node: {node: [nodes]}
+    orderings(fgraph)                                  returns {node: [nodes that must run before it]}
     validate(fgraph)                                   raises InconsistencyError to forbid the graph as it is
 
-A reason is a string or None. Undoing a change is reported as the opposite change, in opposite order, with a reason
-that `is_revert` recognizes. A Feature that raises from a callback leaves itself unchanged: the graph undoes the edit.
+A reason is a string or None. Undoing a change is reported as the opposite change, in opposite order, with a
+reason that `is_revert` recognizes. A Feature that raises from a callback leaves itself unchanged: the graph
+undoes the edit.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ REVERT = "revert"
 
 
 class AlreadyThere(EngineError):
-    """Raised by `on_attach` if the graph has an equivalent Feature: the new one is left out, without an error."""
+    """Raised by `on_attach` if the graph has an equivalent Feature: the new one is left out silently."""
 
 
 def register_feature_callback(method: F) -> F:
@@ -88,7 +89,7 @@ class Feature:
             )
 
     def clone(self) -> Feature:
-        """Return a Feature for a copy of the graph: this one; classes with a state of their own override it."""
+        """Return a Feature for a copy of the graph: this one, unless a class with a state overrides it."""
         return self
 
 
@@ -97,7 +98,7 @@ def _is_declared(cls: type[Feature], name: str) -> bool:
 
 
 class FeatureHost:
-    """Attaches Features to a graph and calls them; `fgraph.<name>` is looked up in the Feature that `provides` it."""
+    """Attaches Features to a graph and calls them; a Feature's `provides` are attributes of the graph."""
 
     _features: list[Feature]
     _provided: dict[str, Feature]

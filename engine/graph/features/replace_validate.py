@@ -1,4 +1,4 @@
-"""Checkpoints (`History`), validation (`Validator`) and validated replacements (`ReplaceValidate`) of a graph."""
+"""Checkpoints (`History`), validation (`Validator`) and validated replacements of a graph."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ReplacementDidNotRemoveError(EngineError):
 class History(Feature):
     """Gives a graph `checkpoint()` and `revert(checkpoint)`.
 
-    A checkpoint is a number. Reverting to it undoes all later additions, changes and removals of inputs, outputs and
-    nodes, and discards later checkpoints; the checkpoint itself can be reverted to repeatedly. The graph keeps its edits
-    from the first checkpoint until the Feature is detached.
+    A checkpoint is a number. Reverting to it undoes all later additions, changes and removals of inputs,
+    outputs and nodes, and discards later checkpoints; the checkpoint itself can be reverted to repeatedly.
+    The graph keeps its edits from the first checkpoint until the Feature is detached.
     """
 
     provides: ClassVar[tuple[str, ...]] = ("checkpoint", "revert")
@@ -75,7 +75,8 @@ class History(Feature):
         mark = self._marks.get(checkpoint)
         if mark is None or not fgraph.journal.holds(mark):
             raise ValueError(
-                f"Reverting a graph to checkpoint {checkpoint}: it has no such checkpoint, or was reverted past it"
+                f"Reverting a graph to checkpoint {checkpoint}: it has no such checkpoint, or was reverted "
+                "past it"
             )
         raised = fgraph.journal.undo_to(mark)[1]
         self._marks = {number: m for number, m in self._marks.items() if m.position <= mark.position}
@@ -115,8 +116,8 @@ class Validator(Feature):
 class ReplaceValidate(History, Validator):
     """Gives a graph atomic replacements.
 
-    A refusal (by a type, a missing input, a cycle or a Feature's `validate`) leaves graph, Features, history and
-    checkpoints unchanged.
+    A refusal (by a type, a missing input, a cycle or a Feature's `validate`) leaves graph, Features,
+    history and checkpoints unchanged.
     """
 
     provides: ClassVar[tuple[str, ...]] = (
@@ -152,8 +153,8 @@ class ReplaceValidate(History, Validator):
     ) -> int:
         """Replace the first of each pair by the second, in order; return a checkpoint of the state before.
 
-        The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and one that
-        contains a node which `replace_all_validate_remove` removed.
+        The checkpoint is valid until the next such call. Refuse (InconsistencyError) an invalid result, and
+        one that contains a node which `replace_all_validate_remove` removed.
         """
         with fgraph.journal.all_or_nothing():
             mark = fgraph.journal.mark()
@@ -184,7 +185,7 @@ class ReplaceValidate(History, Validator):
         warn: bool = True,
         import_missing: bool = False,
     ) -> int:
-        """Call `replace_all_validate`; refuse (ReplacementDidNotRemoveError) a result that contains one of `remove`.
+        """Call `replace_all_validate`; refuse a result with one of `remove` (ReplacementDidNotRemoveError).
 
         With `warn` such a refusal is also a RuntimeWarning: the rewrite does not do what it declares.
         """
