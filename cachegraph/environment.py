@@ -1,6 +1,6 @@
-"""The environment as a program meets it that only wants to compile: what is wrong with it is said once, and never raised.
+"""Settings for programs that only want to compile: mistakes in the environment are logged once, never raised.
 
-What asks about the cache itself, the command line, reads it through settings.py, which raises.
+The command line, which is about the cache itself, reads settings through settings.py, which raises.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ import os
 from collections.abc import Iterator
 
 from cachegraph.errors import NoDirectoryError, SettingsError
-from cachegraph.settings import SETTINGS, OnMiss, Settings, current_settings
+from cachegraph.settings import VARIABLES, OnMiss, Settings, current_settings
 from cachegraph.store.entry import Miss
 
 OTHER_VARIABLES = ("CACHEGRAPH_STRESS", "CACHEGRAPH_SUITE_ADAPTER", "CACHEGRAPH_SUITE_RECORD")
-"""Those that are no settings of the cache: those of the tests."""
+"""Variables of the tests, which are no settings."""
 
 _PREFIX = "CACHEGRAPH_"
 _noticed: set[str] = set()
 
 
 def settings_in_force() -> tuple[Settings, Miss | None]:
-    """Return the settings that the environment asks for now, and what is wrong with it so that there is no cache, or None.
+    """Return the settings that the environment asks for now, and None, or the reason that there is no cache.
 
-    Never raises: by a value that is not allowed, or without a directory, there is none.
+    Never raises: a value that is not allowed, or no directory, means no cache.
     """
     try:
         settings = current_settings()
@@ -34,7 +34,7 @@ def settings_in_force() -> tuple[Settings, Miss | None]:
 
 
 def warn_of_environment(absent: Miss | None) -> None:
-    """Log what the environment has that does nothing, or not what it should, each once."""
+    """Log, each once, the reason that there is no cache and the variables that do nothing."""
     if absent is not None:
         warn_once(f"nothing is cached in this process: {absent.detail}")
     for text in unknown_variables():
@@ -42,7 +42,7 @@ def warn_of_environment(absent: Miss | None) -> None:
 
 
 def warn_once(text: str) -> None:
-    """Log `text` as a warning, unless this process has done so."""
+    """Log `text` as a warning, once per process."""
     if text in _noticed:
         return
     _noticed.add(text)
@@ -52,17 +52,17 @@ def warn_once(text: str) -> None:
 
 
 def unknown_variables() -> Iterator[str]:
-    """Yield a sentence for each variable of the environment that is named like a setting and is none."""
-    known = (*(setting.variable for setting in SETTINGS), *OTHER_VARIABLES)
+    """Yield a sentence for each variable of the environment that is named like a setting but is none."""
+    known = (*VARIABLES.values(), *OTHER_VARIABLES)
     for name in os.environ:
         if name.startswith(_PREFIX) and name not in known:
-            import difflib  # 5 ms, which nobody needs who made no mistake
+            import difflib  # 5 ms, needed for mistakes only
 
             nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
             yield f"the environment variable {name} does nothing: there is no such setting; the nearest is {nearest}"
 
 
 def _without_cache() -> Settings:
-    """No directory, and nothing written. Who forbids compiling is still obeyed."""
-    on_miss: OnMiss = "error" if os.environ.get("CACHEGRAPH_ON_MISS") == "error" else "compile"
+    """Return settings without a directory; a ban on compiling still holds."""
+    on_miss: OnMiss = "error" if os.environ.get(VARIABLES["on_miss"]) == "error" else "compile"
     return Settings(None, "off", on_miss)

@@ -37,8 +37,6 @@ _GRAPH = "graph"
 _MOST_READ = 8 * 2**20
 """Bytes of graphs whose nodes are counted; beyond, bytes are compared."""
 
-_readers: dict[tuple[str, str], PartReader] = {}
-
 
 class PartDifference(NamedTuple):
     """A named part that differs between two keys, and what in it differs first."""
@@ -73,11 +71,6 @@ class Explanation(NamedTuple):
         else:
             lines.append(f"nearest: {self.nearest}, {self.equal} of {self.parts} parts equal")
         return [*lines, *(f"{part}: {what}" for part, what in self.differences)]
-
-
-def register_reader(level: str, part: str, reader: PartReader) -> None:
-    """Have `reader` say what differs in the part of that name of keys of `level`, in this process."""
-    _readers[level, part] = reader
 
 
 def explain(store: LocalStore, key: CacheKey, miss: Miss, before: float | None = None) -> Explanation:
@@ -187,13 +180,8 @@ def _difference(
     return describe_difference(wanted, stored)
 
 
-def _readers_of(level: str, part: str) -> Sequence[PartReader]:
-    own = _readers.get((level, part))
-    return (own,) if own else _installed_readers(level, part)
-
-
 @lru_cache(maxsize=64)
-def _installed_readers(level: str, part: str) -> tuple[PartReader, ...]:
+def _readers_of(level: str, part: str) -> tuple[PartReader, ...]:
     from importlib.metadata import entry_points
 
     name, readers = f"{level}.{part}.", []

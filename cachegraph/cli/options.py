@@ -14,7 +14,7 @@ import typer
 from cachegraph.cli.output import print_problem
 from cachegraph.environment import unknown_variables
 from cachegraph.errors import NoDirectoryError, SettingsError, StoreError
-from cachegraph.settings import cache_directory, current_settings
+from cachegraph.settings import VARIABLES, cache_directory, current_settings
 from cachegraph.store.failures import is_damage
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.directory import CacheDirectory
@@ -27,7 +27,7 @@ DirectoryOption = Annotated[
         "--dir",
         help="The cache directory.",
         readable=False,  # that is found out, and said, for each command
-        show_default="CACHEGRAPH_DIR, or the user's cache directory",
+        show_default=f"{VARIABLES['directory']}, or the user's cache directory",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -64,7 +64,7 @@ def open_placement(directory: Path | None) -> Placement:
         print_problem(text)
     environ = dict(os.environ)
     if directory is not None:
-        environ["CACHEGRAPH_DIR"] = os.fspath(directory)
+        environ[VARIABLES["directory"]] = os.fspath(directory)
     try:
         settings = current_settings(environ)
         chosen = settings.directory or Path(cache_directory(environ))

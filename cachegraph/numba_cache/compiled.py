@@ -34,7 +34,7 @@ from numba.core.typing.templates import signature
 
 from cachegraph import pickling
 from cachegraph.errors import CachegraphError
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 
 MAGIC = b"CGNB"
 REFUSED = b"CGNR"

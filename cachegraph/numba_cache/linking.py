@@ -29,7 +29,7 @@ from numba.core.typing.templates import signature
 from cachegraph.errors import CachegraphError
 from cachegraph.numba_cache.compiled import Stored, environment
 from cachegraph.object_code.cython_functions import cython_function
-from cachegraph.object_code.object_symbols import Symbols, read_symbols
+from cachegraph.object_code.elf import Symbols, read_symbols
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker

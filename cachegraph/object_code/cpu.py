@@ -13,18 +13,13 @@ from cachegraph.errors import SettingsError
 
 VARIABLE = "CACHEGRAPH_CPU"
 
-_LEVELS = {
-    "x86_64": ("x86-64", "x86-64-v3"),
-    "amd64": ("x86-64", "x86-64-v3"),
-    "arm64": ("generic",),
-    "aarch64": ("generic",),
-}
+_LEVELS = {"x86_64": ("x86-64", "x86-64-v3"), "aarch64": ("generic",)}
 _V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 
 def compiled_levels() -> tuple[str, ...]:
     """Return the levels to compile for on this architecture, the weakest first."""
-    return _LEVELS.get(platform.machine().lower(), ("generic",))
+    return _LEVELS.get(platform.machine(), ("generic",))
 
 
 @cache

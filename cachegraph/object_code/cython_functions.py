@@ -49,7 +49,7 @@ def _extension(name: str) -> ModuleType:
         raise ImportError("SciPy is not installed")
     directory = os.path.join(found.submodule_search_locations[0], package)
     for file in sorted(os.listdir(directory)):
-        if file.startswith(f"{extension}.") and file.endswith((".so", ".pyd")):
+        if file.startswith(f"{extension}.") and file.endswith(".so"):
             loader = ExtensionFileLoader(name, os.path.join(directory, file))
             module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
             loader.exec_module(module)

@@ -16,11 +16,12 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cachegraph.errors import ObjectFormatError
 
-MAGIC = b"\x7fELF\x02\x01"
+_MAGIC = b"\x7fELF\x02\x01"
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -93,7 +94,6 @@ _MACHINES = {
         b"\x01\x7c\x1e",
     ),
 }
-_OTHER_NAMES_OF_MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _POINTER_SIZES = {0x1B: 4, 0x1C: 8}
 
 
@@ -126,17 +126,19 @@ class _Relocation(NamedTuple):
     addend: int
 
 
-class VisibleSymbol(NamedTuple):
-    """A symbol that others can see: its name, whether it is defined here, and whether 8 bytes can be written there."""
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """The names that other objects can see: those `defined` here, those `undefined`, and the `pointers`, which are
+    those defined ones at which 8 bytes can be written."""
 
-    name: str
-    is_defined: bool
-    holds_pointer: bool
+    defined: frozenset[str]
+    undefined: frozenset[str]
+    pointers: frozenset[str]
 
 
-def elf_symbols(content: bytes) -> Iterator[VisibleSymbol]:
-    """Yield each symbol of `content` that others can see; raises ObjectFormatError unless all of it is as above."""
-    return _Object(content).visible()
+def read_symbols(content: bytes) -> Symbols:
+    """Return the symbols of the object code `content`; raises ObjectFormatError unless all of it is as above."""
+    return _Object(content).symbols_seen()
 
 
 class _Object:
@@ -163,13 +165,21 @@ class _Object:
             if section.kind == _UNWIND:
                 _check_frames(self, section, by_target.get(number, []))
 
-    def visible(self) -> Iterator[VisibleSymbol]:
+    def symbols_seen(self) -> Symbols:
+        """Return the names that other objects can see."""
+        defined: set[str] = set()
+        undefined: set[str] = set()
+        pointers: set[str] = set()
         for name, symbol in zip(self.names, self.symbols, strict=True):
-            if symbol.info >> 4 != _LOCAL:
-                yield VisibleSymbol(name, symbol.section != _UNDEFINED, self._holds_pointer(symbol))
+            if symbol.info >> 4 == _LOCAL:
+                continue
+            (undefined if symbol.section == _UNDEFINED else defined).add(name)
+            if symbol.section != _UNDEFINED and self._holds_pointer(symbol):
+                pointers.add(name)
+        return Symbols(frozenset(defined), frozenset(undefined), frozenset(pointers))
 
     def _holds_pointer(self, symbol: _Symbol) -> bool:
-        if symbol.section in (_UNDEFINED, _COMMON):
+        if symbol.section == _COMMON:
             return symbol.size >= 8
         section = self.sections[symbol.section]
         return bool(section.flags & _WRITE) and symbol.value + 8 <= section.size
@@ -320,9 +330,9 @@ def _header(content: bytes) -> tuple[_Machine, int, int, int]:
     segment_size, segment_count, section_size, count, names = rest
     known = _MACHINES.get(machine)
     plain = (kind, version, entry, segments, flags, size, segment_size, segment_count, section_size)
-    _require(identification == MAGIC + b"\x01" + bytes(9), f"it begins with {identification.hex()}")
+    _require(identification == _MAGIC + b"\x01" + bytes(9), f"it begins with {identification.hex()}")
     _require(plain == (_RELOCATABLE, 1, 0, 0, 0, 64, 0, 0, 64), "a header of something else")
-    _require(known is not None and known.name == _own_machine(known.name), f"processor {machine}")
+    _require(known is not None and known.name == platform.machine(), f"processor {machine}")
     _require(3 <= count <= _MOST_SECTIONS and table % 8 == 0, f"{count} sections at {table}")
     assert known is not None
     return known, table, count, names
@@ -330,12 +340,6 @@ def _header(content: bytes) -> tuple[_Machine, int, int, int]:
 
 def _is_alignment(number: int) -> bool:
     return 0 < number <= _LARGEST_ALIGNMENT and not number & (number - 1)
-
-
-def _own_machine(otherwise: str) -> str:
-    """The processor that code is linked for here, `otherwise` if that is not known."""
-    name = platform.machine().lower()
-    return _OTHER_NAMES_OF_MACHINES.get(name, name) or otherwise
 
 
 def _fits(name: str, section: _Section) -> bool:

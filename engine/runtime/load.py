@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from engine.runtime.container import StoredKernel, unpack_kernel
 from engine.runtime.errors import ForeignTarget, LoadError
 from engine.runtime.externals import is_allowed, resolve

@@ -157,19 +157,21 @@ def test_nothing_stored_is_explained_too(make: Make) -> None:
     assert "no other key" in str(found)
 
 
-def test_a_registered_reader_says_what_differs_and_one_that_fails_is_done_without(
+def test_an_installed_reader_says_what_differs_and_one_that_fails_is_done_without(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(explanation, "_readers", {})
+    def read(wanted: bytes, stored: bytes) -> str:
+        return f"{len(wanted)} {len(stored)}"
+
     cache = make()
     cache.store(key_of(), Artifact(b"a"))
-    explanation.register_reader("function", "graph", lambda wanted, stored: f"{len(wanted)} {len(stored)}")
+    monkeypatch.setattr(explanation, "_readers_of", lambda level, part: (read,) if part == "graph" else ())
     assert cache.explain(key_of(graph="longer")).differences[0].what == "9 4"
 
     def fail(wanted: bytes, stored: bytes) -> str:
         raise IndexError("not what it reads")
 
-    explanation.register_reader("function", "graph", fail)
+    monkeypatch.setattr(explanation, "_readers_of", lambda level, part: (fail,) if part == "graph" else ())
     assert cache.explain(key_of(graph="h")).differences[0].what == "'h', stored 'g'"
 
 

@@ -1,4 +1,4 @@
-"""Settings are read when asked for, from the environment, and each says whether it is part of a key."""
+"""Settings are read when asked for, from the environment, and each is declared in one table."""
 
 import dataclasses
 import subprocess
@@ -14,14 +14,9 @@ from cachegraph.settings import SETTINGS, Settings, current_settings
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_setting_is_declared_in_key_or_not_in_key() -> None:
+def test_every_setting_is_declared() -> None:
     assert [setting.name for setting in SETTINGS] == [field.name for field in dataclasses.fields(Settings)]
-    assert all(isinstance(setting.in_key, bool) and setting.why for setting in SETTINGS)
     assert len({setting.variable for setting in SETTINGS}) == len(SETTINGS)
-
-
-def test_the_location_of_the_cache_is_in_no_key() -> None:
-    assert {setting.name: setting.in_key for setting in SETTINGS}["directory"] is False
 
 
 def test_an_empty_environment_gives_the_defaults() -> None:

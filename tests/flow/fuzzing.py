@@ -28,7 +28,7 @@ from cachegraph.fingerprint.decoder import decode as decode_encoding
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from cachegraph.store.claims.claims import Holder
 from cachegraph.store.entry import Entry
 from cachegraph.store.record import Record, decode

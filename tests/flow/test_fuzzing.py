@@ -20,7 +20,7 @@ from cachegraph import pickling
 from cachegraph.errors import CachegraphError, InvalidEncoding, ObjectFormatError
 from cachegraph.fingerprint.decoder import decode
 from cachegraph.key import CacheKey, expanded
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from cachegraph.store.claims.claims import Holder
 from tests.cachegraph.pickling.hostile_pickles import TRUSTED, group, name, number, text, whole
 

@@ -23,7 +23,7 @@ import llvmlite.binding as llvm
 from rounds import run
 
 from cachegraph.errors import CachegraphError
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from engine.runtime.container import pack_kernel
 from engine.runtime.errors import BackendError
 from engine.runtime.load import Loader

@@ -21,7 +21,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from engine.codegen.numba.contexts import contexts, freed
 from engine.codegen.numba.intrinsics import function_of
 from engine.codegen.numba.printer import FUNCTION_NAME, Source, print_kernel

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from cachegraph.errors import ObjectFormatError
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 
 SOURCE = """
 declare double @exp(double)

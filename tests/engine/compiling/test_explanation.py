@@ -43,7 +43,9 @@ def key_of(graph: Any = None, rewrites: Any = (("fast_run",), (), ()), options: 
 @pytest.fixture
 def why(cache_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[CacheKey], tuple[str, Any]]:
     """Return a function from a key to the reason and the differences, beside a store that holds one other function."""
-    monkeypatch.setitem(explanation._readers, ("function", "graph"), graph_difference)
+    monkeypatch.setattr(
+        explanation, "_readers_of", lambda *part: (graph_difference,) if part == ("function", "graph") else ()
+    )
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     assert cache.store(key_of(), Artifact(b"a program"))
 
@@ -171,7 +173,9 @@ def test_the_first_node_that_differs_is_named_in_inner_graphs_too(
 def test_the_first_node_of_an_op_that_differs_is_named(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(explanation._readers, ("op", "graph"), graph_difference)
+    monkeypatch.setattr(
+        explanation, "_readers_of", lambda *part: (graph_difference,) if part == ("op", "graph") else ()
+    )
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     wanted, stored = (op_key(within(constant, 1)[1].fgraph, (), ()) for constant in (3.0, 2.0))
     assert cache.store(stored, Artifact(b"an Op"))
@@ -276,4 +280,4 @@ def test_the_installed_package_names_the_reader() -> None:
         if not found:
             pytest.skip("the packages are tested as they lie, not installed")
         assert [point.load() for point in found] == [graph_difference]
-        assert graph_difference in explanation._installed_readers(level, "graph")
+        assert graph_difference in explanation._readers_of(level, "graph")

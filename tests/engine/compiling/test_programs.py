@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from llvmlite.binding.ffi import ObjectRef
 
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from engine.codegen.numba import compile as compiler
 from engine.codegen.numba import contexts
 from engine.codegen.numba.compile import compile_kernel

@@ -148,7 +148,9 @@ def test_what_was_cut_off_or_is_not_pytensors_is_refused() -> None:
 
 
 def test_a_miss_is_explained_by_what_differs(adapter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(explanation._readers, ("function", "graph"), graph_difference)
+    monkeypatch.setattr(
+        explanation, "_readers_of", lambda *part: (graph_difference,) if part == ("function", "graph") else ()
+    )
     x = pt.vector("x")
     cache = default_cache()
     wanted, stored = (described([x], [scaled(x, by)]).key for by in (2.0, 3.0))

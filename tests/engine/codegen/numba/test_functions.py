@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from cachegraph.object_code.object_symbols import read_symbols
+from cachegraph.object_code.elf import read_symbols
 from engine.codegen.numba.compile import compile_kernel
 from engine.codegen.numba.parallel import has_functions
 from engine.errors import FunctionRefused
