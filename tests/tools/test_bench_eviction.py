@@ -1,23 +1,11 @@
 """The bench of eviction: the trace, and what its replay under two policies says."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 from cachegraph.store.local import eviction as store_eviction
+from tests.tools.programs import load_program
 
-BENCH = Path(__file__).parents[2] / "tools" / "bench"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-bench = load("eviction")
+bench = load_program("bench/eviction.py")
 
 
 def test_the_trace_is_the_same_for_the_same_seed_and_every_kernel_of_a_function_is_asked_for():

@@ -1,22 +1,12 @@
 """The bench of graphs: what a process measures, and what is made of it."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "tools" / "bench"
+from tests.tools.programs import load_program
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-graph, subject = load("graph"), load("graph_subject")
+graph, subject = load_program("bench/graph.py"), load_program("bench/graph_subject.py")
 
 
 @pytest.mark.slow

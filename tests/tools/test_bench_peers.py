@@ -4,8 +4,6 @@ import io
 import json
 import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,26 +12,17 @@ from rich.console import Console
 import engine
 import engine.tensor as pt
 from engine.tensor.optimize import minimize
+from tests.tools.programs import TOOLS, load_program
 
-ROOT = Path(__file__).parents[2]
-PEERS = ROOT / "tools" / "bench" / "peers"
+PEERS = TOOLS / "bench" / "peers"
 
 
 @pytest.fixture(scope="module")
 def peers():
-    """The modules of the comparison, imported as its programs import them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(PEERS), *sys.path])
-        import subject
-        import symbolic
-        import values
-
-        spec = spec_from_file_location("peers", PEERS / "__main__.py")
-        driver = module_from_spec(spec)
-        spec.loader.exec_module(driver)
-        yield {"subject": subject, "symbolic": symbolic, "values": values, "driver": driver}
-        for name in ("subject", "symbolic", "values", "panel", "river"):
-            del sys.modules[name]
+    """Return the modules of the comparison by name."""
+    names = {"subject": "subject", "symbolic": "symbolic", "driver": "__main__"}
+    modules = {name: load_program(f"bench/peers/{file}.py") for name, file in names.items()}
+    return modules | {"values": modules["symbolic"].values}
 
 
 def row(cold=100.0, warm=10.0, call=5.0, results=((1.0,),)):
@@ -77,7 +66,7 @@ def test_a_model_computes_a_value_and_its_gradients(peers, model):
 @pytest.mark.slow
 def test_a_process_reports_how_it_became_ready_and_times_calls_when_asked(cache_directory):
     command = [sys.executable, str(PEERS / "subject.py"), "engine", "layers-50"]
-    environment = {"PYTHONPATH": str(ROOT), "CACHEGRAPH_DIR": str(cache_directory)}
+    environment = {"PYTHONPATH": str(TOOLS.parent), "CACHEGRAPH_DIR": str(cache_directory)}
     outcomes = []
     for _ in range(2):
         done = subprocess.run(

@@ -1,26 +1,14 @@
 """The comparison with PyTensor's own cache: its models, and what is made of what processes report."""
 
 import io
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-BENCH = Path(__file__).parents[2] / "tools" / "bench" / "pytensor"
+from tests.tools.programs import load_program
 
-
-def load(name):
-    spec = spec_from_file_location(f"bench_pytensor_{name.strip('_')}", BENCH / f"{name}.py")
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-driver = load("__main__")
+driver = load_program("bench/pytensor_cache/__main__.py")
 
 
 def report(seconds, results=(1.0, 2.0), imports=0.0):
@@ -37,7 +25,7 @@ def summary(own=1.0, other=10.0, **results):
 
 def test_every_model_is_asked_for_and_has_a_gradient_at_a_point():
     pytest.importorskip("pymc", reason="PyMC is not installed")
-    models = load("models")
+    models = load_program("bench/pytensor_cache/models.py")
     assert tuple(models.MODELS) == driver.MODELS
     subject = models.MODELS["50-layers"]()
     assert subject.nodes > 100

@@ -1,24 +1,12 @@
 """The bench of the store: what its processes measure, and what is made of it."""
 
-import importlib.util
 import io
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "tools" / "bench"
+from tests.tools.programs import load_program
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-sys.path.append(str(BENCH))  # as for a program there
-bench = load("store")
+bench = load_program("bench/store.py")
 
 
 def test_payloads_are_those_of_no_other_key_and_mostly_of_20_kb():
@@ -45,7 +33,7 @@ def test_wrong_bytes_and_errors_are_failures(monkeypatch):
                 raise OSError("full")
 
     monkeypatch.setattr(bench.sys, "stdin", io.StringIO())
-    report = bench.work(Wrong(), 0.1)
+    report = bench.work(Wrong(), 0.3)
     puts = sum(kind == "put" for kind, _, _ in report["calls"])
     assert puts * 0.9 < report["failures"] < len(report["calls"])
 

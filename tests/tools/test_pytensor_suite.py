@@ -3,11 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "pytensor_suite"
+from tests.tools.programs import TOOLS, load_program
+
+TOOL = TOOLS / "pytensor_suite"
 
 TESTS = """
 import os
@@ -41,13 +42,8 @@ def test_after_it():
 
 @pytest.fixture(scope="module")
 def differences():
-    """The module of the tool that compares, imported as its program imports it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(TOOL), *sys.path])
-        import differences
-
-        yield differences
-        del sys.modules["differences"]
+    """Return the module of the tool that compares runs."""
+    return load_program("pytensor_suite/differences.py")
 
 
 @pytest.fixture
@@ -108,17 +104,13 @@ def test_the_files_of_all_shards_are_all_files(checkout, tmp_path):
         (checkout / "tests" / f"test_{number}.py").write_text("def test_nothing():\n    pass\n")
     _, _, first = run_tool(checkout, tmp_path / "runs", "--shard", "1/2", "--seconds", "0")
     assert first == []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(TOOL), *sys.path])
-        import runpy
-
-        tool = runpy.run_path(str(TOOL / "__main__.py"))
-    files = tool["test_files"](checkout, ["tests"])
+    tool = load_program("pytensor_suite/__main__.py")
+    files = tool.test_files(checkout, ["tests"])
     assert len(files) == 6
-    shards = [tool["shard"](files, f"{number}/3") for number in (1, 2, 3)]
+    shards = [tool.shard(files, f"{number}/3") for number in (1, 2, 3)]
     assert sorted(file for shard in shards for file in shard) == files
     with pytest.raises(SystemExit, match="4/3"):
-        tool["shard"](files, "4/3")
+        tool.shard(files, "4/3")
 
 
 def test_shards_may_begin_at_once(checkout, tmp_path):

@@ -1,24 +1,15 @@
 """Every program in tools/stress runs for a moment and finds nothing; the loop that they share reports what they find."""
 
-import importlib.util
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-STRESS = Path(__file__).parents[2] / "tools" / "stress"
+from tests.tools.programs import TOOLS, load_program
+
+STRESS = TOOLS / "stress"
 PROGRAMS = sorted(path.stem for path in STRESS.glob("*.py") if path.stem != "rounds")
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"stress_{name}", STRESS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-rounds = load("rounds")
+rounds = load_program("stress/rounds.py")
 
 
 def run_rounds(monkeypatch, attack, *arguments):

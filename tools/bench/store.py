@@ -39,7 +39,7 @@ CONTENDERS = ("store", "diskcache")
 Calls = list[tuple[str, int, float]]  # get or put, bytes, seconds
 
 
-class Subject(Protocol):
+class Contender(Protocol):
     """What is measured."""
 
     def get(self, number: int) -> bytes | None:
@@ -117,7 +117,7 @@ def run(name: str, processes: int, seconds: float) -> dict[str, Any]:
     return summary([call for report in reports for call in report["calls"]], failures, seconds)
 
 
-def work(subject: Subject, seconds: float) -> dict[str, Any]:
+def work(subject: Contender, seconds: float) -> dict[str, Any]:
     """Get and put at random for that long; the calls and how many failed or returned what was never put.
 
     Begins when all are ready: what is imported for the first put, and connections, take part of no call.
@@ -172,12 +172,12 @@ def percentiles(seconds: list[float]) -> dict[str, float]:
     return {name: round(1e6 * ordered[int(share * (len(ordered) - 1))], 1) for name, share in at.items()}
 
 
-def subject(name: str, directory: Path) -> Subject:
+def subject(name: str, directory: Path) -> Contender:
     """The store or diskcache in `directory`."""
-    return Store(directory) if name == "store" else Diskcache(directory)
+    return StoreContender(directory) if name == "store" else DiskcacheContender(directory)
 
 
-class Store:
+class StoreContender:
     """The local store, by keys of one part."""
 
     def __init__(self, directory: Path) -> None:
@@ -200,7 +200,7 @@ class Store:
         self.store.put(self.keys[number], self.artifact(payload))
 
 
-class Diskcache:
+class DiskcacheContender:
     """diskcache with its defaults, but for its limit, which nothing here reaches."""
 
     def __init__(self, directory: Path) -> None:

@@ -20,7 +20,7 @@ NEVER_ENDED = "never ended"
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedOutcome:
     """A test with another outcome than without the adapter; `explanation` is empty if nobody has one."""
 
     test: str
@@ -70,10 +70,10 @@ def added(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
     return total
 
 
-def differences(plain: Run, name: str, other: Run) -> list[Difference]:
+def differences(plain: Run, name: str, other: Run) -> list[ChangedOutcome]:
     """The tests that ended in both runs, or in `plain` alone though they were started in `other`, with two outcomes."""
     return [
-        Difference(
+        ChangedOutcome(
             test,
             name,
             plain.outcomes[test],

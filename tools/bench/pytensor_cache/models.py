@@ -1,6 +1,6 @@
 """What is compiled: seven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
-Each function of MODELS returns a Subject; its graph is built by then, so that what `compile` takes is `pytensor.function` alone (or what
+Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile` takes is `pytensor.function` alone (or what
 PyMC does around it). What `compile` returns is called with the values of `point`.
 """
 
@@ -20,7 +20,7 @@ Variable = Any
 
 
 @dataclass(frozen=True)
-class Subject:
+class CompiledModel:
     """Something to compile; `nodes` counts the Apply nodes of its graph before any rewrite (inner graphs are one node)."""
 
     compile: Callable[[], Callable[..., Any]]
@@ -28,7 +28,7 @@ class Subject:
     nodes: int
 
 
-def hierarchical() -> Subject:
+def hierarchical() -> CompiledModel:
     """A hierarchical regression: 12 groups, two slopes, 240 observations."""
     return density_of(hierarchical_model())
 
@@ -53,7 +53,7 @@ def hierarchical_model() -> Any:
     return model
 
 
-def eight_schools() -> Subject:
+def eight_schools() -> CompiledModel:
     """Eight schools, centered: where little is compiled, and the adapter's own work weighs most."""
     import pymc as pm
 
@@ -66,7 +66,7 @@ def eight_schools() -> Subject:
     return density_of(model)
 
 
-def many_variables() -> Subject:
+def many_variables() -> CompiledModel:
     """Forty-four free variables of eight distributions, and eleven observed vectors."""
     import pymc as pm
 
@@ -96,17 +96,19 @@ def many_variables() -> Subject:
     return density_of(model)
 
 
-def density_of(model: Any) -> Subject:
+def density_of(model: Any) -> CompiledModel:
     """The log-density of a PyMC model and its gradient, compiled as PyMC compiles."""
     import pymc as pm
 
     inputs, outputs = model.value_vars, [model.logp(), model.dlogp()]
     start = model.initial_point()
     point = [np.asarray(start[variable.name]) for variable in inputs]
-    return Subject(lambda: pm.pytensorf.compile(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
+    return CompiledModel(
+        lambda: pm.pytensorf.compile(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs)
+    )
 
 
-def kalman() -> Subject:
+def kalman() -> CompiledModel:
     """A Kalman filter of a local linear trend, 100 steps of a matrix and a vector in a scan, and its gradient."""
     series = np.random.default_rng(3).normal(size=100).cumsum()
     theta = pt.vector("theta", shape=(3,))
@@ -130,7 +132,7 @@ def kalman() -> Subject:
     return function_of([theta], [densities.sum()], [np.array([0.1, -1.0, 0.2])])
 
 
-def layers() -> Subject:
+def layers() -> CompiledModel:
     """A chain of fifty equal layers, each an OpFromGraph."""
     state, weights = pt.vector("state"), pt.matrix("weights")
     layer = OpFromGraph([state, weights], [pt.tanh(pt.dot(weights, state)) + 0.5 * state])
@@ -143,7 +145,7 @@ def layers() -> Subject:
     )
 
 
-def deep() -> Subject:
+def deep() -> CompiledModel:
     """A graph of about 2,000 nodes: 40 rounds of elementwise operations, products, slices and sums, and its gradient."""
     state, weights = pt.vector("state", shape=(8,)), pt.matrix("weights", shape=(8, 8))
     out = state
@@ -156,7 +158,7 @@ def deep() -> Subject:
     )
 
 
-def sample() -> Subject:
+def sample() -> CompiledModel:
     """`pm.sample` of the hierarchical regression for one draw: what it takes before sampling starts, and after."""
     import pymc as pm
 
@@ -175,13 +177,13 @@ def sample() -> Subject:
             )
         return [found.posterior["mean"].values, found.posterior["effect"].values]
 
-    return Subject(lambda: draw, [], nodes_of([model.logp(), model.dlogp()]))
+    return CompiledModel(lambda: draw, [], nodes_of([model.logp(), model.dlogp()]))
 
 
-def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> Subject:
+def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> CompiledModel:
     """The function of `outputs` and of the gradient of the first by all inputs."""
     outputs = [*outputs, *pytensor.grad(outputs[0], inputs)]
-    return Subject(lambda: pytensor.function(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
+    return CompiledModel(lambda: pytensor.function(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
 
 
 def nodes_of(outputs: list[Variable]) -> int:
@@ -189,7 +191,7 @@ def nodes_of(outputs: list[Variable]) -> int:
     return len({variable.owner for variable in ancestors(outputs) if variable.owner is not None})
 
 
-MODELS: dict[str, Callable[[], Subject]] = {
+MODELS: dict[str, Callable[[], CompiledModel]] = {
     "eight-schools": eight_schools,
     "hierarchical": hierarchical,
     "44-variables": many_variables,

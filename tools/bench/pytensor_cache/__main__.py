@@ -1,6 +1,6 @@
 """PyTensor's functions in fresh processes: its own warm numba cache against the adapter's warm store.
 
-Run as `python tools/bench/pytensor` in an environment with PyTensor and PyMC. Each model is first compiled cold, once in each way, on caches that
+Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. Each model is first compiled cold, once in each way, on caches that
 are kept for the run; then fresh processes of both ways take turns. Compared is `pytensor.function` and the first call together, by the
 clock and in seconds of the processor, the median over rounds of the ratio within a round. What PyTensor imports
 in order to compile is in its time, as it is in its users'; the ratio without it is shown too. What installing
