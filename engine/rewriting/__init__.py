@@ -1,6 +1,6 @@
-"""Rewriting of graphs: rewriters, the databases that name them, and the pipeline that a compiled function gets.
+"""Rewriting of graphs: rewriters, databases of rewrites, and the pipeline for compiled functions.
 
-What is here is imported when it is first asked for: a function that comes from the cache needs none of it.
+Names are imported at first use: a function from the cache needs none of them.
 """
 
 from importlib import import_module

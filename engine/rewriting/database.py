@@ -1,7 +1,7 @@
-"""Databases of rewrites, by name and tags; a query chooses those that run.
+"""Databases of rewrites by name and tags, from which a query chooses.
 
-The description of what a query chooses (names and positions, nothing else) is the part of a cache key that says how
-a graph is rewritten.
+The description of the chosen rewrites (names and positions only) is the part of a cache key for the
+rewriting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RewriteDatabase(Generic[R]):
         self._own: frozenset[str] | None = None
 
     def register(self, name: str, rewriter: R, *tags: str, position: float = 1.0) -> None:
-        """Add `rewriter`, found by `name` and `tags`; refuses (ValueError) a name that is taken."""
+        """Add `rewriter`, found by `name` and `tags`; refuse (ValueError) a name that is taken."""
         if name in self._entries:
             raise ValueError(
                 f"Registering {name} in {self.name}: there is a rewrite of that name; choose another"
@@ -48,13 +48,13 @@ class RewriteDatabase(Generic[R]):
         self._entries[name] = _Registration(name, rewriter, frozenset((name, *tags)), float(position))
 
     def seal(self) -> None:
-        """Take what is registered now, here and in the databases within, as known from the engine's source."""
+        """Mark all present rewrites, here and in inner databases, as part of the engine's source."""
         self._own = frozenset(self._entries)
         for inner in self._inner():
             inner.seal()
 
     def foreign(self) -> list[str]:
-        """The names registered since `seal`, here and in the databases within: no key describes what they do."""
+        """Return the names registered since `seal`, here and in inner databases: keys lack their code."""
         names = [name for name in self._entries if self._own is not None and name not in self._own]
         return names + [name for inner in self._inner() for name in inner.foreign()]
 
@@ -63,16 +63,19 @@ class RewriteDatabase(Generic[R]):
         return [rewriter for rewriter in rewriters if isinstance(rewriter, RewriteDatabase)]
 
     def selected(self, query: RewriteDatabaseQuery) -> list[_Registration[R]]:
-        """The entries that `query` chooses, in running order."""
+        """Return the registrations that `query` chooses, in running order."""
         found = [entry for entry in self._entries.values() if query.selects(entry.tags)]
         return sorted(found, key=lambda entry: entry.position)
 
     def query(self, query: RewriteDatabaseQuery) -> GraphRewriter:
-        """The rewriter that does what `query` chooses."""
+        """Return a rewriter that applies the rewrites chosen by `query`."""
         raise NotImplementedError(f"{type(self).__name__} must implement query()")
 
     def describe(self, query: RewriteDatabaseQuery) -> Description:
-        """What `query` chooses, in running order: (name, position) or, of a database, (name, position, *those)."""
+        """Return the rewrites chosen by `query`, in running order.
+
+        A rewrite is described as (name, position), a database as (name, position, *its rewrites).
+        """
         rows: list[Description] = []
         for entry in self.selected(query):
             inner = entry.rewriter.describe(query) if isinstance(entry.rewriter, RewriteDatabase) else ()
@@ -81,18 +84,18 @@ class RewriteDatabase(Generic[R]):
 
 
 class EquilibriumDB(RewriteDatabase[NodeRewriter]):
-    """Rewrites of nodes, applied together until none applies; on one node they are tried in order."""
+    """Rewrites of nodes that run together until none applies; on one node they are tried in order."""
 
     def query(self, query: RewriteDatabaseQuery) -> EquilibriumGraphRewriter:
-        """The rewriter that applies what `query` chooses until none applies."""
+        """Return a rewriter that applies the chosen rewrites until none applies."""
         return EquilibriumGraphRewriter([entry.rewriter for entry in self.selected(query)], name=self.name)
 
 
 class SequenceDB(RewriteDatabase["GraphRewriter | RewriteDatabase[NodeRewriter]"]):
-    """Rewrites of graphs, and databases of them, that run one after the other."""
+    """Rewrites of graphs, and databases of rewrites, that run one after the other."""
 
     def query(self, query: RewriteDatabaseQuery) -> SequentialGraphRewriter:
-        """The rewriter that runs what `query` chooses."""
+        """Return a rewriter that runs the chosen rewrites in order."""
         found = [entry.rewriter for entry in self.selected(query)]
         chosen = [item.query(query) if isinstance(item, RewriteDatabase) else item for item in found]
         return SequentialGraphRewriter(*chosen, name=self.name)

@@ -1,17 +1,17 @@
-"""`optimize_inner_graphs`: the graph that an Op holds is rewritten as the graph around it, once for all equal graphs.
+"""`optimize_inner_graphs`: rewrites the inner graph of an Op like the graph around it, once for equal graphs.
 
-Nothing that a user holds changes: a thawed copy of the inner graph is rewritten, by the rewriter that is running, and
-its frozen form goes into a new Op. Where something in it overwrites, its order is a part of that form. An optimized
-graph is asked for before it is made (`GraphStore`), so that a second function, in this process or another, need not
-rewrite what it shares with a first.
+Objects that users hold never change: the running rewriter rewrites a thawed copy of the inner graph, and a
+new Op gets its frozen form, which includes the order of nodes if some of them overwrite. A `GraphStore` is
+asked for an optimized graph first: so a second function, in this process or another, need not rewrite the
+graphs that it shares with a first.
 
-All inputs of an inner graph are protected from being overwritten, whatever Op holds it: so one form serves all Ops.
-An Op that lets some be overwritten (`destroyable`: a state of a loop) gets that form with what is inplace added, which
-is done once for all Ops that hold the same graph and let the same inputs be overwritten.
+All inputs of an inner graph are protected from being overwritten: so one optimized form serves all Ops with
+that graph. For an Op that lets some inputs be overwritten (`destroyable`: a state of a loop), the inplace
+rewrites run on that form, once for all Ops with the same graph and the same such inputs.
 
-A rewrite may recognise an Op's own graph and replace it by that Op. Outside that is what it is for; inside of the Op
-itself it would never end. So where the graph that is being optimized, or one around it, turns up inside of itself, it is
-put in the place of the Op that holds it. What a graph became because of those around it is not kept for others.
+A rewrite may recognize the inner graph of an Op and replace it by that Op. That is useful elsewhere, but
+endless inside the Op itself: if the graph being optimized, or one around it, occurs inside itself, then it
+replaces the Op that holds it. Results that depend on the graphs around are not kept for others.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ from engine.scalar import ScalarOp
 
 
 class GraphStore(Protocol):
-    """Where optimized inner graphs are kept. It never raises because of what it holds."""
+    """A store of optimized inner graphs. Its methods never raise because of its contents."""
 
     def find(self, graph: FrozenFunctionGraph) -> FrozenFunctionGraph | None:
-        """The optimized form of `graph`, if it is known."""
+        """Return the optimized form of `graph`, or None on a miss."""
 
     def keep(self, graph: FrozenFunctionGraph, optimized: FrozenFunctionGraph, seconds: float) -> None:
-        """Keep what `graph` became, in that time."""
+        """Keep `optimized`, the form of `graph` that took `seconds` to make."""
 
 
 class InnerGraphs(Feature):
-    """How the inner graphs of a graph are rewritten: by `rewriter`, which is rewriting the graph itself; `inplace` is
-    the part of it that makes Ops overwrite."""
+    """The rewriting of inner graphs by `rewriter`, that of the graph itself, and its `inplace` part."""
 
     provides = ("optimized_op",)
 
@@ -61,7 +60,7 @@ class InnerGraphs(Feature):
         self.outermost = 0
 
     def optimized_op(self, fgraph: FunctionGraph, op: Op, report: RewriteReport) -> Op | None:
-        """`op`, which holds a graph, with its optimized form; None within its own graph."""
+        """Return `op`, which has an inner graph, with the optimized form; None within its own graph."""
         assert isinstance(op, HasInnerGraph)
         plain: Any = op.for_compilation()
         graph = self._optimized(plain.fgraph, report)
@@ -77,7 +76,7 @@ class InnerGraphs(Feature):
 
     def _optimized(self, graph: FrozenFunctionGraph, report: RewriteReport) -> FrozenFunctionGraph | None:
         if any(node.op.destroy_map for node in graph.nodes):
-            return graph  # only what is optimized overwrites anything
+            return graph  # only optimized graphs overwrite
         if graph in self.open:
             self.outermost = min(self.outermost, self.open.index(graph))
             return None
@@ -108,14 +107,14 @@ class InnerGraphs(Feature):
         inner = graph.unfreeze()
         inner.attach_feature(Supervisor(inner.inputs))
         inner.attach_feature(self)
-        # The passes of an inner graph take part of the time of the pass that is running: they are not listed.
+        # A report of its own: the running pass includes the time of an inner graph's passes.
         within = RewriteReport(applied=report.applied)
         self.rewriter.apply(inner, within)
         inner.remove_feature(self)
         return inner.freeze()
 
     def _freed(self, graph: FrozenFunctionGraph, destroyable: tuple[int, ...]) -> FrozenFunctionGraph:
-        """The optimized `graph` where the inputs at the places `destroyable` may be overwritten."""
+        """Return the optimized `graph` with Ops that overwrite inputs at the positions `destroyable`."""
         if not destroyable or self.inplace is None:
             return graph
         found = self.freed.get((graph, destroyable))
@@ -130,7 +129,7 @@ class InnerGraphs(Feature):
 
 
 class InlineGraphs(GraphRewriter):
-    """Replaces each OpFromGraph that asks for it by its graph."""
+    """Replaces each OpFromGraph that asks for it by its inner graph."""
 
     name = "inline_graphs"
 
@@ -144,10 +143,10 @@ class InlineGraphs(GraphRewriter):
 
 
 class OptimizeInnerGraphs(GraphRewriter):
-    """Replaces each Op that holds a graph by one that holds the graph rewritten; see `InnerGraphs`. A Composite is
-    made of scalars, which are not rewritten.
+    """Replaces each Op with an inner graph of tensors by one with the optimized graph; see `InnerGraphs`.
 
-    Does nothing to a graph whose rewriter did not say how: `rewrite_graph` does.
+    Composites have scalar graphs, which are not rewritten. Does nothing to graphs without an `InnerGraphs`,
+    which `rewrite_graph` attaches.
     """
 
     name = "optimize_inner_graphs"
@@ -168,14 +167,14 @@ class OptimizeInnerGraphs(GraphRewriter):
 
 
 def holds_graph(op: object) -> TypeGuard[HasInnerGraph]:
-    """Whether `op` holds a graph of tensors that is rewritten. What else a user's Op does with one, nobody knows."""
+    """Return True if `op` has an inner graph to rewrite; other user Ops may use theirs in unknown ways."""
     if not isinstance(op, HasInnerGraph) or isinstance(op, ScalarOp):
         return False
     return isinstance(op, OpFromGraph) or (isinstance(op, Op) and not is_users(op))
 
 
 def replace_by_graph(fgraph: FunctionGraph, node: Apply, reason: str) -> list[Apply]:
-    """Use a copy of the graph that the Op of `node` holds in place of `node`; the nodes of that copy."""
+    """Replace `node` by a copy of the inner graph of its Op; return the nodes of the copy."""
     outputs, memo = cast(HasInnerGraph, node.op).fgraph.bind(list(node.inputs), return_memo=True)
     fgraph.replace_all(zip(cast(Iterable[Variable], node.outputs), outputs, strict=True), reason)
     return [item for item in memo.values() if isinstance(item, Apply)]

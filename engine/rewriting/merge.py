@@ -1,4 +1,4 @@
-"""`MergeOptimizer`: equal nodes, and equal constants, become one."""
+"""`MergeOptimizer`: makes equal nodes, and equal constants, one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from engine.tensor import is_data
 
 
 class MergeOptimizer(GraphRewriter):
-    """Makes nodes with equal Ops on the same inputs one, and constants of equal type and bits one.
+    """Merges nodes with equal Ops on the same inputs, and constants of equal type and bits.
 
-    Of data (constants whose values are not part of a graph's identity) only the same object is merged. A node that
-    overwrites an input is never merged, and neither are nodes whose outputs are overwritten: two buffers stay two.
+    Data (constants with values that are not part of a graph's identity) is merged only if it is the same
+    object. Nodes that overwrite an input, and nodes with outputs that are overwritten, are never merged:
+    two buffers stay two.
     """
 
     name = "merge"
@@ -37,7 +38,7 @@ class MergeOptimizer(GraphRewriter):
 
 
 def _merge_constant(fgraph: FunctionGraph, constant: Constant, kept: dict[Hashable, Constant]) -> int:
-    """Use the constant of `kept` that equals `constant`, if there is one; how many were replaced."""
+    """Replace `constant` by an equal one of `kept`; return the number of replacements."""
     key = (constant.type, id(constant.data)) if is_data(constant) else _bits(constant)
     found = kept.setdefault(key, constant)
     if found is constant or not constant.type.same_data(found.data, constant.data):
@@ -51,7 +52,7 @@ def _bits(constant: Constant) -> Hashable:
 
 
 def _merge_node(fgraph: FunctionGraph, node: Apply, kept: dict[Hashable, Apply]) -> int:
-    """Use the outputs of the node of `kept` that equals `node`, if there is one; how many were replaced."""
+    """Replace `node` by an equal one of `kept`; return the number of replacements."""
     key = (node.op, tuple(node.inputs))
     found = kept.setdefault(key, node)
     if found is node:

@@ -1,4 +1,4 @@
-"""`OpenedScan`: a Scan of a graph taken apart, to be changed and put in its place again."""
+"""`OpenedScan`: a Scan of a graph taken apart, to be changed and rebuilt."""
 
 from __future__ import annotations
 
@@ -15,20 +15,24 @@ from engine.inner.scan_building import ScanBuilder, State
 from engine.tensor.matching import scalar_value
 
 Read = tuple[Variable, Callable[[Variable], Variable]]
-"""Something computed from a buffer, and how it is computed from the buffer that stands for it."""
+"""A variable computed from a buffer, and a function that computes it from the buffer's replacement."""
 
 Derived = Callable[["NewOutputs"], Variable]
-"""How something is computed from what the changed Scan gives."""
+"""A function that computes a variable from the outputs of the changed Scan."""
 
 
 class OpenedScan:
-    """The Scan of `node`: what it is made of (`loop`), and the variables outside that are its outputs.
+    """The Scan of `node` as parts that can be changed (`loop`), with its outputs in the outer graph.
 
-    `buffers` has one for each state of `loop`, `mapped` one for each mapped output, or None for one that was not there:
-    what is dropped there is dropped here. `reads` has, for a state whose buffer becomes another one, all that is computed
-    from it; `derived` has what is computed from other outputs now, `unread` the outputs of which all of that is, and
-    `whole` the states whose buffers must stay as they are for it; `used_up` has the rows of sequences that are known to be
-    as long as the loop. Nothing in the graph changes before `close`.
+    - `buffers` has the output of each state of `loop`.
+    - `mapped` has each mapped output, or None for one that was added.
+    - `reads` has all variables computed from a buffer that is replaced by a shorter one, by state.
+    - `derived` has the outer variables to compute from other outputs.
+    - `unread` has the outputs of which `derived` covers all uses.
+    - `whole` has the states with buffers that must stay complete.
+    - `used_up` has the rows of sequences that are known to be as long as the loop.
+
+    Edits that drop a part of `loop` drop its output here too. The graph changes only in `close`.
     """
 
     def __init__(self, fgraph: FunctionGraph, node: Apply) -> None:
@@ -46,11 +50,11 @@ class OpenedScan:
 
     @property
     def outputs(self) -> list[Variable]:
-        """The outputs that the Scan had and has."""
+        """The present outputs that the Scan had before."""
         return [*self.buffers, *(output for output in self.mapped if output is not None)]
 
     def close(self, reason: str) -> bool:
-        """Put the Scan as it is now in place of the one it was; whether anything changed."""
+        """Replace the Scan by its changed form; return True if anything changed."""
         outputs = NewOutputs(self)
         node = outputs.node
         if not self.derived and node is not None and self._is_like(node):
@@ -68,36 +72,36 @@ class OpenedScan:
         return node.op == self.op and all(new is old for new, old in pairs)
 
     def has_trace(self, variable: Variable) -> bool:
-        """Whether the rows of `variable`, which steps read or compute, can be had from the Scan as it is."""
+        """Return True if the Scan has all rows of `variable`, which steps read or compute."""
         loop = self.loop
         states = [state.new for state in loop.states if state.keep is None]
         return variable in self.used_up or any(found is variable for found in (*states, *loop.mapped))
 
     def add_trace(self, variable: Variable) -> None:
-        """See to it that the rows of `variable` can be had."""
+        """Make the Scan return all rows of `variable`."""
         if not self.has_trace(variable):
             self.loop.mapped.append(variable)
             self.mapped.append(None)
 
     def outside(self, variable: Variable) -> Variable | None:
-        """What `variable` of a step is outside, if it does not change."""
+        """Return `variable` of a step as a variable of the outer graph; None if it changes between steps."""
         varying = set(self.loop.varying)
         if any(found in varying for found in ancestors([variable])):
             return None
         return rebuild([variable], {inner: outer for outer, inner in self.loop.non_sequences})[0]
 
     def is_used(self, output: Variable | None) -> bool:
-        """Whether anything in the graph uses an output."""
+        """Return True if the graph uses an output."""
         return output is None or (output not in self.unread and bool(self.fgraph.clients[output]))
 
     def does_at_least(self, steps: int) -> bool:
-        """Whether it is known that so many steps are done."""
+        """Return True if the loop is known to do at least `steps` steps."""
         known = scalar_value(self.loop.n_steps)
         return known is not None and known >= steps and (self.loop.stop is None or steps <= 1)
 
 
 class NewOutputs:
-    """What the changed loop of `scan` gives; `node` is that of its Scan, None if there are no outputs."""
+    """The outputs of the changed `scan`; `node` is the node of its Scan, None if there are no outputs."""
 
     def __init__(self, scan: OpenedScan) -> None:
         self.scan, self.loop = scan, scan.loop
@@ -111,13 +115,13 @@ class NewOutputs:
             self.node = [*buffers, *self.mapped][0].owner
 
     def instead_of(self, output: Variable) -> Variable:
-        """What stands for an output that the Scan had."""
+        """Return the new output that replaces `output`."""
         new = [*self.buffers.values(), *self.mapped]
         pairs = zip([*self.scan.buffers, *self.scan.mapped], new, strict=True)
         return next(found for old, found in pairs if old is output)
 
     def trace(self, variable: Variable) -> Any:
-        """The rows of `variable` at all steps done; the Scan must have them."""
+        """Return the rows of `variable` at all steps; the Scan must have them."""
         for sequence, row in self.loop.sequences:
             if row is variable and row in self.scan.used_up:
                 return sequence

@@ -1,7 +1,7 @@
-"""Patterns of elementwise operations: what the rewrites match and build.
+"""Patterns of elementwise operations, which rewrites match and build.
 
-A pattern is a variable (a string), a number (a constant of one element with that value), or a tuple of a scalar Op
-and a pattern for each of its arguments. The arguments of `add` and `mul` match in either order.
+A pattern is a variable (a string), a number (a constant of one element with that value), or a tuple of a
+scalar Op and a pattern for each argument. The arguments of `add` and `mul` match in either order.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ COMMUTATIVE = (scalar.add, scalar.mul)
 
 
 class PatternNodeRewriter(NodeRewriter):
-    """Replaces what matches `pattern` by `result`, a pattern of the same variables.
+    """Replaces matches of `pattern` by `result`, a pattern of the same variables.
 
-    It applies where every operation of the match computes in the float dtype of the outermost one, so that nothing
-    is rounded or wraps in between, and leaves alone what would get another type.
+    It applies only if every operation of the match computes in the float dtype of the outermost one, so
+    that nothing is rounded or wraps in between, and if the result has the right type.
     """
 
     def __init__(self, name: str, pattern: tuple[Any, ...], result: Pattern) -> None:
@@ -52,7 +52,7 @@ class PatternNodeRewriter(NodeRewriter):
 
 
 def _match(pattern: Pattern, variable: Variable, dtype: str, bindings: Bindings) -> Bindings | None:
-    """`bindings` and what the variables of `pattern` stand for in `variable`; None if it does not match."""
+    """Return `bindings` extended by the variables of `pattern` in `variable`; None without a match."""
     if dtype_of(variable) != dtype:
         return None
     if isinstance(pattern, str):
@@ -91,10 +91,10 @@ def _build(pattern: Pattern, bindings: Bindings) -> Variable:
 
 
 def apply_scalar(op: ScalarOp, *inputs: Any) -> Variable:
-    """`op` of tensors and numbers, element by element."""
+    """Return `op` applied to tensors and numbers, element by element."""
     return elemwise(op).make_node(*inputs).outputs[0]
 
 
 def scalar_op_of(node: Apply) -> ScalarOp:
-    """The scalar Op that `node`, an Elemwise, applies."""
+    """Return the scalar Op that `node`, an Elemwise, applies."""
     return cast(Elemwise, node.op).scalar_op

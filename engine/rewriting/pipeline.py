@@ -1,4 +1,4 @@
-"""The pipeline: which rewrites there are, in which order they run, and `rewrite_graph`, which runs them."""
+"""The pipeline: the engine's rewrites, their order, and `rewrite_graph`, which runs them."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
 """Tried in this order on each node, together with the stabilizing ones, until none applies."""
 
 DEFAULT_QUERY = RewriteDatabaseQuery(include=("fast_run",))
-"""All rewrites: what a compiled function gets unless its mode says otherwise."""
+"""All rewrites: the default for compiled functions."""
 
 
 @cache
 def optdb() -> SequenceDB:
-    """The database of all rewrites of the engine; each is found by its name and by the tags below."""
+    """Return the database of all rewrites of the engine, by name and by the tags below."""
     canonicalize = EquilibriumDB("canonicalize")
     for tag, rewriters in (("canonicalize", CANONICALIZE), ("stabilize", STABILIZE)):
         for rewriter in rewriters:
@@ -84,19 +84,19 @@ def optdb() -> SequenceDB:
 
 
 def describe(query: RewriteDatabaseQuery = DEFAULT_QUERY) -> Description:
-    """What `query` chooses, as (name, position, ...) in running order: names and numbers, for a cache key."""
+    """Return the names and positions of the chosen rewrites, in running order, for a cache key."""
     return optdb().describe(query)
 
 
 def rewrite_graph(
     fgraph: FunctionGraph, query: RewriteDatabaseQuery = DEFAULT_QUERY, graphs: GraphStore | None = None
 ) -> RewriteReport:
-    """Rewrite `fgraph`, in place, by what `query` chooses; what was applied and how long each pass took.
+    """Rewrite `fgraph` in place by the rewrites that `query` chooses; return counts and times.
 
-    Types, broadcasting and, but for rounding, values stay. Equal graphs become equal graphs, in every process. Graphs
-    that Ops of `fgraph` hold are looked up in `graphs`, and kept there, in their rewritten form. No input of `fgraph` is
-    overwritten, unless its own Supervisor leaves it out; refuses (InconsistencyError) a graph that overwrites one
-    already.
+    Types, broadcasting and, except for rounding, values stay. Equal graphs become equal graphs, in every
+    process. Optimized inner graphs are looked up and kept in `graphs`. No input of `fgraph` is overwritten,
+    unless its own Supervisor permits it. Refuse (InconsistencyError) a graph that overwrites a protected
+    input already.
     """
     report = RewriteReport()
     rewriter = optdb().query(query)

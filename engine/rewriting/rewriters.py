@@ -1,7 +1,7 @@
-"""Rewriters: of one node, and of a whole graph.
+"""Rewriters of single nodes and of whole graphs, and the report of their work.
 
-What a rewriter does depends on the structure of the graph alone: nodes are visited in topological order, never in an
-order that hashing or object identity decides.
+The result of a rewriter depends on the structure of the graph alone: it visits nodes in topological order,
+never in an order that hashing or object identity decides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.graph.variables import Variable
 
 @dataclass
 class RewriteReport:
-    """How often each rewrite was applied, by name, and how long each pass took, in seconds."""
+    """The number of applications of each rewrite, by name, and the seconds spent in each pass."""
 
     applied: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class RewriteReport:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Add the time that the block takes to the pass `name`."""
+        """Add the time of the block to the pass `name`."""
         start = perf_counter()
         try:
             yield
@@ -53,25 +53,25 @@ Replacements = Sequence[Variable] | Literal[False] | None
 Transform = Callable[[FunctionGraph, Apply], Replacements]
 
 LOOK_BEHIND = 3
-"""How many nodes downstream of a change are looked at again: one less than the deepest pattern of a rewrite."""
+"""The distance downstream of a change that is visited again: the deepest pattern's depth, less one."""
 
 
 class NodeRewriter:
-    """A rewrite of one node: `transform` gives what to use instead of its outputs, or None (or False)."""
+    """A rewrite of one node, as `transform` gives replacements for its outputs."""
 
     name: str = ""
 
     def tracks(self) -> Sequence[Tracked] | None:
-        """The Ops (or classes of Ops) whose nodes may be rewritten; None for all."""
+        """Return the Ops (or classes of Ops) with nodes to rewrite; None for all."""
         return None
 
     def transform(self, fgraph: FunctionGraph, node: Apply) -> Replacements:
-        """The variables to use instead of the outputs of `node`; None or False leaves it as it is."""
+        """Return replacements for the outputs of `node`; None or False keeps the node."""
         raise NotImplementedError(f"{type(self).__name__} must implement transform()")
 
 
 class FromFunctionNodeRewriter(NodeRewriter):
-    """The rewrite of a node that a function implements."""
+    """A node rewriter that calls a function."""
 
     def __init__(self, function: Transform, tracks: Sequence[Tracked] | None) -> None:
         self.function = function
@@ -87,7 +87,10 @@ class FromFunctionNodeRewriter(NodeRewriter):
 
 
 def node_rewriter(tracks: Sequence[Tracked] | None) -> Callable[[Transform], FromFunctionNodeRewriter]:
-    """Make a function of (fgraph, node) a rewriter of the nodes of `tracks` (Ops or classes of Ops; None: all)."""
+    """Return a decorator that makes a function of (fgraph, node) a rewriter.
+
+    It rewrites the nodes of `tracks` (Ops or classes of Ops; None: all).
+    """
     return lambda function: FromFunctionNodeRewriter(function, tracks)
 
 
@@ -97,11 +100,11 @@ class GraphRewriter:
     name: str = ""
 
     def apply(self, fgraph: FunctionGraph, report: RewriteReport) -> None:
-        """Rewrite `fgraph`; count what was done in `report`."""
+        """Rewrite `fgraph` and count the applications in `report`."""
         raise NotImplementedError(f"{type(self).__name__} must implement apply()")
 
     def rewrite(self, fgraph: FunctionGraph) -> RewriteReport:
-        """Rewrite `fgraph`; what was done."""
+        """Rewrite `fgraph` and return the report."""
         report = RewriteReport()
         with report.timed(self.name or type(self).__name__):
             self.apply(fgraph, report)
@@ -109,7 +112,7 @@ class GraphRewriter:
 
 
 class SequentialGraphRewriter(GraphRewriter):
-    """Rewriters of graphs, one after the other, each timed under its own name."""
+    """Runs rewriters of graphs one after the other, each timed under its own name."""
 
     def __init__(self, *rewriters: GraphRewriter, name: str = "sequence") -> None:
         self.rewriters = rewriters
@@ -122,11 +125,11 @@ class SequentialGraphRewriter(GraphRewriter):
 
 
 class EquilibriumGraphRewriter(GraphRewriter):
-    """Applies rewrites of nodes until none applies any more.
+    """Applies rewrites of nodes until none applies.
 
-    Each round goes through the graph once, from inputs to outputs, and looks only at nodes that are new or whose
-    surroundings changed. It stops, with a RuntimeWarning, after `max_use_ratio` applications a node: then two
-    rewrites undo each other.
+    Each round goes through the graph once, from inputs to outputs, and visits only nodes that are new or
+    have changed surroundings. It stops with a RuntimeWarning after `max_use_ratio` applications per node:
+    then two rewrites undo each other.
     """
 
     def __init__(
@@ -147,8 +150,10 @@ class EquilibriumGraphRewriter(GraphRewriter):
             fgraph.remove_feature(affected)
 
     def apply_after(self, change: Callable[[], bool], fgraph: FunctionGraph, report: RewriteReport) -> bool:
-        """Make a `change` of a graph that these rewrites were applied to, and apply them to what that affects; whether
-        it changed anything, as `change` says."""
+        """Make a `change` of a rewritten graph, and rewrite the nodes that it affects.
+
+        Return the result of `change`: True if it changed anything.
+        """
         affected = _Affected()
         fgraph.attach_feature(affected)
         try:
@@ -164,8 +169,8 @@ class EquilibriumGraphRewriter(GraphRewriter):
             remaining = self._round(fgraph, affected, report, remaining)
         if remaining <= 0:
             warnings.warn(
-                f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications a node; two of its "
-                f"rewrites undo each other. Applied: {report.applied}",
+                f"Rewriting with {self.name}: stopped after {self.max_use_ratio} applications per node; "
+                f"two of its rewrites undo each other. Applied: {report.applied}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -173,7 +178,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
     def _round(
         self, fgraph: FunctionGraph, affected: _Affected, report: RewriteReport, remaining: int
     ) -> int:
-        """Go through the graph once; how many applications are still allowed."""
+        """Go through the graph once; return the number of applications that are still allowed."""
         for visited in fgraph.toposort():
             if visited not in affected.nodes:
                 continue
@@ -188,7 +193,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
         return remaining
 
     def _rewrite_node(self, fgraph: FunctionGraph, node: Apply, report: RewriteReport) -> bool:
-        """Apply the first rewrite that changes `node`; whether one did."""
+        """Apply the first rewrite that changes `node`; return True if one did."""
         for rewriter in self.rewriters_of(node.op):
             replacements = rewriter.transform(fgraph, node)
             if replacements and replace_outputs(fgraph, node, replacements, rewriter.name):
@@ -197,7 +202,7 @@ class EquilibriumGraphRewriter(GraphRewriter):
         return False
 
     def rewriters_of(self, op: Op) -> tuple[NodeRewriter, ...]:
-        """The rewrites that may apply to nodes of `op`, in the order they are tried."""
+        """Return the rewrites that may apply to nodes of `op`, in order."""
         found = self._found.get(op)
         if found is None:
             found = self._found[op] = tuple(
@@ -209,14 +214,14 @@ class EquilibriumGraphRewriter(GraphRewriter):
 def replace_outputs(
     fgraph: FunctionGraph, node: Apply, replacements: Sequence[Variable], reason: str
 ) -> bool:
-    """Use `replacements` instead of the outputs of `node`; whether that changes anything.
+    """Replace the outputs of `node` by `replacements`; return True if that changes anything.
 
-    Refuses (ValueError, TypeError) another number of replacements, or a replacement of another type.
+    Refuse (ValueError, TypeError) a wrong number of replacements, or one of another type.
     """
     if len(replacements) != len(node.outputs):
         raise ValueError(
-            f"Rewriting {node} by {reason}: {len(node.outputs)} outputs need {len(node.outputs)} replacements, "
-            f"{len(replacements)} came"
+            f"Rewriting {node} by {reason}: {len(node.outputs)} outputs need {len(node.outputs)} "
+            f"replacements, {len(replacements)} were given"
         )
     pairs = [(old, new) for old, new in zip(node.outputs, replacements, strict=True) if new is not old]
     fgraph.replace_all(pairs, reason)
@@ -231,7 +236,7 @@ def _is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
 
 
 class _Affected(Feature):
-    """The nodes whose surroundings changed since they were looked at, and those imported since `take_new`."""
+    """Collects the nodes with changed surroundings, and the nodes imported since `take_new`."""
 
     def __init__(self) -> None:
         self.nodes: set[Apply] = set()
@@ -258,6 +263,6 @@ class _Affected(Feature):
             ]
 
     def take_new(self) -> list[Apply]:
-        """The nodes imported since this was last asked, each after those it needs."""
+        """Return the nodes imported since the last call, each after those it needs."""
         new, self.new = self.new, []
         return new

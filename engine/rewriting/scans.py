@@ -1,7 +1,7 @@
-"""How the Scans of a graph are rewritten: each is taken apart, made smaller, and put in its place again.
+"""Rewriting of Scans: each is taken apart, reduced, and rebuilt in place.
 
-The last Scan comes first: what it does not need is not computed by those before it. What is new outside of the loops is
-rewritten as the rest of the graph was, and may allow for more.
+The last Scan comes first: then Scans before it need not compute what it no longer uses. New nodes outside
+the loops are canonicalized, which may permit further reductions.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from engine.rewriting.rewriters import EquilibriumGraphRewriter, GraphRewriter, 
 Edit = Callable[[OpenedScan], None]
 
 CLEAN: tuple[Edit, ...] = (share_lengths, drop_unused_outputs, merge_inputs, reduce_traces)
-"""What leaves the graph of a step as it is, but for what it need not compute."""
+"""Edits that remove work from the graph of a step, and add none."""
 
 MOST_ROUNDS = 8
 
 
 class ScanRewriter(GraphRewriter):
-    """Changes each Scan by `edits`, in this order, and the graph around by `canonicalize`, if there is one, until
-    nothing changes."""
+    """Changes each Scan by `edits` and canonicalizes the graph around, until nothing changes."""
 
     def __init__(
         self, name: str, edits: Sequence[Edit], canonicalize: EquilibriumGraphRewriter | None = None
@@ -61,14 +60,14 @@ class ScanRewriter(GraphRewriter):
 
 
 class ScanDB(RewriteDatabase[NodeRewriter]):
-    """The rewrites of Scans, which use those of `canonicalize` on what is around."""
+    """The rewrites of Scans, with those of `canonicalize` for the graph around."""
 
     def __init__(self, name: str, canonicalize: EquilibriumDB) -> None:
         super().__init__(name)
         self.canonicalize = canonicalize
 
     def query(self, query: RewriteDatabaseQuery) -> ScanRewriter:
-        """The rewriter of Scans; on what is around it does what `query` chooses."""
+        """Return the rewriter of Scans, with the rewrites that `query` chooses for the graph around."""
         return ScanRewriter(
             self.name, (push_out_invariants, *CLEAN, push_out_products), self.canonicalize.query(query)
         )
@@ -78,5 +77,5 @@ class ScanDB(RewriteDatabase[NodeRewriter]):
 
 
 def _overwrites(op: Scan) -> bool:
-    """Whether the graph of a step has an order, because something in it is overwritten: it stays as it is."""
+    """Return True if a node of the step overwrites: then the graph has a fixed order and is not changed."""
     return any(node.op.destroy_map for node in op.fgraph.nodes)

@@ -1,1 +1,1 @@
-"""The rewrites, one subject a module."""
+"""The rewrites, one subject per module."""

@@ -1,10 +1,11 @@
-"""Neutral elements, signs and quotients.
+"""Neutral elements, signs, quotients and powers with a constant exponent.
 
-Only what is exact for every float is done: `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0 or is
-no float, while `x + (-0.0)` and `x - 0.0` are x. `x * 0` stays: it is NaN where x is infinite. A product or sum with
-signs moved is the same number, but where it is NaN the sign of the NaN may differ. Constant factors are multiplied
-where one is a power of two: the result is the same unless a factor alone makes x overflow, or lose digits below the
-normal numbers.
+Rewrites must be exact for every float. `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0
+or is no float; `x + (-0.0)` and `x - 0.0` become x. `x * 0` stays: it is NaN where x is infinite. Moving
+signs in a product or sum keeps the number, but a NaN may get another sign. Constant factors are multiplied
+if one is a power of two: the result is the same unless one factor alone makes x overflow, or lose digits
+below the normal numbers. `x ** 0.5` becomes `sqrt(x)`, as in numpy's own operator: they differ for x = -inf
+(inf and NaN) and x = -0.0 (0.0 and -0.0).
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
 
 
 def as_output(variable: Variable, node: Apply) -> list[Variable] | None:
-    """`variable` instead of the output of `node`, cast to its dtype; None if the types still differ."""
+    """Return `variable`, cast to the dtype of the output of `node`; None if the types still differ."""
     result = cast(variable, dtype_of(node.outputs[0]))
     return [result] if node.outputs[0].type.is_super(result.type) else None
 
 
 @node_rewriter([elemwise(scalar.add)])
 def local_add_zero(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x + 0 -> x, where that is exact."""
+    """x + 0 -> x, if that is exact."""
     for zero, other in (node.inputs, node.inputs[::-1]):
         if scalar_value(zero) == 0 and _is_neutral_zero(zero, other, dtype_of(node.outputs[0])):
             return as_output(other, node)
@@ -77,7 +78,7 @@ def local_mul_one(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 @node_rewriter([elemwise(scalar.mul)])
 def local_mul_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """c * (d * x) -> (c * d) * x of float constants c and d, one of which is a power of two."""
+    """c * (d * x) -> (c * d) * x for float constants c and d, if one is a power of two."""
     for outer, product in (node.inputs, node.inputs[::-1]):
         operands = operands_of(product, scalar.mul)
         if operands is None or not _is_float_constant(outer, node):
@@ -90,7 +91,7 @@ def local_mul_constants(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
 
 @node_rewriter([elemwise(scalar.true_div)])
 def local_div_by_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x / 1 -> x; x / -1 -> -x; x / 2**k -> x * 2**-k, where that power is a normal number of the dtype."""
+    """x / 1 -> x; x / -1 -> -x; x / 2**k -> x * 2**-k, if that power is a normal number of the dtype."""
     left, right = node.inputs
     dtype = dtype_of(node.outputs[0])
     divisor = scalar_value(right)
@@ -106,7 +107,7 @@ def local_div_by_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 
 def _is_power_of_two(*values: float) -> bool:
-    """Whether one of `values` is 2**k (or its negative) with 2**k and 2**-k normal numbers of every float dtype."""
+    """Return True if a value is +-2**k, with 2**k and 2**-k normal numbers of every float dtype."""
     found = [math.frexp(value) for value in values if math.isfinite(value)]
     return any(abs(mantissa) == 0.5 and -120 < exponent < 120 for mantissa, exponent in found)
 
@@ -152,7 +153,10 @@ def local_add_sub_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | No
 
 @node_rewriter([elemwise(scalar.mul), elemwise(scalar.true_div)])
 def local_mul_div_neg(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """-a * -b -> a * b; -a / -b -> a / b; -a * c -> a * -c; -a / c -> a / -c, c / -a -> -c / a, of floats."""
+    """Move or drop signs in products and quotients of floats.
+
+    -a * -b -> a * b; -a / -b -> a / b; -a * c -> a * -c; -a / c -> a / -c, c / -a -> -c / a.
+    """
     left, right = node.inputs
     op = scalar_op_of(node)
     first, second = _negated(left, node), _negated(right, node)
@@ -170,7 +174,7 @@ def _is_float_constant(variable: Variable, node: Apply) -> bool:
 
 
 def _negated(variable: Variable, node: Apply) -> Variable | None:
-    """What `variable` is the negative of, if it is one, and has the float dtype of the output of `node`."""
+    """Return x if `variable` is -x, with the float dtype of the output of `node`; else None."""
     if dtype_of(variable) not in FLOATS or dtype_of(variable) != dtype_of(node.outputs[0]):
         return None
     operands = operands_of(variable, scalar.neg)
@@ -191,7 +195,7 @@ OF_FLOATS = {0.5: scalar.sqrt, -1: scalar.reciprocal}
 
 @node_rewriter([elemwise(scalar.pow)])
 def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """x ** 0 -> 1; x ** 1 -> x; x ** 2 -> sqr(x); of floats x ** 0.5 -> sqrt(x), x ** -1 -> reciprocal(x)."""
+    """x ** 0 -> 1; x ** 1 -> x; x ** 2 -> sqr(x); floats: x ** 0.5 -> sqrt(x), x ** -1 -> reciprocal(x)."""
     base, exponent = node.inputs
     dtype = dtype_of(node.outputs[0])
     value = scalar_value(exponent)

@@ -1,4 +1,4 @@
-"""Reorderings of axes and new shapes that change nothing, or follow one another."""
+"""Reorderings of axes and reshapes: those without effect, and two in sequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.tensor.matching import scalar_value, tensor_type_of
 
 @node_rewriter([DimShuffle])
 def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, where all axes stay where they are."""
+    """dimshuffle(dimshuffle(x)) -> dimshuffle(x); dimshuffle(x) -> x, if all axes stay in place."""
     op = node.op
     assert isinstance(op, DimShuffle)
     result = dimshuffle(node.inputs[0], op.new_order)
@@ -23,7 +23,7 @@ def local_dimshuffle(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
 
 @node_rewriter([Reshape])
 def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """reshape(x) -> x, where the lengths are those of x."""
+    """reshape(x) -> x, if the lengths are those of x."""
     x, *lengths = node.inputs
     if tensor_type_of(x).ndim != len(lengths) or not node.outputs[0].type.is_super(x.type):
         return None
@@ -34,7 +34,7 @@ def local_useless_reshape(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 
 def _is_length(length: Variable, x: Variable, axis: int) -> bool:
-    """Whether `length` is that of `x` along `axis`."""
+    """Return True if `length` is the length of `x` along `axis`."""
     known = tensor_type_of(x).shape[axis]
     if known is not None:
         return bool(scalar_value(length) == known)

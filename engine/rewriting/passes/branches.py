@@ -1,7 +1,7 @@
-"""Products and quotients of what is 0 outside of a branch: 0 there, whatever the other factor is.
+"""Products and quotients of a branch that is 0 outside: the result is 0 there, whatever the other factor.
 
-So what people write as `switch(inside, 1, 0) * log(x)` is 0 where the logarithm is infinite or no number, as by PyTensor;
-and so are gradients of it.
+So `switch(inside, 1, 0) * log(x)`, and gradients of it, are 0 where the logarithm is infinite or NaN, as in
+PyTensor.
 """
 
 from __future__ import annotations

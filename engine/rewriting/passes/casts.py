@@ -1,4 +1,4 @@
-"""Casts that change nothing, and casts of casts."""
+"""Casts without effect, and casts of casts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HOLDS_EXACTLY = {
     "float32": frozenset(("float32", "float64")),
     "float64": frozenset(("float64",)),
 }
-"""For each dtype, those that hold all of its values."""
+"""For each dtype, the dtypes that hold all of its values."""
 
 
 @node_rewriter([elemwise(scalar.identity), *CASTS])
 def local_useless_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """identity(x) -> x; cast(x) -> x where x has that dtype."""
+    """identity(x) -> x; cast(x) -> x, if x has that dtype."""
     (x,) = node.inputs
     output = node.outputs[0]
     return [x] if output.type.is_super(x.type) else None
@@ -34,7 +34,7 @@ def local_useless_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 @node_rewriter(CASTS)
 def local_cast_of_cast(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """cast(cast(x)) -> cast(x), where the inner one loses nothing."""
+    """cast(cast(x)) -> cast(x), if the inner cast loses nothing."""
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, Cast):
         return None

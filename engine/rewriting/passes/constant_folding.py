@@ -1,8 +1,8 @@
-"""Constant folding: what is computed from constants alone is computed once, by the reference, when a graph is built.
+"""Constant folding: nodes with only constant inputs are computed once, by the reference.
 
-Data is never looked at, and no data is made: a result of more than 32 elements is left to be computed. So is what
-raises: it raises when it runs; loops and solvers, which the reference may take long for; and what a user's Op computes,
-which no entry keeps: it may follow from more than the inputs.
+It never reads data, and makes none: results of more than 32 elements are not folded. Neither are nodes that
+raise (they raise when they run), loops and solvers (which may take long in the reference), and user Ops:
+their results may depend on more than the inputs, so no entry may keep them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
             node.op.perform(
                 node, [variable.data for variable in node.inputs if isinstance(variable, Constant)], storage
             )
-    except Exception:  # whatever it raises, it is to raise when it runs
+    except Exception:  # it raises again when the function runs
         return None
     values = [np.array(cell[0], order="C") for cell in storage]
     if any(value.size > LARGEST_CONSTANT for value in values):
@@ -46,6 +46,6 @@ def constant_folding(fgraph: FunctionGraph, node: Apply) -> list[Variable] | Non
 
 
 def _known_size(variable: Variable) -> int:
-    """The number of elements, an unknown length counted as none."""
+    """Return the number of elements, or 0 if a length is unknown."""
     lengths = tensor_type_of(variable).shape
     return 0 if None in lengths else math.prod(n for n in lengths if n is not None)

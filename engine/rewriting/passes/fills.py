@@ -1,7 +1,7 @@
-"""`second(a, b)`, which is b in the shape of a: taken out where the shape comes from elsewhere, else moved outward.
+"""`second(a, b)`, which is b in the shape of a: removed if the shape has another source, else moved out.
 
-As PyTensor's rewrites of `fill` do, these trust that a shape which only `a` would have checked is right. An element that
-`a` is, or is computed from, and that may not be there, is still asked for: `zeros_like(v[7])` is refused where v is shorter.
+Like PyTensor's rewrites of `fill`, these trust a shape that only `a` would have checked. They keep reads of
+elements of `a`, or of its ancestors, that may not exist: `zeros_like(v[7])` still refuses a shorter v.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ _SECOND = elemwise(scalar.second)
 
 
 def broadcasts_alike(first: Variable, second: Variable) -> bool:
-    """Whether two tensors of equal rank have known lengths of 1 along the same axes."""
+    """Return True if two tensors of equal rank have known lengths of 1 along the same axes."""
     return tensor_type_of(first).broadcastable == tensor_type_of(second).broadcastable
 
 
 def elements_asked_for(fgraph: FunctionGraph, template: Variable) -> list[Variable]:
-    """Of what a scalar `template` is computed from, element by element: elements that may not be there, and that nothing
-    else needs, which would refuse them as well."""
+    """Return elements read by a scalar `template` that may not exist and that nothing else checks."""
     found, waiting, chain = [], [template], set[Apply]()
     while waiting and len(chain) < _MOST_OPERANDS:
         variable = waiting.pop()
@@ -45,7 +44,7 @@ def elements_asked_for(fgraph: FunctionGraph, template: Variable) -> list[Variab
 
 
 def asks_for_element(node: Apply) -> bool:
-    """Whether `node` is a second(a, b) whose a is an element that may not be there."""
+    """Return True if `node` is a second(a, b) with an element as a that may not exist."""
     return node.op == _SECOND and _is_such_element(node.inputs[0])
 
 
@@ -57,7 +56,7 @@ def _is_such_element(variable: Variable) -> bool:
 
 
 def _is_needed_elsewhere(fgraph: FunctionGraph, variable: Variable, chain: set[Apply]) -> bool:
-    """Whether something needs the value of `variable`: what is not in `chain`, and takes no mere shape from it."""
+    """Return True if a node outside `chain` needs the value of `variable`, not only its shape."""
     clients = [client for client in fgraph.clients.get(variable, ()) if client[0] not in chain]
     return any(node.op != _SECOND or position != 0 for node, position in clients)
 
@@ -79,7 +78,7 @@ def _is_there(index: float | None, length: int | None) -> bool:
 
 @node_rewriter([_SECOND])
 def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """second(a, b) -> b, where b has that shape already."""
+    """second(a, b) -> b, if b has that shape already."""
     template, value = node.inputs
     output = node.outputs[0]
     if not broadcasts_alike(value, output) or elements_asked_for(fgraph, template):
@@ -89,7 +88,7 @@ def local_useless_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
 
 @node_rewriter([_SECOND])
 def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """second(f(a, ...), b) -> second(a, b), where a has the shape of f(a, ...): f need not be computed."""
+    """second(f(a, ...), b) -> second(a, b), if a has the shape of f(a, ...): then f need not be computed."""
     template, value = node.inputs
     if template.owner is None or not isinstance(template.owner.op, Elemwise):
         return None
@@ -97,7 +96,7 @@ def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
     elements = elements_asked_for(fgraph, template)
     if not alike and not elements:
         return None
-    # Those that do not check anything have the same shape: one of them tells it.
+    # Candidates without a check have the same shape: one is enough.
     result = value
     for candidate in elements or alike[:1]:
         result = apply_scalar(scalar.second, candidate, result)
@@ -107,9 +106,10 @@ def local_fill_template(fgraph: FunctionGraph, node: Apply) -> list[Variable] | 
 
 @node_rewriter([Elemwise])
 def local_fill_sink(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """f(second(a, b), c) -> f(b, c), where c has the shape of the result, else second(a, f(b, c)).
+    """f(second(a, b), c) -> f(b, c), if c has the shape of the result; else second(a, f(b, c)).
 
-    The second, too, where a asks for an element; of a second itself nothing is moved out then.
+    If a reads an element that may not exist, the second form is used; and if f is itself `second`, nothing
+    is moved.
     """
     templates = []
     values: list[Variable] = []

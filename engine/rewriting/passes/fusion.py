@@ -1,15 +1,17 @@
-"""Elementwise fusion: operations that pass values to each other, element by element, become one `Composite`.
+"""Elementwise fusion: operations that pass values to each other element by element become one `Composite`.
 
-Nodes that are joined have results of one shape: their types broadcast alike, and a value passes directly from one to
-the next. So nothing small is ever computed inside of a larger loop, and nothing is computed twice: a value that is
-used elsewhere becomes one more output.
+Joined nodes have results of one shape: their types broadcast alike, and a value passes directly from one to
+the next. So nothing small is computed inside a larger loop, and nothing twice: a value with other users
+becomes one more output.
 
-What is computed for one reduction alone is kept apart, as one Composite with one output: a backend can compute that
-inside of the reduction's loop, without storing it.
+Operations for one reduction alone become a separate Composite with one output: a backend can compute it
+inside the reduction's loop, without storing it. `RecomputeForReductions` prepares this. In `m = x - a;
+sum(exp(m)); m - b` fusion would store `m` for both, since a value that a reduction's loop reads cannot
+leave it; with a copy of `m` for the sum, both loops compute it where they use it.
 
-No cycle can arise. Each node gets a stage: at least that of what it is joined to, and more than that of everything
-else it needs. Only nodes of equal stage are joined, so whatever lies between two Composites has a stage in between.
-A group too large for one Composite is cut in topological order.
+No cycle can arise. Each node gets a stage: at least that of the nodes it is joined to, and greater than
+that of all others it needs. Only nodes of equal stage are joined, so a node between two Composites has a
+stage in between. A group too large for one Composite is cut in topological order.
 """
 
 from __future__ import annotations
@@ -34,14 +36,17 @@ from engine.tensor.matching import dtype_of, tensor_type_of
 from engine.tensor.reduction import Reduction
 
 MAX_STATEMENTS = 100
-"""The most operations in one Composite: compiling is more than linear in them."""
+"""The largest number of operations in one Composite: compile time grows faster than linearly."""
 MAX_INPUTS = 32
-"""The most tensors that one Composite reads. A sum of very many tensors, such as the gradient for what all layers share,
-becomes Composites that are equal, and compiled once."""
+"""The largest number of tensors that one Composite reads.
+
+A sum of very many tensors, such as the gradient of a parameter shared by all layers, becomes equal
+Composites, compiled once.
+"""
 
 
 class FusionOptimizer(GraphRewriter):
-    """Makes each group of Elemwise nodes that can be computed in one loop an Elemwise of a Composite."""
+    """Makes each group of Elemwise nodes that fit one loop an Elemwise of a Composite."""
 
     name = "fusion"
 
@@ -54,7 +59,7 @@ class FusionOptimizer(GraphRewriter):
 
 
 class _Stages:
-    """The stage of each node: nodes of one stage that pass values to each other can be computed in one loop."""
+    """The stage of each node: nodes of one stage that pass values to each other fit one loop."""
 
     def __init__(self, fgraph: FunctionGraph) -> None:
         self.fgraph = fgraph
@@ -72,7 +77,7 @@ class _Stages:
         return [client for output in node.outputs for client, _ in self.fgraph.clients[output]]
 
     def _only_reduction(self, node: Apply) -> Apply | None:
-        """The node that is read by a reduction, and for which alone `node` is computed; None if there is none."""
+        """Return the node read by the reduction for which alone `node` is computed; None if there is none."""
         clients = self._clients(node)
         if not isinstance(node.op, Elemwise):
             return None
@@ -83,7 +88,7 @@ class _Stages:
         return found.pop() if alone else None
 
     def _join(self, producer: Apply, consumer: Apply) -> bool:
-        """Whether a value that `producer` passes to `consumer` stays within one loop if they have one stage."""
+        """Return True if a value passed between nodes of one stage stays within one loop."""
         return fit_one_loop(producer, consumer) and self.reduction[producer] is self.reduction[consumer]
 
     def _first_stage(self, node: Apply) -> int:
@@ -91,7 +96,7 @@ class _Stages:
         return max(needed, default=0)
 
     def _last_stage(self, node: Apply) -> int:
-        """The stage of all that use `node`, if it is one, later, and all can be joined; else its first stage."""
+        """Return the common stage of all users of `node`, if all can be joined; else its first stage."""
         clients = self._clients(node)
         later = {self.stage.get(client) for client in clients}
         if len(later) == 1 and None not in later and all(self._join(node, client) for client in clients):
@@ -99,7 +104,7 @@ class _Stages:
         return self.stage[node]
 
     def groups(self) -> list[list[Apply]]:
-        """The nodes that are connected within a stage, in the order of stages, each group in topological order."""
+        """Return the connected nodes of each stage, by stage, each group in topological order."""
         leader: dict[Apply, Apply] = {node: node for node in self.order}
         for node in self.order:
             for producer in _producers(node):
@@ -113,12 +118,12 @@ class _Stages:
 
 
 def fit_one_loop(producer: Apply, consumer: Apply) -> bool:
-    """Whether both are elementwise and have kernels, and a value passes from one to the other without being repeated."""
+    """Return True if both nodes are elementwise with kernels, and a value passes between them unrepeated."""
     if not (isinstance(producer.op, Elemwise) and isinstance(consumer.op, Elemwise)):
         return False
     if not (has_loops(producer) and has_loops(consumer)):
         return False
-    # A Composite drops what it does not read, and an element that is asked for is not read.
+    # A Composite drops inputs that only give a shape, and with them the check of an element.
     if asks_for_element(producer) or asks_for_element(consumer):
         return False
     return _broadcastable(producer) == _broadcastable(consumer)
@@ -133,7 +138,7 @@ def _producers(node: Apply) -> Iterator[Apply]:
 
 
 def _find(leader: dict[Apply, Apply], node: Apply) -> Apply:
-    """The node that stands for the set of `node` (union-find with path halving)."""
+    """Return the representative of the set of `node` (union-find with path halving)."""
     while leader[node] is not node:
         leader[node] = leader[leader[node]]
         node = leader[node]
@@ -141,7 +146,7 @@ def _find(leader: dict[Apply, Apply], node: Apply) -> Apply:
 
 
 def _parts(group: Sequence[Apply]) -> Iterator[list[Apply]]:
-    """`group` cut, in topological order, into parts of at most MAX_STATEMENTS operations on MAX_INPUTS tensors."""
+    """Yield `group` in topological order in parts that respect MAX_STATEMENTS and MAX_INPUTS."""
     part: list[Apply] = []
     size = 0
     read: set[Variable] = set()
@@ -162,7 +167,7 @@ def _statements(node: Apply) -> int:
 
 
 def _fuse(fgraph: FunctionGraph, nodes: Sequence[Apply]) -> bool:
-    """Replace `nodes` by one; whether that was possible (of constants alone it is not)."""
+    """Replace `nodes` by one; return False if that is impossible (for constants alone)."""
     members = set(nodes)
     outputs = [
         variable
@@ -183,14 +188,14 @@ def _fuse(fgraph: FunctionGraph, nodes: Sequence[Apply]) -> bool:
 
 
 def _canonical(outputs: list[Variable], members: set[Apply]) -> list[Variable]:
-    """`outputs` in an order that depends on what each computes alone, not on where in a graph they are used."""
+    """Return `outputs` in an order that depends on their own computation, not on their users."""
     if len(outputs) == 1:
         return outputs
     return sorted(outputs, key=lambda variable: _structure(variable, members))
 
 
 def _structure(output: Variable, members: set[Apply]) -> tuple[tuple[str, ...], ...]:
-    """The operations that compute `output` within `members`, with inputs numbered by their first use."""
+    """Return the operations of `members` that compute `output`, with inputs numbered by first use."""
     numbers: dict[Variable, str] = {}
     rows = []
     for node in _inside([output], members):
@@ -220,12 +225,12 @@ def _number(variable: Variable, members: set[Apply], numbers: dict[Variable, str
 
 
 def is_baked(variable: Variable) -> bool:
-    """Whether `variable` is a constant of one element: a Composite holds its value instead of reading it."""
+    """Return True for a constant of one element: a Composite holds its value instead of reading it."""
     return isinstance(variable, Constant) and variable.data.size == 1
 
 
 def _inside(outputs: Sequence[Variable], members: set[Apply]) -> list[Apply]:
-    """The nodes of `members` that compute `outputs`, ordered by structure."""
+    """Return the nodes of `members` that compute `outputs`, ordered by structure."""
     computed = [variable for node in members for variable in node.inputs]
     blockers = {variable for variable in computed if variable.owner not in members}
     return io_toposort(blockers, outputs)
@@ -234,7 +239,7 @@ def _inside(outputs: Sequence[Variable], members: set[Apply]) -> list[Apply]:
 class _Body:
     """The scalar graph of `members`: `inputs` (tensors, by first use), their `scalars`, and the `results`.
 
-    With `drop_fills`, `second(a, b)` is b, and what only gives a shape is no input.
+    With `drop_fills`, `second(a, b)` becomes b, and variables that only give a shape are no inputs.
     """
 
     def __init__(self, members: set[Apply], outputs: Sequence[Variable], drop_fills: bool) -> None:
@@ -250,7 +255,7 @@ class _Body:
         self.results = [self.scalars[variable] for variable in outputs]
 
     def has_shape_of(self, output: Variable) -> bool:
-        """Whether the inputs together broadcast as `output` does."""
+        """Return True if the inputs together broadcast like `output`."""
         axes = zip(*[tensor_type_of(variable).broadcastable for variable in self.inputs], strict=True)
         return bool(self.inputs) and tuple(map(all, axes)) == tensor_type_of(output).broadcastable
 
@@ -267,7 +272,7 @@ class _Body:
         return found
 
     def _apply(self, op: ScalarOp, arguments: Sequence[Variable]) -> Sequence[Variable]:
-        """`op` of `arguments`; a Composite is opened."""
+        """Return the results of `op` on `arguments`; a Composite is expanded."""
         if isinstance(op, Composite):
             return op.fgraph.bind(arguments)
         return op.make_node(*arguments).outputs
@@ -278,7 +283,7 @@ CHEAP = (scalar.add, scalar.sub, scalar.mul, scalar.neg, scalar.sqr, scalar.maxi
 
 
 class RecomputeForReductions(GraphRewriter):
-    """Gives what is computed for one reduction alone its own copy of the cheap operations that it shares."""
+    """Copies cheap operations that a reduction shares with others for the reduction's own loop."""
 
     name = "recompute_for_reductions"
 
@@ -290,7 +295,7 @@ class RecomputeForReductions(GraphRewriter):
 
 
 def _computed_for(fgraph: FunctionGraph, reduction: Apply) -> list[Apply]:
-    """The elementwise nodes that are computed in the loop of `reduction` and for nothing else."""
+    """Return the elementwise nodes that are computed in the loop of `reduction` and for nothing else."""
     found: list[Apply] = []
     waiting = [reduction.inputs[0]]
     while waiting:
@@ -314,7 +319,7 @@ def _separate(fgraph: FunctionGraph, consumer: Apply, report: RewriteReport) -> 
 
 
 def _is_cheaper_twice(fgraph: FunctionGraph, producer: Apply, consumer: Apply, shared: Variable) -> bool:
-    """Whether all that use `shared` can compute it themselves, from what is stored anyway."""
+    """Return True if all users of `shared` can compute it themselves, from values that are stored anyway."""
     if not isinstance(producer.op, Elemwise) or producer.op.scalar_op not in CHEAP:
         return False
     clients = [client for client, _ in fgraph.clients[shared]]

@@ -1,8 +1,8 @@
-"""Inplace: an Op that changes a part of a tensor overwrites that tensor, where nothing needs the old one afterwards.
+"""Inplace: an Op that changes a part of a tensor overwrites it, if nothing needs the old value afterwards.
 
-These passes come last, when no node is made or merged any more. A DestroyHandler decides what may be overwritten, and
-from then on gives the graph its order; a Supervisor protects the inputs. Both are there only if there is something to
-overwrite. A graph whose Supervisor came before keeps that: so a loop lets its own state be overwritten.
+These passes run last, when no node is made or merged any more. A DestroyHandler decides what may be
+overwritten, and then orders the nodes; a Supervisor protects the inputs. Both are attached only if there is
+something to overwrite. An existing Supervisor stays: so a loop lets its own state be overwritten.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from engine.tensor import AdvancedIncSubtensor1
 from engine.tensor.slicing import IncSubtensor
 
 InplaceForm = Callable[[Op], Op | None]
-"""From an Op to the one that overwrites, if there is one; None for an Op that is not meant, or overwrites already."""
+"""Returns the inplace form of an Op; None for an Op without one."""
 
 
 class InplaceOptimizer(GraphRewriter):
-    """Replaces Ops by their inplace forms, node by node in topological order, wherever the graph allows it."""
+    """Replaces Ops by their inplace forms, in topological order, where the graph allows it."""
 
     def __init__(self, name: str, inplace_form: InplaceForm) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class InplaceOptimizer(GraphRewriter):
 
 
 def _protected(fgraph: FunctionGraph) -> list[Variable | int]:
-    """What the Supervisor of the graph protects; all inputs, if there is none."""
+    """Return the variables that the graph's Supervisor protects; all inputs if there is none."""
     for feature in fgraph.features:
         if isinstance(feature, Supervisor):
             return feature.protected
@@ -55,14 +55,14 @@ def _protected(fgraph: FunctionGraph) -> list[Variable | int]:
 
 
 def _may_overwrite(node: Apply, op: Op, protected: list[Variable | int]) -> bool:
-    """Whether nothing that `op` overwrites belongs to others: then the graph is asked."""
+    """Return True if `op` overwrites neither constants nor protected inputs."""
     overwritten = [node.inputs[i] for inputs in op.destroy_map.values() for i in inputs]
     roots = [root for variable in overwritten for root in roots_of(variable)]
     return not any(isinstance(root, Constant) or root in protected for root in roots)
 
 
 def _replaced(fgraph: FunctionGraph, node: Apply, op: Op, reason: str) -> bool:
-    """Use `op` in place of the Op of `node`; whether the graph allows it."""
+    """Replace the Op of `node` by `op`; return False if the graph refuses it."""
     outputs: list[Variable] = [output.type.make_variable(output.name) for output in node.outputs]
     new = Apply(op, node.inputs, outputs)
     try:

@@ -1,5 +1,8 @@
-"""What a Scan need not compute, and need not be given: outputs and states that nothing uses, what comes twice, what is
-known, and rows that are all the same.
+"""Removal of needless work and inputs from Scans.
+
+Outputs and states without a use are dropped; repeated, constant and non-varying inputs are simplified; and
+computations that do not change between steps move in front of the loop. There they run even if no step is
+done, and may raise.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from engine.tensor.type import tensor_type
 
 
 def drop_unused_outputs(scan: OpenedScan) -> None:
-    """Keep the outputs that the graph uses, and the states that these are computed from."""
+    """Keep only the outputs that the graph uses, and the states that compute them."""
     loop = scan.loop
     wanted = {state for state, buffer in zip(loop.states, scan.buffers, strict=True) if scan.is_used(buffer)}
     used = [scan.is_used(output) for output in scan.mapped]
@@ -39,8 +42,7 @@ def drop_unused_outputs(scan: OpenedScan) -> None:
 
 
 def merge_inputs(scan: OpenedScan) -> None:
-    """Of what is given twice use one; put into the steps what is known; make rows that are all the same a
-    non-sequence."""
+    """Merge equal inputs, put constants into the step, and make repeated rows a non-sequence."""
     loop = scan.loop
     for sequence, inside in list(loop.sequences):
         row = _only_row(sequence)
@@ -66,7 +68,7 @@ def _substitute(loop: ScanBuilder, memo: dict[Variable, Variable]) -> None:
 
 
 def _only_row(sequence: Variable) -> Variable | None:
-    """The row that all rows of `sequence` are equal to, if it is filled with it."""
+    """Return the row that fills `sequence`, or None if its rows may differ."""
     filled = operands_of(sequence, scalar.second)
     node = sequence.owner
     if filled is not None:
@@ -92,7 +94,7 @@ def _without_first_axis(value: Variable) -> Any:
 
 
 def push_out_invariants(scan: OpenedScan) -> None:
-    """Make non-sequences of what is computed from non-sequences alone."""
+    """Move computations on non-sequences alone in front of the loop."""
     loop = scan.loop
     found = loop.invariants()
     outside = rebuild(found, {inner: outer for outer, inner in loop.non_sequences})

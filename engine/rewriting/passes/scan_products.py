@@ -1,9 +1,9 @@
-"""Products of matrices instead of one product, or one outer product, a step.
+"""Matrix products outside a loop, instead of one product (or outer product) per step.
 
-A product of a row with what does not change is computed for all rows at once, before the loop if it is a row of a
-sequence, behind it if no step uses the product. A sum over all steps of products of two rows, as gradients for matrices
-are, is one product of the rows of all steps. After the rewrites push_out_seq, push_out_scan_output and push_out_dot1 of
-Theano.
+A product of a row with a non-sequence is computed for all rows at once: before the loop if the row is from
+a sequence, after it if no step uses the product. A sum over all steps of products of two rows, as in
+gradients of matrices, becomes one product of the rows of all steps. The rewrites push_out_seq,
+push_out_scan_output and push_out_dot1 of Theano are the model.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from engine.tensor import DimShuffle, Dot
 from engine.tensor.matching import operands_of, tensor_type_of
 
 Times = Callable[[Any], Any]
-"""What a product makes of all rows, given all rows of its factor that changes."""
+"""A function from all rows of the changing factor to all rows of a product."""
 
 
 def push_out_products(scan: OpenedScan) -> None:
-    """Do so with all such products of a Scan."""
+    """Move all such products of a Scan out of its loop."""
     if scan.loop.stop is None:
         steps = scan.loop.n_steps
         scan.used_up = {row for sequence, row in scan.loop.sequences if has_length(sequence, steps)}
@@ -37,7 +37,7 @@ def push_out_products(scan: OpenedScan) -> None:
 
 
 def _products_of_sequences(scan: OpenedScan) -> None:
-    """Make a sequence of each product of a row of a sequence with what does not change."""
+    """Make the products of a sequence's rows with a non-sequence a new sequence."""
     loop = scan.loop
     memo: dict[Variable, Variable] = {}
     for node in io_toposort(loop.varying, loop.outputs):
@@ -55,7 +55,7 @@ def _products_of_sequences(scan: OpenedScan) -> None:
 
 
 def _mapped_products(scan: OpenedScan) -> None:
-    """Give the rows of a factor in place of those of a product that no step uses."""
+    """Return the rows of a factor, instead of those of a product that no step uses."""
     loop = scan.loop
     for output, inner in list(zip(scan.mapped, loop.mapped, strict=True)):
         if output is None or inner.owner is None or _number_of_uses(scan, inner) != 1:
@@ -75,7 +75,7 @@ def _applied(times: Times, factor: Variable) -> Callable[[NewOutputs], Variable]
 
 
 def _times(scan: OpenedScan, node: Apply) -> tuple[Variable, Times] | None:
-    """The factor of a product that changes, and what the product is of all its rows; None if it is no such product."""
+    """Return the changing factor of a product, and the product of all its rows; None for other nodes."""
     if not isinstance(node.op, Dot):
         return None
     left, right = node.inputs
@@ -89,7 +89,7 @@ def _times(scan: OpenedScan, node: Apply) -> tuple[Variable, Times] | None:
 
 
 def _rows_times(rows: Any, matrix: Any) -> Any:
-    """The product of each row, a vector or a matrix, with a vector or a matrix."""
+    """Return the product of each row, a vector or a matrix, with a vector or a matrix."""
     if rows.type.ndim == 2:
         return pt.dot(rows, matrix)
     lengths = [pt.shape_i(rows, 0), pt.shape_i(rows, 1)]
@@ -97,7 +97,7 @@ def _rows_times(rows: Any, matrix: Any) -> Any:
 
 
 def _flat(rows: Any) -> Any:
-    """Matrices one below the other."""
+    """Return a stack of matrices as one matrix."""
     lengths = list(_lengths(rows))
     return pt.reshape(rows, [pt.mul(lengths[0], lengths[1]), lengths[2]])
 
@@ -111,14 +111,14 @@ def _row_type(trace: Any) -> Any:
 
 
 def _number_of_uses(scan: OpenedScan, variable: Variable) -> int:
-    """How often steps use a variable: in what they compute, and as a result."""
+    """Return the number of uses of a variable in steps: as an input of nodes, and as a result."""
     nodes = io_toposort(scan.loop.varying, scan.loop.outputs)
     every = [*(v for node in nodes for v in node.inputs), *scan.loop.outputs]
     return sum(found is variable for found in every)
 
 
 def _sums_of_products(scan: OpenedScan) -> None:
-    """Drop each state that sums up products, of which the last row alone is read."""
+    """Drop each state that sums products and of which only the last row is read."""
     for state in list(scan.loop.states):
         factors = _summed(scan, state)
         reads = scan.reads.get(state)
@@ -147,21 +147,23 @@ def _read_of_sum(
 
 
 def _sum_of_products(left: Any, right: Any) -> Any:
-    """The sum of the outer products of rows that are vectors, or of the products of the first transposed and the second
-    of rows that are matrices."""
+    """Return the sum of row products.
+
+    Rows that are vectors give outer products; of rows that are matrices, the first is transposed.
+    """
     if left.type.ndim == 3:
         left, right = _flat(left), _flat(right)
     return pt.dot(left.T, right)
 
 
 def _summed(scan: OpenedScan, state: State) -> list[tuple[Variable, Variable]] | None:
-    """The factors whose products a state sums up; None if it does anything else."""
+    """Return the factors of the products that a state sums; None if it does anything else."""
     (row, *others), terms = state.rows, _terms(state.new)
     if others or sum(term is row for term in terms) != 1:
         return None
     products = [_factors(term) for term in terms if term is not row]
     outputs = scan.loop.outputs
-    outputs.remove(state.new)  # once: another state may be given the same
+    outputs.remove(state.new)  # only once: another state may have the same value
     if None in products or row in ancestors(outputs, scan.loop.varying):
         return None
     found = [pair for pair in products if pair is not None]
@@ -169,7 +171,7 @@ def _summed(scan: OpenedScan, state: State) -> list[tuple[Variable, Variable]] |
 
 
 def _terms(variable: Variable) -> list[Variable]:
-    """What is added up in `variable`."""
+    """Return the terms of a sum."""
     operands = operands_of(variable, scalar.add)
     alike = operands is not None and all(_kind(v) == _kind(variable) for v in operands)
     return [term for v in operands or () for term in _terms(v)] if alike else [variable]
@@ -181,7 +183,7 @@ def _kind(variable: Variable) -> tuple[str, tuple[bool, ...]]:
 
 
 def _factors(term: Variable) -> tuple[Variable, Variable] | None:
-    """The vectors whose outer product `term` is, or the matrices of which it is the product, the first transposed."""
+    """Return the factors of an outer product, or of a matrix product with the first factor transposed."""
     node = term.owner
     if node is not None and isinstance(node.op, DimShuffle) and node.op.new_order == (1, 0):
         swapped = _factors(node.inputs[0])
@@ -204,7 +206,7 @@ def _factors(term: Variable) -> tuple[Variable, Variable] | None:
 
 
 def _reordered(variable: Variable, order: tuple[int | str, ...]) -> Variable | None:
-    """What `variable` is with its axes in `order`; None if it is anything else."""
+    """Return x if `variable` is x with its axes in `order`, else None."""
     node = variable.owner
     if node is None or not isinstance(node.op, DimShuffle) or node.op.new_order != order:
         return None

@@ -1,7 +1,8 @@
-"""Of a state of which only the last rows are read, only these are kept.
+"""Shorter buffers: a Scan keeps only the last rows of a state of which only these are read.
 
-What reads the k-th last of the rows computed is an IndexError where there are fewer steps: the index becomes one that is
-out of range then.
+A loop that a condition ends has an unknown number of steps. It is taken from one output, so that no other
+is kept for its length alone. A read of the k-th last row must stay an IndexError if there are fewer steps:
+its index then becomes one that is out of range.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from engine.tensor.slicing import INTEGER
 
 
 def share_lengths(scan: OpenedScan) -> None:
-    """Take the lengths of all outputs of such a loop from one, whose rows are needed anyway if there is such."""
+    """Take the lengths of all outputs from one, preferably an output with rows that are needed anyway."""
     if scan.loop.stop is None:
         return
     firsts = dict(zip(scan.buffers, [-state.taps[0] for state in scan.loop.states], strict=True))
@@ -38,7 +39,7 @@ def share_lengths(scan: OpenedScan) -> None:
 
 
 def _source(scan: OpenedScan, asked: list[Variable]) -> Variable | None:
-    """The output to ask for the length, if it is asked for."""
+    """Return the output to take the length from, if any length is needed."""
     if not asked:
         return None
     whole = [output for output in scan.mapped if output is not None and _is_read(scan, output)]
@@ -55,7 +56,7 @@ def _lengths_of(scan: OpenedScan, output: Variable) -> list[Apply]:
 
 
 def _is_read(scan: OpenedScan, output: Variable) -> bool:
-    """Whether more than the length of an output is used."""
+    """Return True if more than the length of an output is used."""
     return any(node.op != Shape_i(0) for node, _ in scan.fgraph.clients[output])
 
 
@@ -64,7 +65,7 @@ def _length(source: Variable, more: int) -> Derived:
 
 
 def reduce_traces(scan: OpenedScan) -> None:
-    """Keep the last rows alone of each state whose buffer is read only there, and of mapped outputs the last row."""
+    """Keep only the last rows of states and mapped outputs of which only these are read."""
     for state, buffer in zip(scan.loop.states, scan.buffers, strict=True):
         if state.keep is None and state not in scan.whole:
             found = _Reads(scan, state).of(scan.fgraph.clients[buffer])
@@ -76,13 +77,13 @@ def reduce_traces(scan: OpenedScan) -> None:
 
 
 def is_read_late(scan: OpenedScan, state: State, buffer: Variable) -> bool:
-    """Whether, lengths aside, only the last rows of the buffer of a state are read."""
+    """Return True if only the last rows of a state's buffer are read, apart from lengths."""
     clients = [(node, index) for node, index in scan.fgraph.clients[buffer] if node.op != Shape_i(0)]
     return _Reads(scan, state).of(clients) is not None
 
 
 def _reduce_mapped(scan: OpenedScan, output: Variable, row: Any) -> None:
-    """Make a state of a mapped output of which the last row alone is read: a state keeps that."""
+    """Make a mapped output of which only the last row is read a state, which keeps one row."""
     clients = list(scan.fgraph.clients[output])
     if any(first_entry(*client) != (INTEGER, -1) for client in clients):
         return
@@ -104,7 +105,7 @@ def _reduce_mapped(scan: OpenedScan, output: Variable, row: Any) -> None:
 
 
 class _Reads:
-    """The reads of the buffer of a state, as reads of a buffer of its last rows."""
+    """The reads of a state's buffer, as reads of a buffer with only its last rows."""
 
     def __init__(self, scan: OpenedScan, state: State) -> None:
         self.scan = scan
@@ -114,14 +115,13 @@ class _Reads:
         self.found: list[Read] = []
 
     def of(self, clients: Iterable[tuple[Apply, int]]) -> tuple[int, list[Read]] | None:
-        """How many rows must be kept for `clients` of the buffer, and all reads; None if they read more rows than are
-        given first."""
+        """Return the number of rows that `clients` need, and all reads; None if they need more."""
         if not all(self._is_late(node, index) for node, index in clients):
             return None
         return self.keep, self.found
 
     def _is_late(self, node: Apply, index: int) -> bool:
-        """Whether a client of the buffer reads nothing but its last rows, or its lengths."""
+        """Return True if a client of the buffer reads only its last rows, or its lengths."""
         if node.op == elemwise(scalar.second) and index == 0 and self.scan.loop.stop is None:
             return self._add_fill(node, pt.add(self.scan.loop.n_steps, self.first))
         entry = first_entry(node, index)
@@ -132,7 +132,7 @@ class _Reads:
         return self._add(node, -entry[1], None)
 
     def _is_late_step(self, node: Apply, index: int) -> bool:
-        """Whether a client of the rows computed reads nothing but the last of them, or their lengths."""
+        """Return True if a client of the computed rows reads only the last of them, or their lengths."""
         if node.op == elemwise(scalar.second) and index == 0 and self.scan.loop.stop is None:
             return self._add_fill(node, self.scan.loop.n_steps)
         entry = first_entry(node, index)
@@ -143,17 +143,17 @@ class _Reads:
         return self.add_step(node, -entry[1])
 
     def add_step(self, node: Apply, back: int) -> bool:
-        """Note that `node` reads the row computed `back` steps from the end, if there were so many."""
+        """Record that `node` reads the row computed `back` steps before the end, if there is one."""
         if self.scan.does_at_least(back):
             return self._add(node, back, None)
         return self._add(node, back, lambda keep: self._index(back, keep))
 
     def _index(self, back: int, keep: int) -> Variable:
-        """The index of a row among the `keep` last: one that is out of range if there are not so many steps."""
+        """Return the index of that row among the last `keep`; one out of range if there are too few steps."""
         return pt.switch(pt.ge(self.scan.loop.n_steps, back), pt.constant(keep - back), pt.constant(keep))
 
     def _add(self, node: Apply, back: int, index: Callable[[int], Variable] | None) -> bool:
-        """Note that `node` reads the row `back` from the end, or those from it; at `index` of the rows kept if given."""
+        """Record that `node` reads rows from `back` before the end, at `index` of the kept rows if given."""
         self.keep = max(self.keep, back)
         _, first, *rest = node.inputs
 
@@ -165,15 +165,14 @@ class _Reads:
         return True
 
     def _add_fill(self, node: Apply, length: Any) -> bool:
-        """Note that `node` reads the lengths of rows, `length` of them."""
+        """Record that `node` reads the lengths of `length` rows."""
         lengths = [pt.shape_i(self.initial, axis) for axis in range(1, self.initial.type.ndim)]
         self.found.append((node.outputs[0], lambda _: pt.alloc(node.inputs[1], length, *lengths)))
         return True
 
 
 def first_entry(node: Apply, index: int) -> tuple[str, int] | None:
-    """How `node` indexes its input number `index` along the first axis: the entry and its number, if it has one that is
-    known; None if it does anything else with it."""
+    """Return the first index entry that `node` applies to input `index`, and its constant number, or None."""
     if not isinstance(node.op, Subtensor) or index != 0 or not node.op.entries:
         return None
     entry, numbers = node.op.entries[0], node.inputs[1:]

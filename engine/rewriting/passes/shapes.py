@@ -1,4 +1,8 @@
-"""Lengths of axes, taken from what a tensor is computed from: a shape keeps no computation alive."""
+"""Lengths of axes, taken from the inputs of a computation: so a shape keeps no computation alive.
+
+A user Op gives lengths with `infer_shape`. It is asked about a node made of types alone (see
+`without_context`), and the answer is translated to the node at hand.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,7 @@ Axis = tuple[Variable, int]
 
 @node_rewriter([Shape_i])
 def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """shape_i(f(x)) -> shape_i(x), as far up as it goes; a known length -> a constant."""
+    """shape_i(f(x)) -> shape_i(x), as far up as possible; a known length -> a constant."""
     op = node.op
     assert isinstance(op, Shape_i)
     x, axis = node.inputs[0], op.i
@@ -65,7 +69,7 @@ def local_shape_i(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 
 def length_elsewhere(x: Variable, axis: int) -> Variable | None:
-    """The length of `x` along `axis` from what `x` is computed from; None if only what computes it tells."""
+    """Return the length of `x` along `axis` from the inputs of its computation, or None."""
     start = x.owner
     while tensor_type_of(x).shape[axis] is None:
         source = _source(x, axis)
@@ -78,7 +82,7 @@ def length_elsewhere(x: Variable, axis: int) -> Variable | None:
 
 
 def has_length(x: Variable, length: Variable) -> bool:
-    """Whether the first axis of `x` is known to have that `length`."""
+    """Return True if the first axis of `x` is known to have that `length`."""
     elsewhere = length_elsewhere(x, 0)
     found = shape_i(x, 0) if elsewhere is None else elsewhere
     known = scalar_value(found)
@@ -93,7 +97,7 @@ def _is_like(first: Apply, second: Apply) -> bool:
 
 
 def _source(x: Variable, axis: int) -> Axis | Variable | None:
-    """Where the length of `x` along `axis` comes from: another axis, a variable that is it, or x itself (None)."""
+    """Return the source of a length of `x`: another axis, a variable, or None for x itself."""
     node = x.owner
     if node is None:
         return None
@@ -132,7 +136,7 @@ def _sum(lengths: list[Variable]) -> Variable:
 
 
 def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:
-    """Where the length of a part along `axis` comes from: all of an axis, maybe reversed, or the steps of a Scan."""
+    """Return the source of a length of a part: a whole axis (or reversed), or the steps of a Scan."""
     op, x = node.op, node.inputs[0]
     assert isinstance(op, Subtensor)
     entries = op.entries + (FULL,) * (tensor_type_of(x).ndim - len(op.entries))
@@ -150,7 +154,7 @@ def _source_of_part(node: Apply, axis: int) -> Axis | Variable | None:
 
 
 def _source_of_rows(x: Variable, scan: Apply, start: int, stop: int) -> Variable | None:
-    """The length of the rows of a state from number `start` to before `stop`, which is counted from the end."""
+    """Return the number of rows of a state from `start` to before `stop`, which counts from the end."""
     output = x.index
     assert isinstance(scan.op, Scan)
     assert output is not None
@@ -170,7 +174,7 @@ def _number(variable: Variable | None) -> Any:
 
 
 def _source_of_scan(x: Variable, axis: int) -> Axis | Variable | None:
-    """Where the length of an output of a Scan comes from: the number of steps, or what its rows are computed from."""
+    """Return the source of a length of a Scan's output: the number of steps, or an input of its rows."""
     node, output = x.owner, x.index
     assert node is not None
     assert output is not None
@@ -187,7 +191,7 @@ def _source_of_scan(x: Variable, axis: int) -> Axis | Variable | None:
 
 
 def _source_of_row(node: Apply, row: Variable, axis: int) -> Axis | Variable | None:
-    """Where the length of what a step of the Scan of `node` computes comes from, outside."""
+    """Return the source, outside, of a length of a row that a step of the Scan of `node` computes."""
     assert isinstance(node.op, Scan)
     while row.owner is not None:
         known = tensor_type_of(row).shape[axis]
@@ -223,9 +227,9 @@ def local_subtensor_make_vector(fgraph: FunctionGraph, node: Apply) -> list[Vari
 
 
 def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
-    """The length of `x`, which a user's Op computes, as its `infer_shape` has it; None if that says nothing, or raises.
+    """Return the length of `x` that its user Op's `infer_shape` gives; None if it gives none, or raises.
 
-    Refuses (ValueError) another number of shapes than outputs, or of lengths than axes.
+    Refuse (ValueError) a wrong number of shapes or lengths.
     """
     infer: Any = getattr(node.op, "infer_shape", None)
     if infer is None or x.index is None:
@@ -244,7 +248,7 @@ def inferred_length(node: Apply, x: Variable, axis: int) -> Variable | None:
 
 
 def _lengths(variable: Variable) -> tuple[Any, ...]:
-    """The lengths of `variable`: constants where its type has them, else variables that nothing computes."""
+    """Return the lengths of `variable`: constants if its type knows them, else fresh variables."""
     unknown = tensor_type("int64", ())
     return tuple(
         [
@@ -256,15 +260,15 @@ def _lengths(variable: Variable) -> tuple[Any, ...]:
 
 def _warn(node: Apply, error: Exception) -> None:
     warnings.warn(
-        f"Asking {node.op} for shapes: its infer_shape raised {type(error).__name__}: {error}; lengths are taken from "
-        "what it computes. It is shown types: not what the inputs are, or are computed from",
+        f"Asking {node.op} for shapes: its infer_shape raised {type(error).__name__}: {error}; lengths "
+        "are taken from its results. It sees types only: no input values, and nothing that computes inputs",
         RuntimeWarning,
         stacklevel=2,
     )
 
 
 def _checked(node: Apply, x: Variable, found: Any, axis: int) -> Any:
-    """The length of `x` along `axis` among what `infer_shape` gave."""
+    """Return the length of `x` along `axis` among the answers of `infer_shape`."""
     if len(found) != len(node.outputs):
         raise ValueError(
             f"Asking {node.op} for shapes: infer_shape must give {len(node.outputs)}, it gave {len(found)}"
@@ -274,14 +278,14 @@ def _checked(node: Apply, x: Variable, found: Any, axis: int) -> Any:
         return None
     if len(shape) != tensor_type_of(x).ndim:
         raise ValueError(
-            f"Asking {node.op} for the shape of output {x.index}: infer_shape must give {tensor_type_of(x).ndim} lengths, "
-            f"it gave {len(shape)}"
+            f"Asking {node.op} for the shape of output {x.index}: infer_shape must give "
+            f"{tensor_type_of(x).ndim} lengths, it gave {len(shape)}"
         )
     return shape[axis]
 
 
 def _said_of(node: Apply, length: Any, asked: Apply, shapes: Sequence[tuple[Any, ...]]) -> Variable:
-    """`length`, an expression of the node that the Op was `asked` about, as one of `node`."""
+    """Return `length`, an expression of the node `asked`, as an expression of `node`."""
     memo: dict[Variable, Variable] = dict(zip(asked.inputs, node.inputs, strict=True))
     memo.update(zip(asked.outputs, node.outputs, strict=True))
     for variable, lengths in zip(node.inputs, shapes, strict=True):

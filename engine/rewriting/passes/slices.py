@@ -1,6 +1,6 @@
-"""Parts of what was changed, filled or cut before.
+"""Parts of tensors that were changed, filled or sliced before.
 
-As PyTensor's rewrites do, these trust that an index which only a part taken away would have checked is right.
+Like PyTensor's rewrites, these trust indices that only a removed part would have checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def _reverses(node: Apply) -> bool:
 
 @node_rewriter([Subtensor])
 def local_subtensor_of_inc_subtensor(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; and x[:k] of x changed from row k on -> x[:k]."""
+    """Take a part of a changed tensor from its sources.
+
+    set(x[i], y)[i] -> y; zeros with y added at i, [i] -> y; and x[:k] of x changed from row k on -> x[:k].
+    """
     before = node.inputs[0].owner
     if before is None or not isinstance(before.op, IncSubtensor):
         return None
@@ -76,7 +79,7 @@ def _is_zeros(x: Variable) -> bool:
 
 @node_rewriter([Subtensor])
 def local_subtensor_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """second(a, b)[slices] -> second(a[slices], b), where b has length 1 along the axes that are cut."""
+    """second(a, b)[slices] -> second(a[slices], b), if b has length 1 along the sliced axes."""
     assert isinstance(node.op, Subtensor)
     operands = operands_of(node.inputs[0], scalar.second)
     entries = node.op.entries

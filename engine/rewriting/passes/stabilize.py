@@ -1,7 +1,7 @@
 """Expressions that lose digits or overflow, replaced by functions that do not.
 
-These change values on purpose: where the expression as written overflows or cancels, the result is the one that
-exact arithmetic would give.
+These change values on purpose: where the written expression overflows or cancels, the result is that of
+exact arithmetic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.tensor.elemwise import elemwise
 
 @node_rewriter([elemwise(op) for op in STABILIZED])
 def local_stable_form(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Logarithms, quotients and roots, by the form that derivatives are taken of, too."""
+    """Rewrite logarithms, quotients and roots to the forms that gradients use too."""
     form = stable_form(node)
     return None if form is None else [form]
 

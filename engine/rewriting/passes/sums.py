@@ -1,7 +1,7 @@
 """Sums: of sums, of one element, and of a constant multiple.
 
-`sum(c * x)` becomes `c * sum(x)` for a finite constant c: the rounding differs, and where sum(x) overflows but
-sum(c * x) does not, so does the result. A sum of nothing but zeros may have the other sign.
+`sum(c * x)` becomes `c * sum(x)` for a finite constant c: rounding differs, and the result overflows if
+sum(x) does. A sum of zeros may get another sign.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def local_reduction_of_one(fgraph: FunctionGraph, node: Apply) -> list[Variable]
 
 @node_rewriter([Sum])
 def local_sum_of_sum(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(sum(x)) -> sum(x) over the axes of both, where both add up in one dtype."""
+    """sum(sum(x)) -> sum(x) over the axes of both, if both accumulate in one dtype."""
     outer = node.op
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Sum):
@@ -72,9 +72,9 @@ def local_sum_of_multiple(fgraph: FunctionGraph, node: Apply) -> list[Variable] 
 
 @node_rewriter([Sum])
 def local_sum_of_fill(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """sum(second(a, b)) -> b * (the number of elements), of floats, where b has length 1 along the summed axes.
+    """sum(second(a, b)) -> b * (number of elements), for floats, if b has length 1 along the summed axes.
 
-    If that number might be 0, b must be a finite constant.
+    If that number may be 0, b must be a finite constant.
     """
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Sum)

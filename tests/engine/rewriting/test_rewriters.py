@@ -127,7 +127,7 @@ def test_another_number_of_replacements_is_refused():
     def two(fgraph, node):
         return [node.inputs[0], node.inputs[0]]
 
-    with pytest.raises(ValueError, match="1 outputs need 1 replacements, 2 came"):
+    with pytest.raises(ValueError, match="1 outputs need 1 replacements, 2 were given"):
         EquilibriumGraphRewriter([two]).rewrite(chain(pt.sin, 1))
 
 
