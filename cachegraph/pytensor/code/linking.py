@@ -22,7 +22,7 @@ from pytensor.link.utils import map_storage, raise_with_op
 from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.code.op_code import kept_op_code
+from cachegraph.pytensor.code.op_code import storing_op_code
 from cachegraph.pytensor.code.stored_function import stored_function
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import IN_KEY
@@ -81,7 +81,7 @@ class StoredLinker(NumbaLinker):
         return super().jit_compile(convert())
 
     def _converted(self, fgraph: Any, **kwargs: Any) -> Any:
-        with kept_op_code():
+        with storing_op_code():
             return super().fgraph_convert(fgraph, **kwargs)
 
 
@@ -118,7 +118,7 @@ def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
     changed = {name: value for name, value in flags.items() if getattr(config, name) != value}
     nodes = linker.schedule(graph)
     inputs, outputs, storage_map = map_storage(graph, nodes)
-    with kept_op_code(), config.change_flags(traceback__limit=config.traceback__compile_limit, **changed):
+    with storing_op_code(), config.change_flags(traceback__limit=config.traceback__compile_limit, **changed):
         converted = linker.fgraph_convert(
             graph, order=nodes, input_storage=inputs, output_storage=outputs, storage_map=storage_map
         )

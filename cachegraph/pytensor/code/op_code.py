@@ -29,22 +29,22 @@ from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.overloads import StoredOverloads
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import flags_in_key
-from cachegraph.pytensor.describe.graphs import encode_frozen
-from cachegraph.pytensor.describe.host_packages import HOSTS, encode_host_code, hosts_described
-from cachegraph.pytensor.describe.notes import encode_notes
+from cachegraph.pytensor.describe.graphs import encoding_context
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES, encode_host_code
 from cachegraph.pytensor.describe.registries import PYTENSOR, encode_registrations, is_of
-from cachegraph.pytensor.describe.values import Met, encode_constant, encode_op, encode_type
+from cachegraph.pytensor.describe.tags import encode_notes
+from cachegraph.pytensor.describe.values import encode_constant, encode_op, encode_type
 
 VERSION = 2
 _COMPLETE = "cachegraph:"
 _BASES = "_cachegraph_bases"
 
 _depth = 0
-_anew: list[tuple[StoredOverloads, Any, Any]] | None = None
+_fresh: list[tuple[StoredOverloads, Any, Any]] | None = None
 
 
 @contextmanager
-def kept_op_code() -> Iterator[None]:
+def storing_op_code() -> Iterator[None]:
     """Have what PyTensor links and numba compiles meanwhile, in whatever thread, keep the code of Ops in the store."""
     from pytensor.link.numba.dispatch import basic
 
@@ -64,16 +64,16 @@ def kept_op_code() -> Iterator[None]:
 
 
 @contextmanager
-def op_code_anew() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
+def fresh_op_code() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
     """Have no code of an Op come from the store or go there meanwhile; gives what is compiled of those that might have: what
     keeps it, the signature, and numba's CompileResult."""
-    global _anew
+    global _fresh
     with global_compiler_lock:
-        before, _anew = _anew, []
+        before, _fresh = _fresh, []
         try:
-            yield _anew
+            yield _fresh
         finally:
-            _anew = before
+            _fresh = before
 
 
 def _completing(funcify: Any) -> Any:
@@ -93,10 +93,10 @@ def _surroundings(by_others: bool) -> bytes | None:
     """What Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding.
 
     `by_others` says whether code by others than PyTensor and PyMC is in the Op, which reaches all that is registered."""
-    met = Met(hosts_described(), encode_frozen)
-    met.foreign += by_others
+    context = encoding_context()
+    context.foreign += by_others
     try:
-        registrations = encode_registrations(met)
+        registrations = encode_registrations(context)
         return encode((VERSION, registrations, flags_in_key(config), encode_host_code()))
     except (Unfingerprintable, SourceError) as error:
         log().info("no code of single Ops is kept: %s", error)
@@ -110,21 +110,21 @@ def _completed(
 
     With a function of others goes what tells whether the key still holds.
     """
-    met = Met(hosts_described(), encode_frozen)
+    context = encoding_context()
     try:
-        types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
-        written = encode_op(op, met)
-        is_by_types = not met.code and _is_compiled_by_types(op)
+        types = [encode_type(variable.type, context) for variable in (*node.inputs, *node.outputs)]
+        written = encode_op(op, context)
+        is_by_types = not context.code and _is_compiled_by_types(op)
         read = () if is_by_types else _constants(node)
-        constants = [(position, encode_constant(variable, met)) for position, variable in read]
-        notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], met)
-        surroundings = surroundings_of(met.by_others)
+        constants = [(position, encode_constant(variable, context)) for position, variable in read]
+        notes = b"" if is_by_types else encode_notes(node.inputs, (), [node], context)
+        surroundings = surroundings_of(context.by_others)
         if surroundings is None:
             return key
         described = encode((key, written, types, constants, notes, surroundings))
         completed = _COMPLETE + strong_digest(described).hex()
         if not is_by_types:
-            vars(function).setdefault(_BASES, {})[completed] = Basis(met)
+            vars(function).setdefault(_BASES, {})[completed] = Basis(context)
     except Unfingerprintable as error:
         log().debug("the code of %s is not kept by itself: %s", op, error)
         return key
@@ -180,7 +180,7 @@ class _OpOverloads(StoredOverloads):
 
     def __init__(self, function: Any, key: str, basis: Basis | None, recent: dict[Any, Any]) -> None:
         described = encode(("pytensor op", key))
-        entries = OverloadEntries(described, trusted=HOSTS, described=HOSTS, by_python=False)
+        entries = OverloadEntries(described, trusted=HOST_PACKAGES, described=HOST_PACKAGES, by_python=False)
         super().__init__(function, entries)
         self._key = key
         self._basis = basis
@@ -190,8 +190,8 @@ class _OpOverloads(StoredOverloads):
         """The compiled overload for `sig`; None if it is to be compiled."""
         if self._has_changed():
             return None
-        known = self._recent.get((self._key, sig, _anew is None))
-        if known is None and _anew is not None:
+        known = self._recent.get((self._key, sig, _fresh is None))
+        if known is None and _fresh is not None:
             return None
         if known is None:
             known = super().load_overload(sig, target_context)
@@ -206,11 +206,11 @@ class _OpOverloads(StoredOverloads):
         """Keep `data`, numba's CompileResult for `sig`."""
         if self._has_changed():
             return
-        self._recent[self._key, sig, _anew is None] = data
-        if _anew is None:
+        self._recent[self._key, sig, _fresh is None] = data
+        if _fresh is None:
             super().save_overload(sig, data)
         else:
-            _anew.append((self, sig, data))
+            _fresh.append((self, sig, data))
 
     def _has_changed(self) -> bool:
         return self._basis is not None and self._basis.changed() is not None

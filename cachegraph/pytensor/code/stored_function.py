@@ -32,9 +32,9 @@ from cachegraph.numba_cache.entries import OverloadEntries, log
 from cachegraph.numba_cache.frame_chunk import with_room
 from cachegraph.numba_cache.fresh_compilation import compiled_anew
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
-from cachegraph.pytensor.code.op_code import kept_op_code, op_code_anew
+from cachegraph.pytensor.code.op_code import fresh_op_code, storing_op_code
 from cachegraph.pytensor.describe.basis import CHANGED, Basis
-from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.errors import Changed
 
 NAME = "numba_funcified_fgraph"
@@ -96,12 +96,12 @@ class StoredFunction(CPUDispatcher):
     def __init__(self, description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME) -> None:
         super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
         self._entries = OverloadEntries(
-            description, trusted=HOSTS, described=HOSTS, address_of=pytensor_address
+            description, trusted=HOST_PACKAGES, described=HOST_PACKAGES, address_of=pytensor_address
         )
         self._basis = basis
         self._link = link
         self._linked: Any = None
-        self._called_with: tuple[Any, ...] | None = None
+        self._call_arguments: tuple[Any, ...] | None = None
         self._stored: dict[tuple[Any, ...], tuple[CacheKey, Found[Any]]] = {}
         self.tally = [0, 0]
         self.seconds_saved = 0.0
@@ -111,7 +111,7 @@ class StoredFunction(CPUDispatcher):
         """PyTensor's own dispatcher of the function, made when first asked for."""
         with global_compiler_lock:
             if self._linked is None:
-                self._linked = self._linked_anew()
+                self._linked = self._freshly_linked()
             return self._linked
 
     def compile(self, sig: Any) -> Any:
@@ -187,7 +187,7 @@ class StoredFunction(CPUDispatcher):
 
         def build() -> Artifact:
             begin = perf_counter()
-            with op_code_anew() if self._entries.cache.samples_hit() else nullcontext():
+            with fresh_op_code() if self._entries.cache.samples_hit() else nullcontext():
                 compiled.append(self._compile_by_pytensor(arguments))
             self._refuse_changed(arguments, key)
             return self._packed(key, compiled[0], perf_counter() - begin)
@@ -217,18 +217,18 @@ class StoredFunction(CPUDispatcher):
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """What numba calls when Python's arguments have no overload yet; with them, code that was found can be verified."""
         with global_compiler_lock:
-            self._called_with = args
+            self._call_arguments = args
             try:
                 return super()._compile_for_args(*args, **kws)
             finally:
-                self._called_with = None
+                self._call_arguments = None
 
     def _verify(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Correction[Any] | None:
         """Compile anew what was found, and compare what both do with what the function is called with.
 
         Raises what compiling, and copying the arguments, raise.
         """
-        if self._called_with is None or isinstance(found.value, NotStorable):
+        if self._call_arguments is None or isinstance(found.value, NotStorable):
             return None
         is_right = False
         try:
@@ -247,9 +247,9 @@ class StoredFunction(CPUDispatcher):
         is_linked = isinstance(found.value, LinkedOverload)
         stored = found.value if is_linked else self._usable(arguments, key, found)
         begin = perf_counter()
-        dispatcher, compiled, of_ops = self._compiled_anew(arguments)
+        dispatcher, compiled, of_ops = self._freshly_compiled(arguments)
         seconds = perf_counter() - begin
-        differs = difference(stored.entry_point, compiled.entry_point, self._called_with or ())
+        differs = difference(stored.entry_point, compiled.entry_point, self._call_arguments or ())
         if differs is None:
             return None
         self._linked = dispatcher
@@ -259,10 +259,10 @@ class StoredFunction(CPUDispatcher):
             overloads.replace_suspect(sig, data, differs)
         return Correction(differs, artifact, compiled)
 
-    def _compiled_anew(self, arguments: Any) -> tuple[Any, Any, list[Any]]:
+    def _freshly_compiled(self, arguments: Any) -> tuple[Any, Any, list[Any]]:
         """What PyTensor compiles without the store: its dispatcher, the overload, and the code of Ops in it (op_code_anew)."""
-        with op_code_anew() as of_ops:
-            dispatcher = self._linked_anew()
+        with fresh_op_code() as of_ops:
+            dispatcher = self._freshly_linked()
             return dispatcher, self._compile_with(dispatcher, arguments), of_ops
 
     def _key(self, arguments: Any) -> CacheKey | None:
@@ -332,7 +332,7 @@ class StoredFunction(CPUDispatcher):
             self.overloads[arguments] = self._linked.overloads[arguments]
             return
         if self._entries.cache.samples_hit():  # there is no call whose results could be compared
-            self._linked, self.overloads[arguments], _ = self._compiled_anew(arguments)
+            self._linked, self.overloads[arguments], _ = self._freshly_compiled(arguments)
             return
         hit = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, arguments))
         rebuilt = None
@@ -353,9 +353,9 @@ class StoredFunction(CPUDispatcher):
         """The overload that PyTensor's own dispatcher compiles."""
         return self._compile_with(self.pytensor_dispatcher, arguments)
 
-    def _linked_anew(self) -> Any:
+    def _freshly_linked(self) -> Any:
         """A dispatcher of PyTensor's, which has compiled nothing."""
-        with self._basis.implementations.in_force(), kept_op_code():
+        with self._basis.implementations.in_force(), storing_op_code():
             linked = self._link()
         if isinstance(linked, Dispatcher):
             linked._cache = NullCache()
@@ -365,7 +365,7 @@ class StoredFunction(CPUDispatcher):
         entrypoints.init_all()
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
-        with self._basis.implementations.in_force(), kept_op_code(), compiled_anew(HOSTS):
+        with self._basis.implementations.in_force(), storing_op_code(), compiled_anew(HOST_PACKAGES):
             with_room(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from pytensor.graph.op import Op
+
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
 
@@ -148,7 +150,7 @@ def _mangled(cls: type, name: str) -> str:
 
 def is_of_host(cls: type) -> bool:
     """Whether `cls` says that it is of PyTensor or PyMC."""
-    return cls.__module__.partition(".")[0] in HOSTS
+    return cls.__module__.partition(".")[0] in HOST_PACKAGES
 
 
 def name_of(cls: type) -> str:
@@ -156,7 +158,7 @@ def name_of(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-_AROUND_OTHERS = frozenset(
+_WRAPPING_USER_CODE = frozenset(
     (
         "pytensor.compile.ops.FromFunctionOp",
         "pymc.distributions.dist_math.SplineWrapper",
@@ -166,12 +168,18 @@ _AROUND_OTHERS = frozenset(
 """The classes of PyTensor and PyMC whose Ops are made of what others wrote: a function, or a spline of SciPy's."""
 
 
-def is_users(op: Any) -> bool:
+def is_user_op(op: Any) -> bool:
     """Whether `op` is of a class, or around what is, that is neither PyTensor's nor PyMC's."""
     cls: type = type(op)
-    return _is_users_class(cls)
+    return _is_user_class(cls)
 
 
 @lru_cache(maxsize=2048)
-def _is_users_class(cls: type) -> bool:
-    return not is_of_host(cls) or any(name_of(base) in _AROUND_OTHERS for base in cls.__mro__)
+def _is_user_class(cls: type) -> bool:
+    return not is_of_host(cls) or any(name_of(base) in _WRAPPING_USER_CODE for base in cls.__mro__)
+
+
+def parts_of(op: Any) -> list[Any]:
+    """The Ops that `op` applies to parts of what it is given."""
+    held = (getattr(op, name, None) for name in ("core_op", "scalar_op"))
+    return [part for part in held if isinstance(part, Op)]

@@ -7,15 +7,16 @@ used, and code is stored, only while all that the key says is still so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.describe.graphs import encode_frozen
+from cachegraph.pytensor.describe.graphs import encode_frozen, encoding_context
 from cachegraph.pytensor.describe.held_arrays import HeldArrays
-from cachegraph.pytensor.describe.host_packages import hosts_described
-from cachegraph.pytensor.describe.implementations import Implementations
-from cachegraph.pytensor.describe.values import Met
+from cachegraph.pytensor.describe.registries import DISPATCHERS, is_of_pytensor
+from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 CHANGED = "changed-while-compiling"
 """The reason why a function is a bypass that is no longer what its key says."""
@@ -24,10 +25,10 @@ CHANGED = "changed-while-compiling"
 class Basis:
     """The arrays and the code that one description was made from, and what was registered to compile it by."""
 
-    def __init__(self, met: Met) -> None:
-        self.arrays = HeldArrays(met.arrays)
+    def __init__(self, context: EncodingContext) -> None:
+        self.arrays = HeldArrays(context.arrays)
         self.implementations = Implementations.now()
-        self._coded = tuple(met.coded)
+        self._coded = tuple(context.coded)
 
     def __reduce__(self) -> Any:
         """Elsewhere other things are registered, and code is what the reader imports: the arrays alone are carried."""
@@ -45,8 +46,8 @@ class Basis:
 
 
 def _carried(arrays: HeldArrays) -> Basis:
-    met = Met((), encode_frozen)
-    basis = Basis(met)
+    context = EncodingContext((), encode_frozen)
+    basis = Basis(context)
     basis.arrays = arrays
     return basis
 
@@ -54,8 +55,107 @@ def _carried(arrays: HeldArrays) -> Basis:
 def _is_as_written(coded: Sequence[tuple[bytes, Any, Any]]) -> bool:
     if not coded:
         return True
-    met = Met(hosts_described(), encode_frozen)
+    context = encoding_context()
     try:
-        return all(write(item, met) == written for written, item, write in coded)
+        return all(write(item, context) == written for written, item, write in coded)
     except Unfingerprintable:
         return False
+
+
+_LINKING = "pytensor.link."
+Registry = dict[type, Callable[..., Any]]
+Row = tuple[str, type, Callable[..., Any]]
+
+
+class Implementations:
+    """The tables of PyTensor's numba linker, as they were once; those that were not loaded had PyTensor's own rows."""
+
+    def __init__(self, tables: dict[str, Registry]) -> None:
+        self._tables = tables
+        self._rows = [row for name, registry in tables.items() for row in _by_others(name, registry)]
+        self._written = _encoded(self._rows)
+
+    @classmethod
+    def now(cls) -> Implementations:
+        """Those that are registered now."""
+        return cls({name: dict(_registry_of(table)) for name, table in _tables()})
+
+    def have_changed(self) -> bool:
+        """Whether the code of one of them, or what that reads, is another."""
+        return self._written is None or self._written != _encoded(self._rows)
+
+    def are_lost(self) -> bool:
+        """Whether others have replaced one of PyTensor's own in a table that was not loaded yet."""
+        loaded_since = ((name, table) for name, table in _tables() if name not in self._tables)
+        return any(
+            is_of_pytensor(cls, cls)
+            for name, table in loaded_since
+            for _, cls, _ in _by_others(name, _registry_of(table))
+        )
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Have PyTensor look these up meanwhile, whatever was registered since."""
+        with ExitStack() as stack:
+            for name, table in _tables():
+                now = _registry_of(table)
+                then = self._tables.get(name)
+                if then is None:
+                    then = {cls: function for cls, function in now.items() if is_of_pytensor(cls, function)}
+                if then != now:
+                    stack.enter_context(_holding(table, now, then))
+            yield
+
+
+@contextmanager
+def _holding(table: Any, now: Registry, then: Registry) -> Iterator[None]:
+    """Have `table`, whose rows are `now`, hold those of `then`; what is registered meanwhile stays."""
+    before = dict(now)
+    now.clear()
+    now.update(then)
+    table._clear_cache()
+    try:
+        yield
+    finally:
+        added = {cls: function for cls, function in now.items() if then.get(cls) is not function}
+        now.clear()
+        now.update(before | added)
+        table._clear_cache()
+
+
+def _by_others(name: str, registry: Registry) -> list[Row]:
+    """The rows of the table `name` that are not PyTensor's own; remembered until something is registered."""
+    known = _known.get(name)
+    if known is None or known[0] != registry:
+        rows = registry.items()
+        found = [(name, cls, function) for cls, function in rows if not is_of_pytensor(cls, function)]
+        known = _known[name] = dict(registry), found
+    return known[1]
+
+
+_known: dict[str, tuple[Registry, list[Row]]] = {}
+
+
+def _encoded(rows: Sequence[Row]) -> bytes | None:
+    """The encoding of `rows` with their code; None if some of it has none."""
+    context = encoding_context()
+    try:
+        return encode_value(sorted(encode_value(row, context) for row in rows), context)
+    except Unfingerprintable:
+        return None
+
+
+def _tables() -> Iterator[tuple[str, Any]]:
+    """The tables of the linker that are loaded, by name."""
+    for module, names in DISPATCHERS.items():
+        loaded = sys.modules.get(module)
+        if module.startswith(_LINKING) and loaded is not None:
+            yield from ((f"{module}.{name}", getattr(loaded, name)) for name in names)
+
+
+def _registry_of(table: Any) -> Registry:
+    """The rows of a function of functools.singledispatch, to change: its `registry` shows them only."""
+    register = table.register
+    cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
+    registry: Registry = cells["registry"].cell_contents
+    return registry

@@ -24,12 +24,18 @@ from pytensor.graph.basic import Constant
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint
 from cachegraph.pytensor.describe.held_arrays import name_of_array
-from cachegraph.pytensor.describe.host_packages import hosts_described
+from cachegraph.pytensor.describe.host_packages import host_checkouts
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags
-from cachegraph.pytensor.describe.values import Met, encode_constant, encode_op, encode_type, encode_value
+from cachegraph.pytensor.describe.values import (
+    EncodingContext,
+    encode_constant,
+    encode_op,
+    encode_type,
+    encode_value,
+)
 
 
-class _Known(NamedTuple):
+class _KnownFrozen(NamedTuple):
     """The encoding of a frozen graph in which neither code was met, which may change, nor Ops of users, and its modules.
 
     It holds as long as the data of its constants, `arrays`, has the names that it had.
@@ -41,35 +47,42 @@ class _Known(NamedTuple):
     foreign: int
 
 
-_FROZEN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
+_FROZEN: WeakKeyDictionary[Any, _KnownFrozen] = WeakKeyDictionary()
 
 
-def encode_frozen(graph: Any, met: Met) -> bytes:
+def encode_frozen(graph: Any, context: EncodingContext) -> bytes:
     """The encoding of a frozen graph, kept with it; raises Unfingerprintable."""
     known = _FROZEN.get(graph)
     if known is not None and all(name_of_array(array) == name for name, array in known.arrays):
-        met.modules |= known.modules
-        met.arrays += known.arrays
-        met.foreign += known.foreign
+        context.modules |= known.modules
+        context.arrays += known.arrays
+        context.foreign += known.foreign
         return known.encoding
-    within = Met(met.described, encode_frozen)
-    within.classes = met.classes
+    within = EncodingContext(context.described, encode_frozen)
+    within.classes = context.classes
     encoding = GraphWriter(graph.inputs, graph.outputs, graph.toposort(), within, thawed=True).encoding()
-    met.modules |= within.modules
-    met.arrays += within.arrays
-    met.code += within.code
-    met.foreign += within.foreign
-    met.coded += within.coded
-    for op_encoding, op in within.users_ops.items():
-        met.users_ops.setdefault(op_encoding, op)
-    if not within.code and not within.users_ops:
-        _FROZEN[graph] = _Known(encoding, frozenset(within.modules), tuple(within.arrays), within.foreign)
+    context.modules |= within.modules
+    context.arrays += within.arrays
+    context.code += within.code
+    context.foreign += within.foreign
+    context.coded += within.coded
+    for op_encoding, op in within.user_ops.items():
+        context.user_ops.setdefault(op_encoding, op)
+    if not within.code and not within.user_ops:
+        _FROZEN[graph] = _KnownFrozen(
+            encoding, frozenset(within.modules), tuple(within.arrays), within.foreign
+        )
     return encoding
+
+
+def encoding_context() -> EncodingContext:
+    """Return a context in which nothing was encoded yet."""
+    return EncodingContext(host_checkouts(), encode_frozen)
 
 
 def encode_op_alone(op: Any) -> bytes:
     """The encoding of an Op that is part of no description; raises Unfingerprintable."""
-    return encode_op(op, Met(hosts_described(), encode_frozen))
+    return encode_op(op, encoding_context())
 
 
 class GraphWriter:
@@ -83,7 +96,7 @@ class GraphWriter:
         inputs: Sequence[Any],
         outputs: Sequence[Any],
         nodes: Sequence[Any],
-        met: Met,
+        context: EncodingContext,
         *,
         thawed: bool = False,
         is_data: Callable[[Any], bool] | None = None,
@@ -91,7 +104,7 @@ class GraphWriter:
         self.inputs = inputs
         self.outputs = outputs
         self.nodes = nodes
-        self.met = met
+        self.context = context
         self.thawed = thawed
         self.types = NumberedRows()
         self.ops = NumberedRows()
@@ -126,7 +139,7 @@ class GraphWriter:
         )
 
     def _node(self, node: Any) -> bytes:
-        op = self.ops.known(node.op) or self.ops.add(node.op, self.met.op(node.op))
+        op = self.ops.known(node.op) or self.ops.add(node.op, self.context.op(node.op))
         numbers = self.numbers
         inputs = [numbers.get(id(variable)) or self._variable(variable) for variable in node.inputs]
         types = [self._type(variable.type) for variable in node.outputs]
@@ -146,14 +159,14 @@ class GraphWriter:
     def _constant(self, constant: Any) -> bytes:
         try:
             tags = variable_tags(constant)
-            encoding = encode_constant(constant, self.met)
-            return encoding if tags is None else encoding + encode_value(tags, self.met)
+            encoding = encode_constant(constant, self.context)
+            return encoding if tags is None else encoding + encode_value(tags, self.context)
         except Unfingerprintable as error:
             error.inside("a constant")
             raise
 
     def _type(self, type_: Any) -> bytes:
-        return self.types.known(type_) or self.types.add(type_, encode_type(type_, self.met))
+        return self.types.known(type_) or self.types.add(type_, encode_type(type_, self.context))
 
     def _tagged(self) -> Iterator[bytes]:
         if self.thawed:
@@ -164,10 +177,10 @@ class GraphWriter:
             *(output for node in self.nodes for output in node.outputs),
         ):
             if (tags := variable_tags(variable)) is not None:
-                yield b"v" + self.numbers[id(variable)] + encode_value(tags, self.met)
+                yield b"v" + self.numbers[id(variable)] + encode_value(tags, self.context)
         for position, node in enumerate(self.nodes):
             if (tags := node_tags(node)) is not None:
-                yield b"n" + pack_uint(position) + encode_value(tags, self.met)
+                yield b"n" + pack_uint(position) + encode_value(tags, self.context)
 
 
 def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
@@ -197,9 +210,11 @@ def _data_of(
 ) -> list[Any]:
     if is_data is None:
         return []
-    met = (variable for node in nodes for variable in node.inputs)
+    context = (variable for node in nodes for variable in node.inputs)
     given = {id(variable) for variable in inputs}
     found = {
-        id(v): v for v in (*met, *outputs) if isinstance(v, Constant) and id(v) not in given and is_data(v)
+        id(v): v
+        for v in (*context, *outputs)
+        if isinstance(v, Constant) and id(v) not in given and is_data(v)
     }
     return list(found.values())

@@ -74,7 +74,7 @@ def layout(data: Any) -> bytes:
     return b"A" + encode(data.strides)
 
 
-class _Memory:
+class _ArrayMemory:
     """What numpy makes an array of: an address, and what keeps it alive."""
 
     def __init__(self, interface: dict[str, Any], owner: Any) -> None:
@@ -101,7 +101,7 @@ def _view(whole: Any, offset: int, dtype: str, shape: tuple[int, ...], strides: 
         "typestr": kind.str,
         "version": 3,
     }
-    return np.asarray(_Memory(interface, whole))
+    return np.asarray(_ArrayMemory(interface, whole))
 
 
 def _address(array: Any) -> int:

@@ -18,7 +18,7 @@ from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.store.claims.processes import start_of
 
-HOSTS = ("pytensor", "pymc")
+HOST_PACKAGES = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""
 
 _ADAPTER = "cachegraph.pytensor"
@@ -27,9 +27,9 @@ _INSTALLING = 60.0
 """Seconds in which an installation, or a copy of one that keeps no times, writes its files."""
 
 
-def hosts_described() -> tuple[str, ...]:
+def host_checkouts() -> tuple[str, ...]:
     """The loaded hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
-    return tuple(name for name in HOSTS if name in sys.modules and _is_checkout(name))
+    return tuple(name for name in HOST_PACKAGES if name in sys.modules and _is_checkout(name))
 
 
 def encode_host_code() -> bytes:
@@ -37,7 +37,7 @@ def encode_host_code() -> bytes:
 
     Raises SourceError for a source that cannot be read, or was edited.
     """
-    digests = [(name, _source_digest_of(name)) for name in (*hosts_described(), _ADAPTER)]
+    digests = [(name, _source_digest_of(name)) for name in (*host_checkouts(), _ADAPTER)]
     return encode((_version("pytensor"), digests))
 
 

@@ -32,15 +32,15 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import prefixed
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.describe.attributes import is_users
+from cachegraph.pytensor.describe.attributes import is_user_op
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import compiles, flags_in_key
-from cachegraph.pytensor.describe.graphs import GraphWriter, encode_frozen, nodes_of
-from cachegraph.pytensor.describe.host_packages import encode_host_code, hosts_described
-from cachegraph.pytensor.describe.notes import encode_notes, op_names, refuse_tags
+from cachegraph.pytensor.describe.graphs import GraphWriter, encoding_context, nodes_of
+from cachegraph.pytensor.describe.host_packages import encode_host_code
 from cachegraph.pytensor.describe.registries import encode_registrations
 from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
-from cachegraph.pytensor.describe.values import Met, encode_op, encode_type
+from cachegraph.pytensor.describe.tags import encode_notes, op_names, refuse_user_tags
+from cachegraph.pytensor.describe.values import EncodingContext, encode_op, encode_type
 from cachegraph.toolchain import toolchain
 
 VERSION = 1
@@ -49,7 +49,7 @@ FEW_ELEMENTS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class GraphDescription:
     """What a function computes, in full.
 
     `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
@@ -69,24 +69,24 @@ class Description:
 
 def describe(
     inputs: Any, outputs: Any, mode: Any, accept_inplace: bool = False, large_constants: bool = False
-) -> Description:
+) -> GraphDescription:
     """The description of the function that FunctionMaker would make of `inputs` (In) and `outputs` (Out or variables).
 
     With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must be made
     inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
     SourceError where the adapter, or a checkout of PyTensor or PyMC, was edited since it was imported.
     """
-    met = Met(hosts_described(), encode_frozen)
+    context = encoding_context()
     outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
     computed = [_variable(output) for output in outputs]
     updates = [spec.update for spec in inputs if getattr(spec, "update", None) is not None]
     roots = [_variable(spec) for spec in inputs]
     nodes = nodes_of(roots, (*computed, *updates))
     writer = GraphWriter(
-        roots, (*computed, *updates), nodes, met, is_data=is_data if large_constants else None
+        roots, (*computed, *updates), nodes, context, is_data=is_data if large_constants else None
     )
-    by_users = [node for node in nodes if is_users(node.op)]
-    refuse_tags(by_users)
+    by_users = [node for node in nodes if is_user_op(node.op)]
+    refuse_user_tags(by_users)
     parts = {
         "scheme": encode(("pytensor function", VERSION)),
         "graph": writer.encoding(),
@@ -94,40 +94,40 @@ def describe(
     }
     # Each object once: what an Op keeps of its runs is its own.
     own = list({id(node.op): node.op for node in by_users}.values())
-    described = [met.op(op) for op in own]
+    described = [context.op(op) for op in own]
     if len(set(described)) < len(own):
         numbers = {id(op): number for number, op in enumerate(own)}
         parts["objects"] = encode([numbers[id(node.op)] for node in by_users])
-    ops = (*own, *(op for encoding, op in met.users_ops.items() if encoding not in described))
-    basis = Basis(met)
-    foreign = met.foreign
-    parts |= _surroundings(mode, met)
-    if met.foreign != foreign:
-        parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, met)
+    ops = (*own, *(op for encoding, op in context.user_ops.items() if encoding not in described))
+    basis = Basis(context)
+    foreign = context.foreign
+    parts |= _surroundings(mode, context)
+    if context.foreign != foreign:
+        parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, context)
     key = replace(CacheKey.build("function", parts), names=writer.names())
-    return Description(
-        key, met.users_classes, ops, tuple(writer.data), len(nodes), tuple(met.rewriters), basis
+    return GraphDescription(
+        key, context.user_classes, ops, tuple(writer.data), len(nodes), tuple(context.rewriters), basis
     )
 
 
-def describe_inner(op: Any, node: Any, mode: Any) -> Description:
+def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
     """The description of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
 
     Raises as describe does.
     """
-    met = Met(hosts_described(), encode_frozen)
-    types = [encode_type(variable.type, met) for variable in (*node.inputs, *node.outputs)]
+    context = encoding_context()
+    types = [encode_type(variable.type, context) for variable in (*node.inputs, *node.outputs)]
     parts = {
         "scheme": encode(("pytensor inner graph", VERSION)),
-        "graph": b"".join(map(prefixed, (encode_op(op, met), *types))),
+        "graph": b"".join(map(prefixed, (encode_op(op, context), *types))),
     }
-    basis = Basis(met)
-    foreign = met.foreign
-    parts |= _surroundings(mode, met)
-    if met.foreign != foreign:
+    basis = Basis(context)
+    foreign = context.foreign
+    parts |= _surroundings(mode, context)
+    if context.foreign != foreign:
         parts["notes"] = encode(list(op_names(op)))
     key = CacheKey.build("op", parts)
-    return Description(key, (), tuple(met.users_ops.values()), (), 0, tuple(met.rewriters), basis)
+    return GraphDescription(key, (), tuple(context.user_ops.values()), (), 0, tuple(context.rewriters), basis)
 
 
 def is_data(constant: Any) -> bool:
@@ -156,12 +156,14 @@ def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
     return given, [bool(getattr(spec, "borrow", False)) for spec in outputs]
 
 
-def _surroundings(mode: Any, met: Met) -> dict[str, bytes]:
+def _surroundings(mode: Any, context: EncodingContext) -> dict[str, bytes]:
     """The parts of a key that say how a graph is compiled, in which `met` was met."""
-    late = frozenset(package for package in LATE if any(is_within(module, package) for module in met.modules))
+    late = frozenset(
+        package for package in LATE if any(is_within(module, package) for module in context.modules)
+    )
     return {
-        "rewrites": _rewrites(mode, late, met),
-        "registrations": encode_registrations(met),
+        "rewrites": _rewrites(mode, late, context),
+        "registrations": encode_registrations(context),
         "options": encode(flags_in_key(config)),
         "code": encode_host_code(),
         "toolchain": encode((toolchain(), package_version("scipy"))),
@@ -169,15 +171,15 @@ def _surroundings(mode: Any, met: Met) -> dict[str, bytes]:
     }
 
 
-def _rewrites(mode: Any, late: frozenset[str], met: Met) -> bytes:
+def _rewrites(mode: Any, late: frozenset[str], context: EncodingContext) -> bytes:
     if type(mode) is not Mode:
         raise Unfingerprintable(f"the mode {type(mode).__qualname__}", "only a plain Mode is cached")
     _check_linker(mode.linker)
     if not compiles(os.environ):
         raise Unfingerprintable("NUMBA_DISABLE_JIT", "nothing is compiled; unset it")
     parts = (
-        encode_query(mode._optimizer, met),
-        encode_databases((mode.optdb, optdb, infer_shape_db), late, met),
+        encode_query(mode._optimizer, context),
+        encode_databases((mode.optdb, optdb, infer_shape_db), late, context),
     )
     return b"".join(map(prefixed, parts))
 

@@ -19,9 +19,8 @@ from pytensor.graph.op import HasInnerGraph, Op
 
 from cachegraph.fingerprint.external_state import refuse_outside
 from cachegraph.fingerprint.origin import origin_of
-from cachegraph.pytensor.describe.attributes import is_of_host, is_users, state_of
-from cachegraph.pytensor.describe.host_packages import HOSTS
-from cachegraph.pytensor.describe.notes import parts_of
+from cachegraph.pytensor.describe.attributes import is_of_host, is_user_op, parts_of, state_of
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.describe.registries import registered_by_others
 from cachegraph.pytensor.describe.rewrites import parts_of_rewriter
 
@@ -46,13 +45,13 @@ _ASKED = frozenset(("infer_shape", "inplace_on_inputs"))
 """Methods that PyTensor calls of an Op that has them."""
 _SHOWN = frozenset(("__init__", "__repr__", "__str__", "__hash__", "__eq__", "__getstate__", "__setstate__"))
 
-_noting = threading.local()
+_recording = threading.local()
 
 
 @contextmanager
-def noting_folded() -> Iterator[list[Any]]:
+def recording_folded_ops() -> Iterator[list[Any]]:
     """The Ops that this thread has folded meanwhile."""
-    lists: list[list[Any]] = vars(_noting).setdefault("lists", [])
+    lists: list[list[Any]] = vars(_recording).setdefault("lists", [])
     found: list[Any] = []
     lists.append(found)
     try:
@@ -61,25 +60,25 @@ def noting_folded() -> Iterator[list[Any]]:
         lists.remove(found)
 
 
-def with_notes(fold: Callable[..., Any]) -> Callable[..., Any]:
+def recording_folds(fold: Callable[..., Any]) -> Callable[..., Any]:
     """`fold`, by which PyTensor computes a node of constants, which notes whose Op it has run."""
 
     def noted(fgraph: Any, node: Any) -> Any:
         if all(isinstance(variable, Constant) for variable in node.inputs):
-            for found in vars(_noting).get("lists", ()):
+            for found in vars(_recording).get("lists", ()):
                 found.append(node.op)
         return fold(fgraph, node)
 
     return noted
 
 
-def refuse_reading(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterable[Any]) -> None:
+def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterable[Any]) -> None:
     """Refuse (Unfingerprintable) what was rewritten of `ops`, `folded` on the way, by `rewriters` of others, and is to be linked,
     if code of users that this runs may read what lies outside of code and values."""
     ops = _with_parts(ops)
-    for op in filter(is_users, ops):
+    for op in filter(is_user_op, ops):
         _look_through(op, lambda name: name not in _RUNNING)
-    for op in filter(is_users, _with_parts(folded)):
+    for op in filter(is_user_op, _with_parts(folded)):
         _look_through(op, lambda name: True)
     for rewriter in rewriters:
         for part in parts_of_rewriter(rewriter):
@@ -89,7 +88,7 @@ def refuse_reading(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterabl
         of_op = isinstance(subject, type) and issubclass(subject, Op)
         is_met = not of_op or any(subject in cls.__mro__ for cls in classes)
         if is_met and _is_followed(function):
-            refuse_outside([function], {}, HOSTS)
+            refuse_outside([function], {}, HOST_PACKAGES)
 
 
 def _with_parts(ops: Iterable[Any]) -> list[Any]:
@@ -110,14 +109,14 @@ def _with_parts(ops: Iterable[Any]) -> list[Any]:
 def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
     """Refuse a function, or the methods of `item` that count and the functions that it holds, if they may read outside."""
     if isinstance(item, FunctionType):
-        refuse_outside([item], {}, HOSTS)
+        refuse_outside([item], {}, HOST_PACKAGES)
         return
     held = state_of(item)
     methods = [
         part for name in _methods(type(item)) if counts(name) for part in _wrapped(getattr(item, name))
     ]
     functions = [value for value in held.values() if callable(value) and _is_followed(value)]
-    refuse_outside([*methods, *(functions if counts("perform") else ())], held, HOSTS)
+    refuse_outside([*methods, *(functions if counts("perform") else ())], held, HOST_PACKAGES)
 
 
 def _wrapped(method: Any) -> Iterator[Any]:
@@ -146,4 +145,4 @@ def _is_followed(item: Any) -> bool:
     """Whether a class or function is of no release, and of neither PyTensor nor PyMC."""
     home = item.__globals__.get("__name__") if isinstance(item, FunctionType) else None
     module = home or getattr(item, "__module__", None) or type(item).__module__
-    return not isinstance(module, str) or origin_of(module, HOSTS) == "followed"
+    return not isinstance(module, str) or origin_of(module, HOST_PACKAGES) == "followed"

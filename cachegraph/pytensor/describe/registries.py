@@ -18,8 +18,8 @@ from types import FunctionType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.describe.host_packages import HOSTS
-from cachegraph.pytensor.describe.values import Met, encode_value, is_module_of
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
+from cachegraph.pytensor.describe.values import EncodingContext, encode_value, is_module_of
 
 DISPATCHERS = {
     "pytensor.link.numba.dispatch.basic": (
@@ -54,30 +54,30 @@ ASSUMPTIONS = (
 PYTENSOR = ("pytensor",)
 _KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
 """Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
-_KNOWN = (*HOSTS, *_KNOWN_TO_PYTENSOR)
+_KNOWN = (*HOST_PACKAGES, *_KNOWN_TO_PYTENSOR)
 
 
-def encode_registrations(met: Met) -> bytes:
+def encode_registrations(context: EncodingContext) -> bytes:
     """The encoding of what modules outside of PyTensor have registered and the code in hand, which `met` met, can reach.
 
     Raises Unfingerprintable for code without one."""
     found = (*_dispatched(), *_assumed())
-    rows = [_row(row, met) for row in found if not _is_of_others_alone(row[1])]
-    if met.by_others:
-        rows += (_row(row, met) for row in found if _is_of_others_alone(row[1]))
-    return encode_value((sorted(rows), _implications()), met)
+    rows = [_row(row, context) for row in found if not _is_for_other_packages(row[1])]
+    if context.by_others:
+        rows += (_row(row, context) for row in found if _is_for_other_packages(row[1]))
+    return encode_value((sorted(rows), _implications()), context)
 
 
-def _row(row: tuple[str, object, object], met: Met) -> bytes:
+def _row(row: tuple[str, object, object], context: EncodingContext) -> bytes:
     table, subject, _ = row
     try:
-        return encode_value(row, met)
+        return encode_value(row, context)
     except Unfingerprintable as error:
         error.inside(f"what {table} has for {getattr(subject, '__qualname__', subject)}")
         raise
 
 
-def _is_of_others_alone(subject: object) -> bool:
+def _is_for_other_packages(subject: object) -> bool:
     """Whether neither PyTensor, nor PyMC, nor what these are made of, has an instance of `subject`: those of others do.
 
     An abstract class may have any class for a subclass."""

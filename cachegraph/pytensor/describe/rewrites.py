@@ -25,7 +25,7 @@ from pytensor.graph.rewriting.unify import OpPattern, PatternNode
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
-from cachegraph.pytensor.describe.values import Met, encode_value
+from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
 """Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
@@ -47,19 +47,19 @@ _PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes, int]] = []
 
 
-def encode_query(query: Any, met: Met) -> bytes:
+def encode_query(query: Any, context: EncodingContext) -> bytes:
     """The encoding of what a Mode asks for, a query or a rewriter; raises Unfingerprintable."""
     if not isinstance(query, RewriteDatabaseQuery):
-        return encode_value(query, met)
+        return encode_value(query, context)
     if type(query) is not RewriteDatabaseQuery:
         raise Unfingerprintable(type(query).__qualname__, "ask with a plain RewriteDatabaseQuery")
-    subqueries = {name: encode_query(item, met) for name, item in query.subquery.items()}
-    extra = [(encode_query(item, met), float(position)) for item, position in query.extra_rewrites]
+    subqueries = {name: encode_query(item, context) for name, item in query.subquery.items()}
+    extra = [(encode_query(item, context), float(position)) for item, position in query.extra_rewrites]
     sets = (tuple(query.include), frozenset(query.require), frozenset(query.exclude))
-    return encode_value((*sets, subqueries, float(query.position_cutoff), extra), met)
+    return encode_value((*sets, subqueries, float(query.position_cutoff), extra), context)
 
 
-def encode_databases(roots: tuple[Any, ...], late: frozenset[str], met: Met) -> bytes:
+def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: EncodingContext) -> bytes:
     """The encoding of the databases reached from `roots`, with the entries of the packages `late`; it is remembered
     until something is registered: a strong digest, since it is long. Raises Unfingerprintable, with the path to what has no encoding.
     """
@@ -67,14 +67,14 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], met: Met) -> 
     stamp = list(_stamp(databases))
     for known, packages, encoding, foreign in _known:
         if packages == late and known == stamp:
-            met.foreign += foreign
+            context.foreign += foreign
             return encoding
-    code, before = met.code, met.foreign
-    whole = b"".join(_database(database, databases, late, met) for database in databases.values())
+    code, before = context.code, context.foreign
+    whole = b"".join(_database(database, databases, late, context) for database in databases.values())
     encoding = strong_digest(whole)
-    if met.code == code:
+    if context.code == code:
         _known[4:] = []
-        _known.insert(0, (stamp, late, encoding, met.foreign - before))
+        _known.insert(0, (stamp, late, encoding, context.foreign - before))
     return encoding
 
 
@@ -103,7 +103,9 @@ def _stamp(databases: dict[int, Any]) -> Iterator[object]:
         yield _attributes(database)
 
 
-def _database(database: Any, databases: dict[int, Any], late: frozenset[str], met: Met) -> bytes:
+def _database(
+    database: Any, databases: dict[int, Any], late: frozenset[str], context: EncodingContext
+) -> bytes:
     tags = _tags(database)
     entries = []
     for name in database._names:
@@ -111,23 +113,28 @@ def _database(database: Any, databases: dict[int, Any], late: frozenset[str], me
         if not isinstance(item, RewriteDatabase) and not _counts(item, late):
             continue
         try:
-            entries.append(_entry(database, name, tags, databases, item, met))
+            entries.append(_entry(database, name, tags, databases, item, context))
         except Unfingerprintable as error:
             error.inside(f"rewrite {name!r}")
             raise
-    parts = (_parameters(database, met), *sorted(entries))
+    parts = (_parameters(database, context), *sorted(entries))
     return b"".join((pack_uint(len(parts)), *(pack_uint(len(part)) + part for part in parts)))
 
 
 def _entry(
-    database: Any, name: str, tags: dict[int, list[str]], databases: dict[int, Any], item: Any, met: Met
+    database: Any,
+    name: str,
+    tags: dict[int, list[str]],
+    databases: dict[int, Any],
+    item: Any,
+    context: EncodingContext,
 ) -> bytes:
     labels = [prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
     places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
         content = pack_uint(list(databases).index(id(item)))
     else:
-        content = prefixed(_rewriter(item, met))
+        content = prefixed(_rewriter(item, context))
     return b"".join((pack_uint(len(labels)), *labels, places, content))
 
 
@@ -136,22 +143,22 @@ def _encoded(*places: object) -> bytes:
     return encode(places)
 
 
-def _rewriter(item: Any, met: Met) -> bytes:
+def _rewriter(item: Any, context: EncodingContext) -> bytes:
     known = _REWRITERS.get(item)
     if known is not None:
-        met.foreign += known[1]
+        context.foreign += known[1]
         return known[0]
-    code, foreign = met.code, met.foreign
-    encoding = encode_value(item, met)
-    if met.code == code:
-        _REWRITERS[item] = encoding, met.foreign - foreign
+    code, foreign = context.code, context.foreign
+    encoding = encode_value(item, context)
+    if context.code == code:
+        _REWRITERS[item] = encoding, context.foreign - foreign
     else:
-        met.rewriters.append(item)
+        context.rewriters.append(item)
     return encoding
 
 
-def _parameters(database: Any, met: Met) -> bytes:
-    return met.class_row(type(database)) + encode_value(_attributes(database), met)
+def _parameters(database: Any, context: EncodingContext) -> bytes:
+    return context.class_row(type(database)) + encode_value(_attributes(database), context)
 
 
 def _attributes(database: Any) -> dict[str, object]:
@@ -207,7 +214,7 @@ def _packages(rewriter: Any) -> frozenset[str]:
         return _packages_of(rewriter.fn.__module__)
     found = _PACKAGES.get(rewriter)
     if found is None:
-        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _homes(rewriter)))
+        found = _PACKAGES[rewriter] = frozenset().union(*map(_packages_of, _modules_of(rewriter)))
     return found
 
 
@@ -216,7 +223,7 @@ def _packages_of(module: str) -> frozenset[str]:
     return frozenset(package for package in LATE if is_within(module, package))
 
 
-def _homes(rewriter: Any) -> Iterator[str]:
+def _modules_of(rewriter: Any) -> Iterator[str]:
     """The modules of a rewriter, of its function, and of the Ops that it looks for."""
     pending = [rewriter, *(getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1"))]
     while pending:

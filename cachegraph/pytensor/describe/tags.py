@@ -7,7 +7,15 @@ them (docs/decisions/0050). Other tags are a user's own: whether anything reads 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from pytensor.graph.basic import Constant
+from pytensor.graph.op import HasInnerGraph
+
+from cachegraph.errors import Unfingerprintable
+from cachegraph.pytensor.describe.attributes import parts_of
+from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 OF_VARIABLES = {
     "psd": "tensor/rewriting/linalg/utils.py: solve becomes cholesky",
@@ -72,7 +80,45 @@ def node_tags(node: Any) -> dict[str, object] | None:
     return dict.fromkeys(_OF_NODES & tags.keys(), True)
 
 
-def own_tags(holder: Any) -> dict[str, object]:
+def user_tags(holder: Any) -> dict[str, object]:
     """The tags of a variable or node that neither PyTensor nor PyMC knows, by name."""
     tags = holder.tag.__dict__
     return {name: value for name, value in tags.items() if name not in _DECLARED}
+
+
+def encode_notes(
+    inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], context: EncodingContext
+) -> bytes:
+    """The encoding of what is noted on a graph; raises Unfingerprintable for a tag that has none."""
+    variables = enumerate((*inputs, *_variables(nodes), *(v for v in outputs if isinstance(v, Constant))))
+    of_variables = [(place, v.name, user_tags(v)) for place, v in variables if v.name or user_tags(v)]
+    rows = ((place, user_tags(node), list(op_names(node.op))) for place, node in enumerate(nodes))
+    return encode_value((of_variables, [row for row in rows if row[1] or any(row[2])]), context)
+
+
+def op_names(op: Any) -> Iterator[str | None]:
+    """The names of `op` and of the Ops within it, of which some have none."""
+    waiting = [op]
+    while waiting:
+        found = waiting.pop()
+        name = getattr(found, "name", None)
+        yield name if isinstance(name, str) else None
+        inner = [node.op for node in found.fgraph.toposort()] if isinstance(found, HasInnerGraph) else []
+        waiting += reversed([*parts_of(found), *inner])
+
+
+def refuse_user_tags(nodes: Sequence[Any]) -> None:
+    """Raise Unfingerprintable for tags of a user's on what `nodes` of their Ops are given to run by: a stored graph has none."""
+    for node in nodes:
+        for holder in (node, *node.inputs, *node.outputs):
+            if tags := user_tags(holder):
+                raise Unfingerprintable(
+                    f"the tags {sorted(tags)} at {node}, whose Op may read them when it runs",
+                    "let Ops hold what they need",
+                )
+
+
+def _variables(nodes: Sequence[Any]) -> Iterator[Any]:
+    for node in nodes:
+        yield from (variable for variable in node.inputs if isinstance(variable, Constant))
+        yield from node.outputs

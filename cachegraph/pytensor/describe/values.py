@@ -51,14 +51,14 @@ from cachegraph.pytensor.describe.attributes import (
     HEAP_TYPE,
     attributes_of,
     is_of_host,
-    is_users,
+    is_user_op,
     name_of,
     state_of,
 )
 from cachegraph.pytensor.describe.held_arrays import layout
-from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 
-_KNOWN = (*HOSTS, "numpy", "scipy", "numba")
+_KNOWN = (*HOST_PACKAGES, "numpy", "scipy", "numba")
 """The packages whose code goes by no names and tags of users."""
 
 _MOST_PLAIN_OPS = 10_000
@@ -69,10 +69,10 @@ _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
 """Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
 
 
-Writer = Callable[[Any, "Met"], bytes]
+Writer = Callable[[Any, "EncodingContext"], bytes]
 
 
-class Met:
+class EncodingContext:
     """What was met while one description was written: the packages described elsewhere, and classes described by code.
 
     `users_ops` are those that PyTensor and PyMC do not define, at all depths, by their encodings."""
@@ -83,7 +83,7 @@ class Met:
         self.encode_frozen = encode_frozen
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
-        self.users_ops: dict[bytes, Any] = {}
+        self.user_ops: dict[bytes, Any] = {}
         self.arrays: list[tuple[bytes, np.ndarray[Any, Any]]] = []
         """The data of the constants that were met, which whoever made an array may overwrite, with its names."""
         self.coded: list[tuple[bytes, Any, Writer]] = []
@@ -112,7 +112,7 @@ class Met:
         return bool(self.foreign or self.code)
 
     @property
-    def users_classes(self) -> tuple[type, ...]:
+    def user_classes(self) -> tuple[type, ...]:
         """The classes described by code, in the order in which they were met; of those with equal code the first."""
         first: dict[bytes, type] = {}
         for cls, row in self.classes.items():
@@ -143,24 +143,24 @@ class Met:
 class ObjectEncoder(ValueEncoder):
     """Writes values among which may be PyTensor's."""
 
-    __slots__ = ("met",)
+    __slots__ = ("context",)
 
-    def __init__(self, met: Met) -> None:
-        super().__init__(met.described)
-        self.met = met
+    def __init__(self, context: EncodingContext) -> None:
+        super().__init__(context.described)
+        self.context = context
 
     def value(self, value: Any) -> None:
         """Write `value`; raises Unfingerprintable if it, or anything in it, has no encoding."""
         cls: type = type(value)
         kind = _kind_of(cls)
-        if kind is None or (kind is _FUNCTION and not _is_released(value, self.met.described)):
-            self.met.foreign += cls not in _PLAIN and cls not in _CONTAINERS and _is_foreign(value)
+        if kind is None or (kind is _FUNCTION and not _is_released(value, self.context.described)):
+            self.context.foreign += cls not in _PLAIN and cls not in _CONTAINERS and _is_foreign(value)
             super().value(value)
             return
         tag, write = kind
         self.tag(tag)
         try:
-            self.bytes(write(value, self.met))
+            self.bytes(write(value, self.context))
         except RecursionError:
             raise Unfingerprintable(
                 name_of(type(value)), "the Python stack ran out; nest it less deeply"
@@ -168,27 +168,27 @@ class ObjectEncoder(ValueEncoder):
 
     def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
         """Write what code describes, which is not remembered."""
-        self.met.code += 1
+        self.context.code += 1
         super().definition(value, write)
 
 
-def encode_value(value: object, met: Met) -> bytes:
+def encode_value(value: object, context: EncodingContext) -> bytes:
     """The canonical encoding of `value`, in which PyTensor's values may be; raises Unfingerprintable."""
-    encoder = ObjectEncoder(met)
+    encoder = ObjectEncoder(context)
     encoder.value(value)
     return encoder.encoding
 
 
-def encode_type(type_: Any, met: Met) -> bytes:
+def encode_type(type_: Any, context: EncodingContext) -> bytes:
     """The encoding of a Type; raises Unfingerprintable."""
-    row = met.class_row(type(type_))
+    row = context.class_row(type(type_))
     if type(type_) is TensorType or type(type_) is DenseTensorType:
         return row + _tensor_type(type_.dtype, type_.shape)
     # What the name of a user's own Type means is its own affair.
     state = {
         name: value for name, value in vars(type_).items() if name != "name" or not is_of_host(type(type_))
     }
-    return b"".join((row, b"v", encode_value(state, met)))
+    return b"".join((row, b"v", encode_value(state, context)))
 
 
 @lru_cache(maxsize=4096)
@@ -197,22 +197,22 @@ def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
     return b"".join((b"t", prefixed(dtype.encode()), pack_uint(len(shape)), *extents))
 
 
-def encode_op(op: Any, met: Met) -> bytes:
+def encode_op(op: Any, context: EncodingContext) -> bytes:
     """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
     try:
-        encoding = _remembered(op, met) or _encode_object(op, met)
+        encoding = _remembered(op, context) or _encode_object(op, context)
     except Unfingerprintable as error:
         error.inside(f"op {type(op).__qualname__}")
         raise
-    if is_users(op):
-        met.users_ops.setdefault(encoding, op)
+    if is_user_op(op):
+        context.user_ops.setdefault(encoding, op)
     return encoding
 
 
-def _remembered(op: Any, met: Met) -> bytes | None:
+def _remembered(op: Any, context: EncodingContext) -> bytes | None:
     """The encoding of an Op of a release that holds plain values and such Ops, made once for all that are like it."""
     cls: type = type(op)
-    if _release_row(cls, met.described) is None:
+    if _release_row(cls, context.described) is None:
         return None
     left_out, slots = attributes_of(cls)
     plain: dict[str, object] = {}
@@ -221,22 +221,22 @@ def _remembered(op: Any, met: Met) -> bytes | None:
         for name, value in op.__dict__.items():
             kind: type = type(value)
             if _kind_of(kind) is _OP:
-                others.append((name, met.op(value)))
+                others.append((name, context.op(value)))
             elif name not in left_out:
                 plain[name] = value._dict if type(value) is frozendict else value
                 if not _is_plain(plain[name]):
                     return None
-        state = cls, marshal.dumps(plain, 2), tuple(others), met.described
+        state = cls, marshal.dumps(plain, 2), tuple(others), context.described
     except ValueError:
         return None
-    met.modules.add(cls.__module__)
+    context.modules.add(cls.__module__)
     found = None if slots else _PLAIN_OPS.get(state)
     if found is None:
         if len(_PLAIN_OPS) >= _MOST_PLAIN_OPS:
             _PLAIN_OPS.clear()
-        found = _PLAIN_OPS[state] = _encode_object(op, met)
+        found = _PLAIN_OPS[state] = _encode_object(op, context)
     else:
-        met.foreign += not is_of_host(cls)
+        context.foreign += not is_of_host(cls)
     return found
 
 
@@ -249,35 +249,35 @@ def _is_plain(value: Any) -> bool:
     return cls in _PLAIN
 
 
-def encode_constant(constant: Any, met: Met) -> bytes:
+def encode_constant(constant: Any, context: EncodingContext) -> bytes:
     """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
     data = constant.data
-    type_ = prefixed(encode_type(constant.type, met))
+    type_ = prefixed(encode_type(constant.type, context))
     if type(data) is np.ndarray:
-        return b"".join((type_, b"a", met.array(data)))
-    code = met.code
-    written = b"".join((type_, b"v", encode_value(_plain(data, met), met)))
-    if met.code != code:
-        met.coded.append((written, constant, encode_constant))
+        return b"".join((type_, b"a", context.array(data)))
+    code = context.code
+    written = b"".join((type_, b"v", encode_value(_plain(data, context), context)))
+    if context.code != code:
+        context.coded.append((written, constant, encode_constant))
     return written
 
 
-def _plain(data: Any, met: Met) -> Any:
+def _plain(data: Any, context: EncodingContext) -> Any:
     """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
     if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
         for array in (data.data, data.indices, data.indptr):
-            met.array(array)
+            context.array(array)
         parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
         return "sparse", type(data).__name__, data.format, *parts
-    met.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
+    context.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
     if type(data) is np.random.Generator:
         return "generator", data.bit_generator.state
     return data
 
 
-def _encode_object(value: Any, met: Met) -> bytes:
-    row = met.class_row(type(value))
-    encoder = ObjectEncoder(met)
+def _encode_object(value: Any, context: EncodingContext) -> bytes:
+    row = context.class_row(type(value))
+    encoder = ObjectEncoder(context)
     encoder.tag(row)
     if row.startswith(b"c"):  # what its attributes reach is then described by code as well
         encoder.definition(value, _write_attributes)
@@ -311,8 +311,8 @@ def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
     return encoder.encoding
 
 
-def _code_row(cls: type, met: Met) -> bytes:
-    return b"c" + prefixed(encode_value(cls, met))
+def _code_row(cls: type, context: EncodingContext) -> bytes:
+    return b"c" + prefixed(encode_value(cls, context))
 
 
 @lru_cache(maxsize=4096)
@@ -328,47 +328,47 @@ def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
     return b"J", _encode_object
 
 
-def _refuse_variable(value: Any, met: Met) -> bytes:
+def _refuse_variable(value: Any, context: EncodingContext) -> bytes:
     raise Unfingerprintable(name_of(type(value)), "a variable outside of its graph means nothing; hold none")
 
 
-def _encode_frozen_graph(value: Any, met: Met) -> bytes:
-    return met.encode_frozen(value, met)
+def _encode_frozen_graph(value: Any, context: EncodingContext) -> bytes:
+    return context.encode_frozen(value, context)
 
 
-def _encode_frozendict(value: Any, met: Met) -> bytes:
-    return encode_value(value._dict, met)
+def _encode_frozendict(value: Any, context: EncodingContext) -> bytes:
+    return encode_value(value._dict, context)
 
 
-def _encode_ordered(value: Any, met: Met) -> bytes:
-    return encode_value(tuple(value), met)
+def _encode_ordered(value: Any, context: EncodingContext) -> bytes:
+    return encode_value(tuple(value), context)
 
 
-def _encode_mode(value: Any, met: Met) -> bytes:
+def _encode_mode(value: Any, context: EncodingContext) -> bytes:
     """A Mode that an Op holds; the databases that it asks are in the key of every function."""
     if type(value) is not Mode or value.optdb is not optdb:
         raise Unfingerprintable(name_of(type(value)), "let Ops hold plain Modes of PyTensor's own database")
-    return encode_value((value.linker, value.provided_optimizer, value._optimizer), met)
+    return encode_value((value.linker, value.provided_optimizer, value._optimizer), context)
 
 
-def _encode_union(value: Any, met: Met) -> bytes:
-    return encode_value(value.__args__, met)
+def _encode_union(value: Any, context: EncodingContext) -> bytes:
+    return encode_value(value.__args__, context)
 
 
-def _encode_partial(value: Any, met: Met) -> bytes:
+def _encode_partial(value: Any, context: EncodingContext) -> bytes:
     if vars(value):
         raise Unfingerprintable("functools.partial with attributes", "set none on it")
-    return encode_value((value.func, value.args, value.keywords), met)
+    return encode_value((value.func, value.args, value.keywords), context)
 
 
-def _encode_rewriter(value: Any, met: Met) -> bytes:
+def _encode_rewriter(value: Any, context: EncodingContext) -> bytes:
     """A rewriter made of a function: by its name alone where a module of a release holds it under that of the function."""
     function = value.fn
-    released = type(function) is FunctionType and _is_released(function, met.described)
+    released = type(function) is FunctionType and _is_released(function, context.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
         name = f"{function.__module__}:{function.__name__}"
-        return b"-" + prefixed(name.encode()) + _release_row_of_module(function.__module__, met.described)
-    return b"+" + _encode_object(value, met)
+        return b"-" + prefixed(name.encode()) + _release_row_of_module(function.__module__, context.described)
+    return b"+" + _encode_object(value, context)
 
 
 @lru_cache(maxsize=1024)
@@ -378,13 +378,13 @@ def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
     return encoder.encoding
 
 
-def _encode_released_function(value: Any, met: Met) -> bytes:
+def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
     """A function of a release, importable or not: where it is written, and what it holds of what made it."""
     code = value.__code__
-    encoder = ObjectEncoder(met)
+    encoder = ObjectEncoder(context)
     encoder.text(value.__module__)
     encoder.text(value.__qualname__)
-    write_origin(encoder, value.__module__, met.described)
+    write_origin(encoder, value.__module__, context.described)
     encoder.uint(code.co_firstlineno)
     encoder.bytes(code.co_code)
     encoder.value(value.__defaults__)
@@ -442,11 +442,11 @@ def is_module_of(packages: tuple[str, ...], module: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_release(module: str, described: tuple[str, ...]) -> bool:
-    return module.partition(".")[0] in HOSTS and origin_of(module, described) != "followed"
+    return module.partition(".")[0] in HOST_PACKAGES and origin_of(module, described) != "followed"
 
 
 _FUNCTION: tuple[bytes, Writer] = (b"H", _encode_released_function)
-_OP: tuple[bytes, Writer] = (b"O", lambda op, met: met.op(op))
+_OP: tuple[bytes, Writer] = (b"O", lambda op, context: context.op(op))
 _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
     (Op, _OP),
     (Type, (b"Y", encode_type)),

@@ -82,14 +82,14 @@ def _hook() -> None:
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
-    from cachegraph.pytensor.stored.inner_lookup import with_lookup
+    from cachegraph.pytensor.stored.inner_lookup import with_inner_lookup
     from cachegraph.pytensor.stored.interning import ExactNodes
 
     _replace(Mode, "function_maker", property(_cached_maker))
     _replace(FrozenApply, "_cache", ExactNodes(FrozenApply._cache))
     _note_folding()
     rewriting = import_module(_INNER_REWRITING[0])
-    looked_up = with_lookup(rewriting.rewrite_inner_graph)
+    looked_up = with_inner_lookup(rewriting.rewrite_inner_graph)
     for module in _INNER_REWRITING:
         _replace(import_module(module), "rewrite_inner_graph", looked_up)
 
@@ -98,10 +98,10 @@ def _note_folding() -> None:
     """Have what folds constants note whose Ops it runs; an attribute of the rewriter hides its method."""
     from pytensor.tensor.rewriting.basic import unconditional_constant_folding as folding
 
-    from cachegraph.pytensor.describe.purity import with_notes
+    from cachegraph.pytensor.describe.purity import recording_folds
 
     _before.append((folding, "transform", _ABSENT))
-    folding.transform = with_notes(folding.transform)
+    folding.transform = recording_folds(folding.transform)
 
 
 def _replace(owner: Any, name: str, hook: Any) -> None:

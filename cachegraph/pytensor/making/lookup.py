@@ -14,8 +14,8 @@ from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.pytensor.describe.basis import CHANGED
-from cachegraph.pytensor.describe.key import Description, describe
-from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
+from cachegraph.pytensor.describe.key import GraphDescription, describe
+from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import Changed, Unstorable, count_bypass, note_failure
 from cachegraph.pytensor.making.outcome import Bypass
@@ -41,7 +41,7 @@ class Lookup:
         self.graph: StoredGraph | None = None
         self._uncached = uncached
         self._refusal: BaseException | None = None
-        self._description: Description | None = None
+        self._description: GraphDescription | None = None
         self._made: StoredGraph | None = None
         self._data: list[Any] = []
 
@@ -137,24 +137,24 @@ class Lookup:
         context = self._context()
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
-        with noting_folded() as folded:
+        with recording_folded_ops() as folded:
             graph = self._by_pytensor(lambda: self._uncached.rewrite(on_data))
         self.is_rewritten = True
         self.info.rewrites = 1
         rewritten = perf_counter()
         stored = self._made = self._packed(graph, context)
-        self._refuse_unkeyed(graph, folded)
+        self._refuse_external_state(graph, folded)
         packed = perf_counter()
         self._by_pytensor(lambda: self._uncached.link(stored))
         seconds = {"rewrite": rewritten - begin, "link": perf_counter() - packed}
         summary = f"{self.name}: {self._described.nodes} nodes, {len(graph.apply_nodes)} after rewriting"
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
-    def _refuse_unkeyed(self, graph: Any, folded: Sequence[Any]) -> None:
+    def _refuse_external_state(self, graph: Any, folded: Sequence[Any]) -> None:
         """Raise Unfingerprintable if `graph` depends on more than its key describes, Changed if that has changed."""
         described = self._described
         made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
-        refuse_reading(made_of, folded, described.rewriters)
+        refuse_external_reads(made_of, folded, described.rewriters)
         if changed := described.basis.changed():
             raise Changed(changed)
 
@@ -203,7 +203,7 @@ class Lookup:
             raise
 
     @property
-    def _described(self) -> Description:
+    def _described(self) -> GraphDescription:
         assert self._description is not None
         return self._description
 

@@ -39,7 +39,7 @@ _SCALARS = (
 )
 """The types of numbers, which Ops hold. Their order is part of the format, too."""
 
-NOT_USERS = frozenset((*_EXCEPTIONS, *_SCALARS))
+NOT_USER_CLASSES = frozenset((*_EXCEPTIONS, *_SCALARS))
 """The classes that are external objects, but no user's."""
 
 _FUNCTIONS = (

@@ -23,12 +23,12 @@ from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
 from cachegraph.pytensor.describe.held_arrays import HeldArrays
-from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.stored.constants import pack_constant, same_constant, unpack_constant
 from cachegraph.pytensor.stored.externals import arrays_in
 from cachegraph.pytensor.stored.op_pickling import dumps, held_graphs
 
-_TRUSTED = (*HOSTS, "cachegraph.pytensor.stored.op_pickling")
+_TRUSTED = (*HOST_PACKAGES, "cachegraph.pytensor.stored.op_pickling")
 
 StoredConstant = tuple[int, Any, Any]
 
@@ -176,7 +176,7 @@ def unpack_frozen(content: bytes, external: Sequence[object]) -> Any:
     Raises ValueError where PyTensor has interned a node with other bits in a constant that it takes for equal, and as
     pickling.loads does.
     """
-    section, types, positions = pickling.loads(content, HOSTS)
+    section, types, positions = pickling.loads(content, HOST_PACKAGES)
     inputs = tuple(NominalVariable(number, type_) for number, type_ in enumerate(types))
     nodes: list[Any] = []
 

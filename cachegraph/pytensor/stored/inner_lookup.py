@@ -26,8 +26,8 @@ from cachegraph.cache import Artifact, Found, default_cache
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed
 from cachegraph.key import CacheKey
-from cachegraph.pytensor.describe.key import Description, describe_inner
-from cachegraph.pytensor.describe.purity import noting_folded, refuse_reading
+from cachegraph.pytensor.describe.key import GraphDescription, describe_inner
+from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
 from cachegraph.pytensor.errors import Changed, note_failure
 from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_frozen, unpack_frozen
@@ -35,7 +35,7 @@ from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pac
 FORMAT = 2
 
 
-def with_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
+def with_inner_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
     """PyTensor's `rewrite_inner_graph`, with the cache in front of what rewrites each graph."""
 
     def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
@@ -71,17 +71,17 @@ def unpack_inner(content: bytes, context: Context) -> Any:
 
 def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
     """Have `inner`, the graph of `op` thawed, freeze to the graph that `rewrite` makes of it: found, or made."""
-    lookup = _Lookup(op)
+    lookup = _InnerLookup(op)
     if type(linker) is NumbaLinker and lookup.finds(node, mode):
         inner.freeze = lambda: lookup.found  # how PyTensor takes the graph over, whatever it is for
         return
     begin = perf_counter()
-    with noting_folded() as folded:
+    with recording_folded_ops() as folded:
         rewrite(linker, op, node, inner, mode=mode)
     lookup.keep(inner, folded, perf_counter() - begin)
 
 
-class _Lookup:
+class _InnerLookup:
     """One graph that an Op holds; whatever goes wrong, PyTensor rewrites it."""
 
     def __init__(self, op: Any) -> None:
@@ -89,7 +89,7 @@ class _Lookup:
         self.found: Any = None
         self._key: CacheKey | None = None
         self._context = Context()
-        self._described: Description
+        self._described: GraphDescription
 
     def finds(self, node: Any, mode: Any) -> bool:
         """Look the graph up, as it is rewritten for `node`; never raises."""
@@ -130,7 +130,7 @@ class _Lookup:
             graph = inner.freeze()
             content = pack_inner(graph, self._context)
             unpack_inner(content, self._context)
-            refuse_reading(
+            refuse_external_reads(
                 (self.op, *(node.op for node in graph.toposort())), folded, self._described.rewriters
             )
             if changed := self._described.basis.changed():

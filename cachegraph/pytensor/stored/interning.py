@@ -16,9 +16,8 @@ import numpy as np
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.describe.attributes import is_users
+from cachegraph.pytensor.describe.attributes import is_user_op, parts_of
 from cachegraph.pytensor.describe.graphs import encode_op_alone
-from cachegraph.pytensor.describe.notes import parts_of
 
 _NUMBERS = (np.ndarray, np.generic, float, complex)
 
@@ -38,14 +37,14 @@ class ExactNodes:
         found = self.shared.get(key)
         if found is None or (_has_bits(found, key[1]) and _is_alike(found.op, key[0])):
             return found
-        return self._twins.get((key, _bits(key[1]), _held(key[0])))
+        return self._twins.get((key, _constant_bits(key[1]), _held(key[0])))
 
     def __setitem__(self, key: Any, node: Any) -> None:
         found = self.shared.get(key)
         if found is None or found is node:
             self.shared[key] = node
         else:
-            self._twins[key, _bits(key[1]), _held(key[0])] = node
+            self._twins[key, _constant_bits(key[1]), _held(key[0])] = node
 
 
 def _has_bits(node: Any, inputs: tuple[Any, ...]) -> bool:
@@ -56,7 +55,7 @@ def _has_bits(node: Any, inputs: tuple[Any, ...]) -> bool:
     )
 
 
-def _bits(inputs: tuple[Any, ...]) -> tuple[bytes, ...]:
+def _constant_bits(inputs: tuple[Any, ...]) -> tuple[bytes, ...]:
     return tuple(_content(wanted[1]) for wanted in inputs if isinstance(wanted, tuple))
 
 
@@ -66,7 +65,7 @@ def _is_alike(op: Any, wanted: Any) -> bool:
 
 def _held(op: Any) -> bytes:
     """The encoding of a user's Op, or of one that holds such an Op; of any other, and of one that has none, nothing."""
-    if not any(is_users(part) for part in (op, *parts_of(op))):
+    if not any(is_user_op(part) for part in (op, *parts_of(op))):
         return b""
     try:
         return encode_op_alone(op)

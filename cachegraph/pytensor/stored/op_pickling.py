@@ -21,10 +21,10 @@ from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import CAReduce
 
 from cachegraph.pickling import rebuilds_pickled
-from cachegraph.pytensor.describe.attributes import is_users
+from cachegraph.pytensor.describe.attributes import is_user_op
 from cachegraph.pytensor.describe.graphs import encode_op_alone
 from cachegraph.pytensor.errors import Unstorable
-from cachegraph.pytensor.stored.externals import LOST, NOT_USERS
+from cachegraph.pytensor.stored.externals import LOST, NOT_USER_CLASSES
 
 _FORGOTTEN: dict[str, Any] = {
     "_lop_op_cache": {},
@@ -71,11 +71,11 @@ class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO, external: Sequence[object]) -> None:
         super().__init__(file, protocol=5)
         self._numbers = {id(item): number for number, item in enumerate(external)}
-        self._users = [item for item in external if isinstance(item, Op) and is_users(item)]
+        self._users = [item for item in external if isinstance(item, Op) and is_user_op(item)]
 
     def persistent_id(self, obj: Any) -> int | None:
         number = self._numbers.get(id(obj))
-        if number is None and self._users and isinstance(obj, Op) and is_users(obj):
+        if number is None and self._users and isinstance(obj, Op) and is_user_op(obj):
             return self._described.get(encode_op_alone(obj))
         return number
 
@@ -86,7 +86,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         cls: Any = type(obj)
-        if id(cls) in self._numbers and cls not in NOT_USERS:
+        if id(cls) in self._numbers and cls not in NOT_USER_CLASSES:
             return rebuild, (cls, _state_of(obj))
         if isinstance(obj, HasInnerFunction | CAReduce) and all(
             getattr(cls, n) is getattr(object, n) for n in _REDUCERS

@@ -36,7 +36,7 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import Reader, pack_uint, prefixed, strong_digest
 from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.basis import Basis
-from cachegraph.pytensor.describe.host_packages import HOSTS
+from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.stored.externals import Context, arrays_in
 from cachegraph.pytensor.stored.graph_section import (
     GraphTable,
@@ -142,7 +142,7 @@ def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionG
     external = context.external()
     for _ in range(reader.uint()):
         external += named_by(unpack_frozen(reader.bytes(), external))
-    section, kept, features = pickling.loads(reader.bytes(), HOSTS)
+    section, kept, features = pickling.loads(reader.bytes(), HOST_PACKAGES)
     reader.end()
     variables, outputs = Section.loads(section, external).rebuild(inputs, _apply)
     for variable, number in kept:

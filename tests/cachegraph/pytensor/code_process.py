@@ -93,9 +93,9 @@ def function_of(name: str) -> tuple[Any, list[Any]]:
 def basis_of_nothing() -> Any:
     from cachegraph.pytensor.describe.basis import Basis
     from cachegraph.pytensor.describe.graphs import encode_frozen
-    from cachegraph.pytensor.describe.values import Met
+    from cachegraph.pytensor.describe.values import EncodingContext
 
-    return Basis(Met((), encode_frozen))
+    return Basis(EncodingContext((), encode_frozen))
 
 
 def called(function: Any, arguments: list[Any]) -> Any:

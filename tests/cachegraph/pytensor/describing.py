@@ -7,7 +7,7 @@ from typing import Any
 from pytensor.compile.mode import get_mode
 from pytensor.compile.rebuild import construct_function_ins_and_outs
 
-from cachegraph.pytensor.describe.key import Description, describe
+from cachegraph.pytensor.describe.key import GraphDescription, describe
 
 
 def described(
@@ -19,7 +19,7 @@ def described(
     givens: Any = None,
     accept_inplace: bool = False,
     large_constants: bool = False,
-) -> Description:
+) -> GraphDescription:
     given, computed = construct_function_ins_and_outs(inputs, outputs, updates=updates, givens=givens)
     return describe(given, computed, get_mode(mode), accept_inplace, large_constants)
 

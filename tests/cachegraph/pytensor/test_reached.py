@@ -27,10 +27,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.extra_ops import CumOp
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.pytensor.code.op_code import kept_op_code
+from cachegraph.pytensor.code.op_code import storing_op_code
+from cachegraph.pytensor.describe.basis import _registry_of
 from cachegraph.pytensor.describe.graphs import encode_frozen
-from cachegraph.pytensor.describe.implementations import _registry_of
-from cachegraph.pytensor.describe.values import Met, encode_value
+from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 from tests.cachegraph.pytensor.describing import key_of
 
 ROOT = Path(__file__).parents[3]
@@ -208,7 +208,7 @@ def key_of_code(op: Any) -> str:
     """The completed key of the code that numba is to compile for `op` alone."""
     from pytensor.link.numba.dispatch import basic
 
-    with kept_op_code():
+    with storing_op_code():
         _, key = basic.numba_funcify_and_cache_key(op, node=op(x).owner)
     assert key.startswith("cachegraph:")
     return str(key)
@@ -241,10 +241,10 @@ def test_an_instance_of_a_users_class_is_code_by_others_whatever_name_it_takes()
     import numpy as np
 
     for made, is_foreign in ((np.linalg.norm, False), (Calling(2.0), True), (renamed(Calling(2.0)), True)):
-        met = Met((), encode_frozen)
+        context = EncodingContext((), encode_frozen)
         with suppress(Unfingerprintable):
-            encode_value(made, met)
-        assert bool(met.foreign) == is_foreign
+            encode_value(made, context)
+        assert bool(context.foreign) == is_foreign
 
 
 def renamed(calling: Any) -> Any:

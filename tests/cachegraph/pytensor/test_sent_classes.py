@@ -48,7 +48,7 @@ import cloudpickle
 
 from cachegraph.fingerprint import fingerprint
 from cachegraph.pytensor.describe.graphs import encode_frozen
-from cachegraph.pytensor.describe.values import Met, encode_op
+from cachegraph.pytensor.describe.values import EncodingContext, encode_op
 
 if len(sys.argv) > 1:
     import ops
@@ -61,7 +61,7 @@ else:
     with open("op.pkl", "rb") as file:
         op = pickle.load(file)
 held = type(op).options
-print(fingerprint(encode_op(op, Met((), encode_frozen))).hex(), fingerprint(lambda: held).hex())
+print(fingerprint(encode_op(op, EncodingContext((), encode_frozen))).hex(), fingerprint(lambda: held).hex())
 """
 
 
