@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cachegraph.fingerprint.decoder import Decoded, first_difference
+from cachegraph.graph_codec import DecodedNode
 
 _MOST_ELEMENTS = 4
 
 
 @dataclass(frozen=True)
-class Op:
+class DecodedOp:
     """An Op that was read: its class, its properties, and how it is shown."""
 
     name: str
@@ -29,24 +30,15 @@ class Op:
         return self.shown
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node that was read; its inputs as numbers of variables."""
-
-    op: Op
-    inputs: list[int]
-    types: list[str]
-
-
 @dataclass
-class Graph:
+class DecodedGraph:
     """A graph that was read: types of its inputs, nodes, outputs as numbers of variables, constants as text.
 
     Variables are numbered: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j.
     """
 
     inputs: list[str]
-    nodes: list[Node]
+    nodes: list[DecodedNode]
     outputs: list[int]
     constants: list[str]
     places: list[str] = field(init=False)
@@ -103,14 +95,14 @@ class Graph:
         return "" if variable % 2 else self.types[variable // 2]
 
 
-Property = Decoded | Op | str | Graph
+Property = Decoded | DecodedOp | str | DecodedGraph
 """What an Op holds: a value, an Op, the text of a type, or a graph."""
 
 
 class GraphReader:
     """Says how two encoded graphs differ, which `read` reads; raises what that raises, and IndexError for what no graph is."""
 
-    def __init__(self, read: Callable[[bytes], Graph]) -> None:
+    def __init__(self, read: Callable[[bytes], DecodedGraph]) -> None:
         self._read = read
 
     def __call__(
@@ -130,7 +122,7 @@ class GraphReader:
         return max((one - other).total(), (other - one).total())
 
 
-def _described(graph: Graph) -> Iterator[tuple[object, ...]]:
+def _described(graph: DecodedGraph) -> Iterator[tuple[object, ...]]:
     """What each node of a graph is by itself: its Op, the types and constants that it is given, its types."""
     yield "interface", *graph.inputs
     for node in graph.nodes:
@@ -139,27 +131,27 @@ def _described(graph: Graph) -> Iterator[tuple[object, ...]]:
 
 
 def _signature(described: tuple[object, ...]) -> str:
-    return "\n".join(_op_text(part) if isinstance(part, Op) else str(part) for part in described)
+    return "\n".join(_op_text(part) if isinstance(part, DecodedOp) else str(part) for part in described)
 
 
-def _op_text(op: Op) -> str:
+def _op_text(op: DecodedOp) -> str:
     properties = (f"{name}={_property_text(value)}" for name, value in op.properties.items())
     return f"{op.name}({', '.join(properties)})"
 
 
 def _property_text(value: Property) -> str:
-    if isinstance(value, Graph):
+    if isinstance(value, DecodedGraph):
         return "; ".join(map(_signature, _described(value)))
-    return _op_text(value) if isinstance(value, Op) else repr(value)
+    return _op_text(value) if isinstance(value, DecodedOp) else repr(value)
 
 
-def difference(wanted: Graph, stored: Graph) -> str:
+def difference(wanted: DecodedGraph, stored: DecodedGraph) -> str:
     """Return the first node, input or output in which two graphs differ; raises IndexError for numbers of no variable."""
     found = next(_differences(wanted, stored), None)
     return found or "the graphs are the same; only how they are written differs"
 
 
-def _differences(wanted: Graph, stored: Graph) -> Iterator[str]:
+def _differences(wanted: DecodedGraph, stored: DecodedGraph) -> Iterator[str]:
     for number, (one, other) in enumerate(zip(wanted.nodes, stored.nodes, strict=False)):
         for found in _node_differences(wanted, one, stored, other):
             yield f"{wanted.shown_node(number)}: {found}"
@@ -174,7 +166,9 @@ def _differences(wanted: Graph, stored: Graph) -> Iterator[str]:
             yield f"output {number} of the graph: {wanted.shown(a)}, stored {stored.shown(b)}"
 
 
-def _node_differences(wanted: Graph, one: Node, stored: Graph, other: Node) -> Iterator[str]:
+def _node_differences(
+    wanted: DecodedGraph, one: DecodedNode, stored: DecodedGraph, other: DecodedNode
+) -> Iterator[str]:
     yield from op_differences(one.op, other.op)
     yield from (
         f"{one.op}, {found}" for found in _length_difference("inputs", len(one.inputs), len(other.inputs))
@@ -190,7 +184,7 @@ def _node_differences(wanted: Graph, one: Node, stored: Graph, other: Node) -> I
             yield f"{one.op}, output {number}: {mine}, stored {its}"
 
 
-def op_differences(one: Op, other: Op) -> Iterator[str]:
+def op_differences(one: DecodedOp, other: DecodedOp) -> Iterator[str]:
     """Yield the properties in which two Ops differ, a line each."""
     if one.name != other.name or one.properties.keys() != other.properties.keys():
         yield f"{one}, stored {other}"
@@ -199,9 +193,9 @@ def op_differences(one: Op, other: Op) -> Iterator[str]:
         its = other.properties[name]
         if mine == its:
             continue
-        if isinstance(mine, Graph) and isinstance(its, Graph):
+        if isinstance(mine, DecodedGraph) and isinstance(its, DecodedGraph):
             yield from (f"{one}, inner graph: {found}" for found in _differences(mine, its))
-        elif isinstance(mine, Op) and isinstance(its, Op) and mine.name == its.name:
+        elif isinstance(mine, DecodedOp) and isinstance(its, DecodedOp) and mine.name == its.name:
             yield from (f"{one}, {name}: {found}" for found in op_differences(mine, its))
         elif isinstance(mine, Decoded) and isinstance(its, Decoded):
             yield f"{one}, {name}: {first_difference(mine, its)}"

@@ -160,6 +160,10 @@ class Reader:
         except UnicodeDecodeError as error:
             raise self.error("UTF-8 text", error.reason) from None
 
+    def nested(self) -> Reader:
+        """Return a reader of the next length-prefixed bytes, for the same purpose and with the same tags."""
+        return Reader(self.bytes(), self._doing, self.tags)
+
     def peek(self, size: int) -> builtins.bytes:
         """Return the next `size` bytes, or as many as there are, and stay where we are."""
         return self._encoding[self._offset : self._offset + size]

@@ -5,14 +5,15 @@ The grammar is that of encoding.py. No Op and no Type is made of what is read: i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value
 from cachegraph.fingerprint.primitives import Reader, digest
-from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements
+from cachegraph.graph_codec import read_graph
+from cachegraph.graph_difference import DecodedGraph, DecodedOp, GraphReader, Property, elements
 
 
-def _read_encoding(encoding: bytes) -> Graph:
+def _read_encoding(encoding: bytes) -> DecodedGraph:
     reader = Reader(encoding, "reading an encoded graph")
     check_version(reader)
     reader.byte()  # ENGINE_VERSION: another one is another scheme, and another reader then fails below
@@ -26,26 +27,8 @@ graph_difference = GraphReader(_read_encoding)
 have written."""
 
 
-def _read_graph(reader: Reader) -> Graph:
-    types = [_read_type(row) for row in _rows(reader)]
-    ops = [_read_op(row) for row in _rows(reader)]
-    constants = [_read_constant(row, types) for row in _rows(reader)]
-    inputs = [types[number] for number in _numbers(reader)]
-    nodes = [_read_node(reader, ops, types) for _ in range(reader.uint())]
-    return Graph(inputs, nodes, _numbers(reader), constants)
-
-
-def _rows(reader: Reader) -> list[Reader]:
-    return [Reader(reader.bytes(), "reading a row of an encoded graph") for _ in range(reader.uint())]
-
-
-def _numbers(reader: Reader) -> list[int]:
-    return [reader.uint() for _ in range(reader.uint())]
-
-
-def _read_node(reader: Reader, ops: list[Op], types: list[str]) -> Node:
-    op, inputs = ops[reader.uint()], _numbers(reader)
-    return Node(op, inputs, [types[number] for number in _numbers(reader)])
+def _read_graph(reader: Reader) -> DecodedGraph:
+    return DecodedGraph(*read_graph(reader, _read_type, _read_op, _read_constant))
 
 
 def _read_type(reader: Reader) -> str:
@@ -60,7 +43,7 @@ def _read_type(reader: Reader) -> str:
     return dtype if shape == "()" else f"{dtype} {shape}"
 
 
-def _read_op(reader: Reader) -> Op:
+def _read_op(reader: Reader) -> DecodedOp:
     module, name = reader.text(), reader.text()
     if not module:  # a user's: all of it is one definition
         check_version(reader)
@@ -80,7 +63,7 @@ def _read_property(reader: Reader) -> Property:
     kind = reader.take(1)
     if kind == b"v":
         return decode_value(reader)
-    inner = Reader(reader.bytes(), "reading a property of an encoded Op")
+    inner = reader.nested()
     if kind == b"o":
         return _read_op(inner)
     if kind == b"t":
@@ -90,7 +73,7 @@ def _read_property(reader: Reader) -> Property:
     raise reader.error("the kind of a property", repr(kind))
 
 
-def _read_constant(reader: Reader, types: list[str]) -> str:
+def _read_constant(reader: Reader, types: Sequence[str]) -> str:
     kind, type_ = reader.take(1), types[reader.uint()]
     if kind == b"d":
         return f"data {type_}"
@@ -99,14 +82,15 @@ def _read_constant(reader: Reader, types: list[str]) -> str:
     return f"constant {elements(reader.bytes(), type_.split(' ')[0])} {type_}"
 
 
-def _op(name: str, properties: Mapping[str, Property]) -> Op:
+def _op(name: str, properties: Mapping[str, Property]) -> DecodedOp:
     inner = ", ".join(
-        str(value) if isinstance(value, Op) else f"{key}={_text(value)}" for key, value in properties.items()
+        str(value) if isinstance(value, DecodedOp) else f"{key}={_text(value)}"
+        for key, value in properties.items()
     )
-    return Op(name, properties, f"{name}{{{inner}}}" if inner else name)
+    return DecodedOp(name, properties, f"{name}{{{inner}}}" if inner else name)
 
 
-def _text(value: Decoded | str | Graph) -> str:
-    if isinstance(value, Graph):
+def _text(value: Decoded | str | DecodedGraph) -> str:
+    if isinstance(value, DecodedGraph):
         return f"{len(value.nodes)} nodes"
     return value.text if isinstance(value, Decoded) else value

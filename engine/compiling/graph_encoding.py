@@ -3,10 +3,7 @@
 The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/encoder.py):
 
     graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
-    body     := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
-    table    := uint(n) bytes*
-    node     := op-number uint(n) variable* uint(n) type-number*
-    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    body     := graph as in cachegraph/graph_codec.py
     type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
     op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
               | text("") text(name of the class) HASH_VERSION(1 byte) definition bytes(extensions)  of a user
@@ -37,21 +34,21 @@ Version history
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.encoder import Encoder
 from cachegraph.fingerprint.encoding import ValueEncoder, encode
-from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint, prefixed, strong_digest
+from cachegraph.fingerprint.primitives import prefixed, strong_digest
+from cachegraph.graph_codec import GraphEncoder
 from cachegraph.pickling.large_arrays import LARGE
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.frozen_nodes import FrozenApply
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.types import Type
 from engine.graph.user_ops import is_users, needs_python, users_ops
-from engine.graph.variables import Constant, Variable
+from engine.graph.variables import Constant
 from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
 
@@ -125,7 +122,7 @@ def check_ops(ops: Mapping[str, Op]) -> None:
 
 def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> bytes:
     """The body of the encoding of `graph`, of which `data` is not identity; raises Unfingerprintable."""
-    return _GraphEncoder(graph, data, users).body()
+    return _FrozenGraphEncoder(graph, data, users).encoding()
 
 
 def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
@@ -135,48 +132,26 @@ def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
     return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
 
 
-class _GraphEncoder:
-    """Writes one frozen graph, of which `data` is not identity. The graph keeps alive what the tables know by id."""
+class _FrozenGraphEncoder(GraphEncoder):
+    """The encoder of one frozen graph, whose constants in `data` are not identity."""
+
+    merges_constants = False
 
     def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> None:
-        self.graph = graph
+        super().__init__(graph.inputs, graph.nodes, graph.outputs)
         self.data = data
         self.users = users
-        self.types = NumberedRows()
-        self.ops = NumberedRows()
-        self.constants: list[bytes] = []
-        self.numbers: dict[Variable, bytes] = {}
 
-    def body(self) -> bytes:
-        graph = self.graph
-        inputs = [self.type_number(variable.type) for variable in graph.inputs]
-        self.numbers = {variable: pack_uint(2 * k) for k, variable in enumerate(graph.inputs)}
-        count = len(inputs)
-        nodes: list[bytes] = []
-        for node in graph.nodes:
-            nodes.append(self.node(node))
-            for output in node.outputs:
-                self.numbers[output] = pack_uint(2 * count)
-                count += 1
-        outputs = [self.variable(variable) for variable in graph.outputs]
-        constants = pack_uint(len(self.constants)) + b"".join(prefixed(row) for row in self.constants)
-        tables = (self.types.encoding(), self.ops.encoding(), constants)
-        return b"".join((*tables, *counted(inputs), *counted(nodes), *counted(outputs)))
+    def encode_type(self, type_: Type) -> bytes:
+        """Return the row of a type; raises Unfingerprintable."""
+        return _encode_type(type_)
 
-    def node(self, node: FrozenApply) -> bytes:
-        op = self.ops.known(node.op) or self.ops.add(node.op, _encode_op(node.op, self.users))
-        inputs = [self.numbers.get(variable) or self.variable(variable) for variable in node.inputs]
-        types = [self.type_number(variable.type) for variable in node.outputs]
-        return b"".join((op, *counted(inputs), *counted(types)))
+    def encode_op(self, op: Op) -> bytes:
+        """Return the row of an Op; raises Unfingerprintable."""
+        return _encode_op(op, self.users)
 
-    def variable(self, variable: Variable) -> bytes:
-        found = self.numbers.get(variable)
-        if found is None:
-            found = self.numbers[variable] = pack_uint(2 * len(self.constants) + 1)
-            self.constants.append(self.constant(cast(Constant, variable)))
-        return found
-
-    def constant(self, constant: Constant) -> bytes:
+    def encode_constant(self, constant: Constant) -> bytes:
+        """Return the row of a constant: its type and its value, or what stands for that."""
         number = self.type_number(constant.type)
         if constant in self.data:
             return b"d" + number
@@ -184,9 +159,6 @@ class _GraphEncoder:
         if len(content) > LARGE:
             return b"h" + number + strong_digest(content)
         return b"c" + number + prefixed(content)
-
-    def type_number(self, type: Type) -> bytes:
-        return self.types.known(type) or self.types.add(type, _encode_type(type))
 
 
 def _encode_type(type: Type) -> bytes:

@@ -11,7 +11,15 @@ from itertools import islice
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
 from cachegraph.fingerprint.primitives import HASH_VERSION, Reader, digest
-from cachegraph.graph_difference import Graph, GraphReader, Node, Op, Property, elements, op_differences
+from cachegraph.graph_codec import DecodedNode, read_graph
+from cachegraph.graph_difference import (
+    DecodedGraph,
+    DecodedOp,
+    GraphReader,
+    Property,
+    elements,
+    op_differences,
+)
 
 _RELEASE = bytes((HASH_VERSION,)) + b"r"
 
@@ -23,11 +31,11 @@ def inner_graph_difference(wanted: bytes, stored: bytes) -> str:
     return found or f"{one} of {', '.join(types)}, stored of {', '.join(other_types)}"
 
 
-def _inner(encoding: bytes) -> tuple[Op, list[str]]:
+def _inner(encoding: bytes) -> tuple[DecodedOp, list[str]]:
     reader = _reader(encoding)
-    op, types = _read_op(_part(reader)), []
+    op, types = _read_op(reader.nested()), []
     while reader.peek(1):
-        types.append(_read_type(_part(reader)))
+        types.append(_read_type(reader.nested()))
     return op, types
 
 
@@ -35,41 +43,23 @@ def _reader(encoding: bytes) -> Reader:
     return Reader(encoding, "reading an encoded graph of PyTensor", _TAGS)
 
 
-def _part(reader: Reader) -> Reader:
-    return _reader(reader.bytes())
-
-
-def _whole_graph(encoding: bytes) -> Graph:
+def _whole_graph(encoding: bytes) -> DecodedGraph:
     reader = _reader(encoding)
     graph = _read_graph(reader)
     reader.end()
     return graph
 
 
-def _read_graph(reader: Reader) -> Graph:
-    types = [_read_type(_part(reader)) for _ in range(reader.uint())]
-    ops = [_read_op(_part(reader)) for _ in range(reader.uint())]
-    constants = [_read_constant(_part(reader)) for _ in range(reader.uint())]
-    inputs = [types[number] for number in _numbers(reader)]
-    nodes = [_read_node(reader, ops, types) for _ in range(reader.uint())]
-    outputs = _numbers(reader)
-    return _tagged(reader, Graph(inputs, nodes, outputs, constants))
+def _read_graph(reader: Reader) -> DecodedGraph:
+    parts = read_graph(reader, _read_type, _read_op, lambda row, _types: _read_constant(row))
+    return _tagged(reader, DecodedGraph(*parts))
 
 
 graph_difference = GraphReader(_whole_graph)
 """Says in what the graphs of two keys of functions differ; raises InvalidEncoding on what graphs.py would not have written."""
 
 
-def _numbers(reader: Reader) -> list[int]:
-    return [reader.uint() for _ in range(reader.uint())]
-
-
-def _read_node(reader: Reader, ops: list[Op], types: list[str]) -> Node:
-    op, inputs = ops[reader.uint()], _numbers(reader)
-    return Node(op, inputs, [types[number] for number in _numbers(reader)])
-
-
-def _tagged(reader: Reader, graph: Graph) -> Graph:
+def _tagged(reader: Reader, graph: DecodedGraph) -> DecodedGraph:
     """`graph`, in which the types of variables say what these are tagged with."""
     types, first_of = list(graph.types), []
     position = len(graph.inputs)
@@ -82,8 +72,10 @@ def _tagged(reader: Reader, graph: Graph) -> Graph:
         types[variable] += f" tagged {_read_value(reader).text}"
     remaining = iter(types)
     inputs = list(islice(remaining, len(graph.inputs)))
-    nodes = [Node(node.op, node.inputs, list(islice(remaining, len(node.types)))) for node in graph.nodes]
-    return Graph(inputs, nodes, graph.outputs, graph.constants)
+    nodes = [
+        DecodedNode(node.op, node.inputs, list(islice(remaining, len(node.types)))) for node in graph.nodes
+    ]
+    return DecodedGraph(inputs, nodes, graph.outputs, graph.constants)
 
 
 def _read_type(reader: Reader) -> str:
@@ -108,16 +100,16 @@ def _read_class(reader: Reader) -> tuple[str, str]:
     return "class", f" of code {digest(reader.bytes()).hex()[:12]}"
 
 
-def _read_op(reader: Reader) -> Op:
+def _read_op(reader: Reader) -> DecodedOp:
     check_version(reader)
     name, code = _read_class(reader)
     if code:
-        return Op(name + code, {"attributes": decode_value(reader)}, name + code)
+        return DecodedOp(name + code, {"attributes": decode_value(reader)}, name + code)
     properties = {reader.text(): _read_property(reader) for _ in range(reader.uint())}
     reader.end()
-    inner = ", ".join(str(value) for value in properties.values() if isinstance(value, Op))
+    inner = ", ".join(str(value) for value in properties.values() if isinstance(value, DecodedOp))
     shown = f"{name}{{{inner}}}" if inner else name
-    return Op(shown, properties, shown)
+    return DecodedOp(shown, properties, shown)
 
 
 def _read_property(reader: Reader) -> Property:
@@ -125,14 +117,14 @@ def _read_property(reader: Reader) -> Property:
     if read is None:
         return decode_value(reader)
     reader.take(1)
-    return read(_part(reader))
+    return read(reader.nested())
 
 
 _PROPERTIES: dict[bytes, Callable[[Reader], Property]] = {b"O": _read_op, b"Y": _read_type, b"G": _read_graph}
 
 
 def _read_constant(reader: Reader) -> str:
-    type_ = _read_type(_part(reader))
+    type_ = _read_type(reader.nested())
     if reader.take(1) == b"v":
         content = _read_value(reader).text
     else:
@@ -166,12 +158,12 @@ def _read_value(reader: Reader) -> Decoded:
 
 
 def _value_of(reader: Reader) -> Decoded:
-    return _read_value(_part(reader))
+    return _read_value(reader.nested())
 
 
 def _object(reader: Reader) -> Decoded:
     """Another object of PyTensor's: its attributes are its parts."""
-    inner = _part(reader)
+    inner = reader.nested()
     if inner.peek(1) == b"-":
         inner.take(1)
         return Decoded(inner.text())
@@ -181,7 +173,7 @@ def _object(reader: Reader) -> Decoded:
     return Decoded(op.shown, tuple(_parts(op)))
 
 
-def _parts(op: Op) -> Iterator[tuple[str, Decoded]]:
+def _parts(op: DecodedOp) -> Iterator[tuple[str, Decoded]]:
     for name, value in op.properties.items():
         yield f".{name}", value if isinstance(value, Decoded) else Decoded(str(value))
 
@@ -192,7 +184,7 @@ def _graph(reader: Reader) -> Decoded:
 
 
 def _function(reader: Reader) -> Decoded:
-    inner = _part(reader)
+    inner = reader.nested()
     check_version(inner)
     return Decoded(f"function {inner.text()}.{inner.text()}")
 
@@ -200,8 +192,8 @@ def _function(reader: Reader) -> Decoded:
 _TAGS = {
     b"O": _object,
     b"J": _object,
-    b"Y": lambda reader: Decoded(_read_type(_part(reader))),
-    b"K": lambda reader: Decoded(_read_constant(_part(reader))),
+    b"Y": lambda reader: Decoded(_read_type(reader.nested())),
+    b"K": lambda reader: Decoded(_read_constant(reader.nested())),
     b"G": _graph,
     b"H": _function,
     **dict.fromkeys((b"Z", b"Q", b"U", b"V", b"A"), _value_of),

@@ -1,9 +1,6 @@
 """The canonical encoding of PyTensor's graphs, those that are compiled and those that Ops hold.
 
-    graph    := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable* uint(n) tagged*
-    table    := uint(n) bytes*
-    node     := op-number uint(n) variable* uint(n) type-number*
-    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    graph    := graph as in cachegraph/graph_codec.py, then uint(n) tagged*
     tagged   := ('v' variable | 'n' uint(node)) value(tags by name)
 
 Nodes of a graph to compile come depth first from its outputs, by identity: two equal nodes are two. Those of a frozen graph
@@ -22,7 +19,8 @@ from weakref import WeakKeyDictionary
 from pytensor.graph.basic import Constant
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.primitives import NumberedRows, counted, pack_uint
+from cachegraph.fingerprint.primitives import counted, pack_uint
+from cachegraph.graph_codec import GraphEncoder
 from cachegraph.pytensor.describe.held_arrays import name_of_array
 from cachegraph.pytensor.describe.host_packages import host_checkouts
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags
@@ -60,7 +58,9 @@ def encode_frozen(graph: Any, context: EncodingContext) -> bytes:
         return known.encoding
     within = EncodingContext(context.described, encode_frozen)
     within.classes = context.classes
-    encoding = GraphWriter(graph.inputs, graph.outputs, graph.toposort(), within, thawed=True).encoding()
+    encoding = PyTensorGraphEncoder(
+        graph.inputs, graph.outputs, graph.toposort(), within, thawed=True
+    ).encoding()
     context.modules |= within.modules
     context.arrays += within.arrays
     context.code += within.code
@@ -85,11 +85,14 @@ def encode_op_alone(op: Any) -> bytes:
     return encode_op(op, encoding_context())
 
 
-class GraphWriter:
-    """Writes one graph. What is known by its id is kept alive by the graph.
+class PyTensorGraphEncoder(GraphEncoder):
+    """The encoder of one graph of PyTensor's.
 
-    `is_data` tells which constants are data (None: none): `data` has them, in the order they are met.
+    `is_data` tells which constants are data (None: none); they become further inputs, in the order in which they occur.
+    `data` has them.
     """
+
+    merges_constants = True
 
     def __init__(
         self,
@@ -101,62 +104,23 @@ class GraphWriter:
         thawed: bool = False,
         is_data: Callable[[Any], bool] | None = None,
     ) -> None:
-        self.inputs = inputs
-        self.outputs = outputs
-        self.nodes = nodes
+        self.data = _data_of(inputs, outputs, nodes, is_data)
+        super().__init__((*inputs, *self.data), nodes, outputs)
         self.context = context
         self.thawed = thawed
-        self.types = NumberedRows()
-        self.ops = NumberedRows()
-        self.constants = NumberedRows()
-        self.numbers: dict[int, bytes] = {}
-        self.data = _data_of(inputs, outputs, nodes, is_data)
 
-    def encoding(self) -> bytes:
-        """The encoding; raises Unfingerprintable, with the path to what has none."""
-        roots = (*self.inputs, *self.data)
-        self.numbers = {id(variable): pack_uint(2 * k) for k, variable in enumerate(roots)}
-        inputs = [self._type(variable.type) for variable in roots]
-        count = len(inputs)
-        nodes: list[bytes] = []
-        for node in self.nodes:
-            nodes.append(self._node(node))
-            for output in node.outputs:
-                # One that is given, where another one of the same node is computed, stays what is given.
-                self.numbers.setdefault(id(output), pack_uint(2 * count))
-                count += 1
-        outputs = [self._variable(variable) for variable in self.outputs]
-        tables = (self.types.encoding(), self.ops.encoding(), self.constants.encoding())
-        parts = (counted(inputs), counted(nodes), counted(outputs), counted(list(self._tagged())))
-        return b"".join((*tables, *(piece for part in parts for piece in part)))
+    def encode_type(self, type_: Any) -> bytes:
+        """Return the row of a type; raises Unfingerprintable."""
+        return encode_type(type_, self.context)
 
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables, as they are numbered: for explanations, and in no encoding."""
-        computed = (output for node in self.nodes for output in node.outputs)
-        return tuple(
-            name if isinstance(name := variable.name, str) else ""
-            for variable in (*self.inputs, *self.data, *computed)
-        )
+    def encode_op(self, op: Any) -> bytes:
+        """Return the row of an Op; raises Unfingerprintable."""
+        return self.context.op(op)
 
-    def _node(self, node: Any) -> bytes:
-        op = self.ops.known(node.op) or self.ops.add(node.op, self.context.op(node.op))
-        numbers = self.numbers
-        inputs = [numbers.get(id(variable)) or self._variable(variable) for variable in node.inputs]
-        types = [self._type(variable.type) for variable in node.outputs]
-        return b"".join((op, pack_uint(len(inputs)), *inputs, pack_uint(len(types)), *types))
-
-    def _variable(self, variable: Any) -> bytes:
-        found = self.numbers.get(id(variable))
-        if found is None:
-            if not isinstance(variable, Constant):
-                raise Unfingerprintable(
-                    f"the variable {variable}", "it is computed from nothing that is given"
-                )
-            position = self.constants.position(self._constant(variable))
-            found = self.numbers[id(variable)] = pack_uint(2 * position + 1)
-        return found
-
-    def _constant(self, constant: Any) -> bytes:
+    def encode_constant(self, constant: Any) -> bytes:
+        """Return the row of a constant, with its tags; raises Unfingerprintable."""
+        if not isinstance(constant, Constant):
+            raise Unfingerprintable(f"the variable {constant}", "it is computed from nothing that is given")
         try:
             tags = variable_tags(constant)
             encoding = encode_constant(constant, self.context)
@@ -165,17 +129,25 @@ class GraphWriter:
             error.inside("a constant")
             raise
 
-    def _type(self, type_: Any) -> bytes:
-        return self.types.known(type_) or self.types.add(type_, encode_type(type_, self.context))
+    def encoding(self) -> bytes:
+        """Return the encoding; raises Unfingerprintable, with the path to what has none."""
+        graph = super().encoding()
+        return b"".join((graph, *counted(list(self._tagged()))))
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the variables, in the order of their numbers: for explanations, and in no encoding."""
+        names = (variable.name for variable in self._variables())
+        return tuple(name if isinstance(name, str) else "" for name in names)
+
+    def _variables(self) -> Iterator[Any]:
+        yield from self.inputs
+        for node in self.nodes:
+            yield from node.outputs
 
     def _tagged(self) -> Iterator[bytes]:
         if self.thawed:
             return
-        for variable in (
-            *self.inputs,
-            *self.data,
-            *(output for node in self.nodes for output in node.outputs),
-        ):
+        for variable in self._variables():
             if (tags := variable_tags(variable)) is not None:
                 yield b"v" + self.numbers[id(variable)] + encode_value(tags, self.context)
         for position, node in enumerate(self.nodes):

@@ -35,7 +35,7 @@ from cachegraph.key import CacheKey
 from cachegraph.pytensor.describe.attributes import is_user_op
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import compiles, flags_in_key
-from cachegraph.pytensor.describe.graphs import GraphWriter, encoding_context, nodes_of
+from cachegraph.pytensor.describe.graphs import PyTensorGraphEncoder, encoding_context, nodes_of
 from cachegraph.pytensor.describe.host_packages import encode_host_code
 from cachegraph.pytensor.describe.registries import encode_registrations
 from cachegraph.pytensor.describe.rewrites import LATE, encode_databases, encode_query, is_within
@@ -82,15 +82,15 @@ def describe(
     updates = [spec.update for spec in inputs if getattr(spec, "update", None) is not None]
     roots = [_variable(spec) for spec in inputs]
     nodes = nodes_of(roots, (*computed, *updates))
-    writer = GraphWriter(
+    encoder = PyTensorGraphEncoder(
         roots, (*computed, *updates), nodes, context, is_data=is_data if large_constants else None
     )
     by_users = [node for node in nodes if is_user_op(node.op)]
     refuse_user_tags(by_users)
     parts = {
         "scheme": encode(("pytensor function", VERSION)),
-        "graph": writer.encoding(),
-        "interface": encode((_interface(inputs, outputs), accept_inplace, len(writer.data))),
+        "graph": encoder.encoding(),
+        "interface": encode((_interface(inputs, outputs), accept_inplace, len(encoder.data))),
     }
     # Each object once: what an Op keeps of its runs is its own.
     own = list({id(node.op): node.op for node in by_users}.values())
@@ -104,9 +104,9 @@ def describe(
     parts |= _surroundings(mode, context)
     if context.foreign != foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, context)
-    key = replace(CacheKey.build("function", parts), names=writer.names())
+    key = replace(CacheKey.build("function", parts), names=encoder.names())
     return GraphDescription(
-        key, context.user_classes, ops, tuple(writer.data), len(nodes), tuple(context.rewriters), basis
+        key, context.user_classes, ops, tuple(encoder.data), len(nodes), tuple(context.rewriters), basis
     )
 
 
