@@ -1,16 +1,17 @@
 # make demo, make test: each sets up everything it needs. The rest is for working on the code.
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick adapter-on-oldest-pytensor lint format types imports bench environment clean
+.PHONY: help demo test test-all adapter-on-oldest-pytensor lint format types imports bench environment clean
 
 python = .venv/bin/python
 # A file's tests stay in one process, whose fixtures they share.
 workers = --numprocesses auto --maxprocesses 4 --dist loadfile
+short = -m "not slow and not stress"
 
 help:
 	@echo "make demo     set everything up and run the demo: compile a model once, start warm in the next process"
-	@echo "make test     set everything up and run all tests"
-	@echo "make quick    the tests that are neither slow nor stress"
-	@echo "make adapter-on-oldest-pytensor   the adapter's quick tests, on the oldest PyTensor that it supports"
+	@echo "make test     set everything up and run the tests, without those that take long"
+	@echo "make test-all set everything up and run all tests"
+	@echo "make adapter-on-oldest-pytensor   the adapter's part of make test, on the oldest PyTensor that it supports"
 	@echo "make lint     ruff's checks and formatting      make format   apply the formatting"
 	@echo "make types    mypy                              make imports  the import rules"
 	@echo "make bench    tools/bench/warm_start.py         make clean    remove what make made"
@@ -23,16 +24,17 @@ demo: environment
 	@echo
 	@$(python) examples/nile/demo.py
 
+# `python` may be another environment's interpreter.
 test: environment
-	@$(python) -m pytest $(workers)
+	@$(python) -m pytest $(workers) $(short)
 
-quick: environment
-	@$(python) -m pytest $(workers) -m "not slow and not stress"
+test-all: environment
+	@$(python) -m pytest $(workers)
 
 # Needs Python 3.12 or newer, as PyTensor does.
 adapter-on-oldest-pytensor:
 	@tools/set-up .venv-oldest-pytensor --pins constraints-oldest-pytensor.txt
-	@.venv-oldest-pytensor/bin/python -m pytest $(workers) -m "not slow and not stress" tests/cachegraph/pytensor \
+	@.venv-oldest-pytensor/bin/python -m pytest $(workers) $(short) tests/cachegraph/pytensor \
 	    tests/flow/test_pytensor_functions.py
 
 lint: environment

@@ -5,6 +5,7 @@ Nor can the directory in which PyTensor keeps what it compiles: what another rel
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -26,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(directory, ignore_errors=True))
     flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={directory}".lstrip(",")
     os.environ["PYTENSOR_FLAGS"] = flags
+
+
+def pytest_collection_finish() -> None:
+    """Take what the modules of tests loaded out of later garbage collections, which many tests make."""
+    gc.collect()
+    gc.freeze()
 
 
 def is_setting(name: str) -> bool:
