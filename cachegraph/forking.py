@@ -80,7 +80,7 @@ class PausableLock:
         if paused:
             self._lock.release()
         elif in_child:
-            _make_anew(self._lock)
+            _reset(self._lock)
 
 
 _COMPILERS_LOCKS = {
@@ -167,7 +167,7 @@ def _in_child() -> None:
     _resume_all(in_child=True)
     _forget_begun_imports()
     for lock in list(_momentary):
-        _make_anew(lock)
+        _reset(lock)
     for what in list(_inherited):
         what.leave_to_parent()
 
@@ -226,6 +226,6 @@ def _module_locks() -> dict[str, Callable[[], Any]]:
     return found
 
 
-def _make_anew(lock: threading.RLock) -> None:
+def _reset(lock: threading.RLock) -> None:
     """Make `lock` free. Python's own modules do so in a child; there is no public name for it."""
     lock._at_fork_reinit()  # type: ignore[attr-defined]

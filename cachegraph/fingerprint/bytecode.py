@@ -64,7 +64,7 @@ _ANY_ATTRIBUTE_LOADS = _ATTRIBUTE_LOADS | {"LOAD_SUPER_ATTR"}
 _IDENTITY_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200 | 0xFFFF_0000 & ~0x0400_0000
 
 
-class Read(NamedTuple):
+class GlobalRead(NamedTuple):
     """A global that code reads: its name, and the attributes that it at once takes from it."""
 
     name: str
@@ -102,12 +102,12 @@ def encode_code(encoder: Encoder, code: CodeType) -> None:
     _write_handlers(encoder, code, numbers)
 
 
-def reads(code: CodeType) -> list[Read]:
+def reads(code: CodeType) -> list[GlobalRead]:
     """What `code`, and the code inside of it, may read of its globals and builtins, sorted."""
     return sorted({read for inner in _with_inner(code) for read in _reads(_instructions(inner))})
 
 
-def look_up(space: Mapping[str, object], read: Read) -> tuple[object, tuple[str, ...]]:
+def look_up(space: Mapping[str, object], read: GlobalRead) -> tuple[object, tuple[str, ...]]:
     """What `read` finds in `space`, which has its name; and which of its attributes it took from modules on the way."""
     value = space[read.name]
     taken = 0
@@ -241,11 +241,11 @@ def _name(instruction: dis.Instruction) -> str:
     return str(instruction.argval)
 
 
-def _reads(instructions: list[dis.Instruction]) -> Iterator[Read]:
+def _reads(instructions: list[dis.Instruction]) -> Iterator[GlobalRead]:
     own = {"__annotations__"} if any(item.opname == "SETUP_ANNOTATIONS" for item in instructions) else set()
     for position, instruction in enumerate(instructions):
         if instruction.opname in _GLOBAL_LOADS and _name(instruction) not in own:
-            yield Read(_name(instruction), tuple(_attributes_from(instructions, position + 1)))
+            yield GlobalRead(_name(instruction), tuple(_attributes_from(instructions, position + 1)))
 
 
 def _attributes_from(instructions: list[dis.Instruction], position: int) -> Iterator[str]:

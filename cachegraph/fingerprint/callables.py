@@ -34,7 +34,15 @@ from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint import numba_types, wrappers
-from cachegraph.fingerprint.bytecode import Import, Read, attributes, encode_code, imports, look_up, reads
+from cachegraph.fingerprint.bytecode import (
+    GlobalRead,
+    Import,
+    attributes,
+    encode_code,
+    imports,
+    look_up,
+    reads,
+)
 from cachegraph.fingerprint.native import (
     NATIVE_TYPES,
     is_native_type,
@@ -179,7 +187,7 @@ def _write_registered(encoder: Encoder, value: FunctionType) -> None:
         write_inside(encoder, item, "what is registered for it with numba")
 
 
-def _write_read(encoder: Encoder, function: FunctionType, read: Read) -> None:
+def _write_read(encoder: Encoder, function: FunctionType, read: GlobalRead) -> None:
     encoder.text(read.name)
     own = read.name in function.__globals__
     space = function.__globals__ if own else _builtins_of(function)

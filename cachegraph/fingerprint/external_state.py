@@ -26,7 +26,7 @@ from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.bytecode import Import, attributes, imports, look_up, reads, uses_of_values
 from cachegraph.fingerprint.native import is_native_type
 from cachegraph.fingerprint.origin import is_known_by_name, origin_of
-from cachegraph.fingerprint.pure import ATTRIBUTES_OUTSIDE, is_pure
+from cachegraph.fingerprint.pure import EXTERNAL_ATTRIBUTES, is_pure
 
 _WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
 _GETTERS = (operator.attrgetter, operator.methodcaller)
@@ -41,7 +41,7 @@ _NOT_OPERATORS = frozenset(
 )  # fmt: skip
 
 
-def refuse_outside(
+def refuse_external_state(
     functions: Iterable[Any], held: Mapping[str, object], described: Collection[str] = ()
 ) -> None:
     """Refuse (Unfingerprintable) `functions` that may read what lies outside of code and values, or call what may.
@@ -103,7 +103,7 @@ class _Walk:
     def refuse_attributes(self) -> None:
         """Refuse attributes that code takes, if they read what lies outside where packages met so far have them."""
         for package in sorted(self._packages):
-            for name in sorted(ATTRIBUTES_OUTSIDE.get(package, frozenset()) & self._taken):
+            for name in sorted(EXTERNAL_ATTRIBUTES.get(package, frozenset()) & self._taken):
                 _refuse(package, name)
 
     def _names_in(self, space: Mapping[str, object]) -> Set[str]:

@@ -117,7 +117,7 @@ PURE: dict[str, Any] = {
     ),
 }  # fmt: skip
 
-ATTRIBUTES_OUTSIDE: dict[str, frozenset[str]] = {
+EXTERNAL_ATTRIBUTES: dict[str, frozenset[str]] = {
     "logging": frozenset(
         (
             "disabled", "filter", "filters", "getChildren", "getEffectiveLevel", "handlers", "hasHandlers", "isEnabledFor",

@@ -66,11 +66,11 @@ def _encode_univariate(encoder: Encoder, spline: Any) -> None:
 def _encode_piecewise(encoder: Encoder, spline: Any) -> None:
     _begin_spline(encoder, spline, _OF_PIECEWISE | _OF_NAMESPACES)
     is_polynomial = type(spline).__name__ in _POLYNOMIALS
-    places = spline.x if is_polynomial else spline.t
-    if type(places) is not np.ndarray or type(spline.c) is not np.ndarray:
+    breakpoints = spline.x if is_polynomial else spline.t
+    if type(breakpoints) is not np.ndarray or type(spline.c) is not np.ndarray:
         raise Unfingerprintable(_name(spline), "make it of numpy's arrays")
     degree = None if is_polynomial else int(spline.k)
-    for part in (places, spline.c, degree, spline.extrapolate, int(spline.axis)):
+    for part in (breakpoints, spline.c, degree, spline.extrapolate, int(spline.axis)):
         encoder.value(part)
 
 

@@ -2,7 +2,7 @@
 
     stored   := "CGNB" format(1 byte) length(8 bytes)*3 description object bitcode       little-endian
               | "CGNR" format(1 byte) kind "\0" reason                                   why there is nothing to store
-    description: a pickle of `Description`: numba's types, plain values, dtypes
+    description: a pickle of `OverloadDescription`: numba's types, plain values, dtypes
 
 LLVM's bitcode, by which others inline the function, is beside it and the section empty where Python may call the function,
 which needs the object alone. Of what only other compiled functions call there is no object.
@@ -83,7 +83,7 @@ CythonFunction = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class OverloadDescription:
     """What numba has to know of the code: all plain values but the types and what the environments hold."""
 
     result: Any
@@ -121,7 +121,7 @@ class Description:
 class Stored:
     """An overload as it is stored: what numba has to know of it, and its object code or, without that, its bitcode."""
 
-    described: Description
+    described: OverloadDescription
     code: bytes
     bitcode: bytes
 
@@ -141,7 +141,7 @@ class Stored:
         if _HEADER.size + sum(lengths) != len(content):
             raise OverloadFormatError(f"{len(content)} bytes where {_HEADER.size + sum(lengths)} are due")
         end = _HEADER.size + lengths[0]
-        described = Description(*_loads(content[_HEADER.size : end], trusted))
+        described = OverloadDescription(*_loads(content[_HEADER.size : end], trusted))
         if described.arguments != tuple(arguments):
             raise OverloadFormatError(f"one for {described.arguments} where {tuple(arguments)} is wanted")
         return cls(described, content[end : end + lengths[1]], content[end + lengths[1] :])
@@ -172,7 +172,7 @@ def pack_overload(
     """
     _refuse_unstorable(compiled)
     found, module = compiled.fndesc, compiled.library._final_module.clone()
-    described = Description(
+    described = OverloadDescription(
         found.restype,
         tuple(found.argtypes),
         tuple(found.args),
@@ -307,9 +307,9 @@ def _renamed_functions(module: Any, own: Mapping[str, str]) -> list[Any]:
     return shown
 
 
-def _dumps(described: Description, trusted: Sequence[str]) -> bytes:
+def _dumps(described: OverloadDescription, trusted: Sequence[str]) -> bytes:
     """The pickle of `described`, tried out: what cannot be loaded is not to be stored."""
-    fields = tuple(getattr(described, name) for name in Description.__slots__)
+    fields = tuple(getattr(described, name) for name in OverloadDescription.__slots__)
     try:
         content = pickling.dumps(fields)
         _loads(content, trusted)

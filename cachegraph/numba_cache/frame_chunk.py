@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 _SLOTS = 2**16 + 2**10
-"""What the frame of `with_room` claims, in words of 8 bytes: little over half a MiB, so that its chunk has a MiB, and almost half of
+"""What the frame of `in_one_frame_chunk` claims, in words of 8 bytes: little over half a MiB, so that its chunk has a MiB, and almost half of
 it is left. That is room for a thousand frames, as many as Python lets a thread have by default. Memory that is not used is not touched.
 """
 
@@ -22,7 +22,9 @@ def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-with_room = FunctionType(_call.__code__.replace(co_stacksize=_SLOTS), globals(), "with_room")
-with_room.__doc__ = (
+in_one_frame_chunk = FunctionType(
+    _call.__code__.replace(co_stacksize=_SLOTS), globals(), "in_one_frame_chunk"
+)
+in_one_frame_chunk.__doc__ = (
     "Return `function(*arguments)`, called where its frames, and those of what it calls, are in one piece."
 )

@@ -32,7 +32,7 @@ _GIVEN = frozenset(("_impl_cache", "_overload_cache"))
 
 
 @contextmanager
-def compiled_anew(described: Collection[str] = ()) -> Iterator[None]:
+def fresh_compilation(described: Collection[str] = ()) -> Iterator[None]:
     """Have numba compile all that is needed meanwhile, in whatever thread, as it is now: it loads nothing of it from its
     own files, and takes of what was compiled before only what was compiled here, of the same code and values.
 
@@ -93,8 +93,8 @@ class _Current:
         gave here when it was what it is now."""
         for template, function in registered_templates():
             if self._is_followed(function):
-                kept = template.__dict__.get("_cachegraph_given_anew") or {}
-                template._cachegraph_given_anew = kept
+                kept = template.__dict__.get("_cachegraph_given_fresh") or {}
+                template._cachegraph_given_fresh = kept
                 given = kept.setdefault(self._name(function) or object(), {})
                 for attribute in _GIVEN & vars(template).keys():
                     self._replaced.append((template, attribute, vars(template)[attribute]))
@@ -154,7 +154,7 @@ class _Current:
 
 def _compiled_here(dispatcher: Any) -> dict[bytes | None, Overloads]:
     """What was compiled here for `dispatcher`, by the digest of what it was then; it goes with the dispatcher."""
-    here: dict[bytes | None, Overloads] = vars(dispatcher).setdefault("_cachegraph_compiled_anew", {})
+    here: dict[bytes | None, Overloads] = vars(dispatcher).setdefault("_cachegraph_compiled_fresh", {})
     return here
 
 

@@ -19,8 +19,8 @@ from cachegraph.fingerprint.numba_types import options_in_force
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, configuration, log
-from cachegraph.numba_cache.frame_chunk import with_room
-from cachegraph.numba_cache.fresh_compilation import compiled_anew
+from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
+from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 
 
 class StoredOverloads(caching._Cache):
@@ -142,8 +142,8 @@ class StoredOverloads(caching._Cache):
         """What numba compiles for `sig`, without being asked for it here."""
         self.disable()
         try:
-            with compiled_anew():
-                with_room(dispatcher.compile, sig)
+            with fresh_compilation():
+                in_one_frame_chunk(dispatcher.compile, sig)
         finally:
             self.enable()
         arguments, _ = sigutils.normalize_signature(sig)

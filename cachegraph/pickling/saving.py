@@ -50,9 +50,11 @@ def _dump(
     try:
         pickler.dump(value)
     except Refused as refused:
-        from cachegraph.pickling.value_paths import way_to  # only what goes wrong needs it
+        from cachegraph.pickling.value_paths import path_within  # only what goes wrong needs it
 
-        raise Unpicklable(refused.found, refused.advice, way_to(value, refused.item)) from refused.__cause__
+        raise Unpicklable(
+            refused.found, refused.advice, path_within(value, refused.item)
+        ) from refused.__cause__
     except (pickle.PicklingError, RecursionError) as error:
         raise Unpicklable(f"what pickle refuses ({error})", "pass plainer values") from error
     return file.getvalue(), pickler.paths

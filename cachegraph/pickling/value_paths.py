@@ -11,7 +11,7 @@ from typing import Any
 _LONGEST_KEY = 40
 
 
-def way_to(value: object, item: object) -> tuple[str, ...]:
+def path_within(value: object, item: object) -> tuple[str, ...]:
     """The segments that lead from `value` to `item`, such as `['f']` and `args[0]`; empty if it is the value itself.
 
     Ends in "..." if it is not found: what an object gives a pickler may be made anew each time.

@@ -232,12 +232,14 @@ def _refuse_outside(op: Op) -> None:
     methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
     if not methods:
         return
-    from cachegraph.fingerprint.external_state import refuse_outside
+    from cachegraph.fingerprint.external_state import refuse_external_state
 
     owner = getattr(methods[0], "__self__", op)
     shapes_of = getattr(owner, "shapes_of", None)
     try:
-        refuse_outside([*methods, shapes_of], attributes(owner) if isinstance(owner, Op) else {}, DESCRIBED)
+        refuse_external_state(
+            [*methods, shapes_of], attributes(owner) if isinstance(owner, Op) else {}, DESCRIBED
+        )
     except Unfingerprintable as error:
         error.inside(f"class {type(op).__name__}")
         raise

@@ -29,8 +29,8 @@ from cachegraph.fingerprint import Encoder, register_encoder
 from cachegraph.key import CacheKey
 from cachegraph.numba_cache.compiled import CythonFunction, NotStorable, Stored, pack_refusal
 from cachegraph.numba_cache.entries import OverloadEntries, log
-from cachegraph.numba_cache.frame_chunk import with_room
-from cachegraph.numba_cache.fresh_compilation import compiled_anew
+from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
+from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.numba_cache.linking import LinkedOverload, LinkError, forget_overload, link_overload
 from cachegraph.pytensor.code.op_code import fresh_op_code, storing_op_code
 from cachegraph.pytensor.describe.basis import CHANGED, Basis
@@ -365,8 +365,8 @@ class StoredFunction(CPUDispatcher):
         entrypoints.init_all()
         if not isinstance(dispatcher, Dispatcher):
             raise _NotCompiled
-        with self._basis.implementations.in_force(), storing_op_code(), compiled_anew(HOST_PACKAGES):
-            with_room(dispatcher.compile, tuple(arguments))
+        with self._basis.implementations.in_force(), storing_op_code(), fresh_compilation(HOST_PACKAGES):
+            in_one_frame_chunk(dispatcher.compile, tuple(arguments))
         return dispatcher.overloads[tuple(arguments)]
 
 

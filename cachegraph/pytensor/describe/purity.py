@@ -17,7 +17,7 @@ from typing import Any
 from pytensor.graph.basic import Constant
 from pytensor.graph.op import HasInnerGraph, Op
 
-from cachegraph.fingerprint.external_state import refuse_outside
+from cachegraph.fingerprint.external_state import refuse_external_state
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.pytensor.describe.attributes import is_of_host, is_user_op, parts_of, state_of
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
@@ -88,7 +88,7 @@ def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: 
         of_op = isinstance(subject, type) and issubclass(subject, Op)
         is_met = not of_op or any(subject in cls.__mro__ for cls in classes)
         if is_met and _is_followed(function):
-            refuse_outside([function], {}, HOST_PACKAGES)
+            refuse_external_state([function], {}, HOST_PACKAGES)
 
 
 def _with_parts(ops: Iterable[Any]) -> list[Any]:
@@ -109,14 +109,14 @@ def _with_parts(ops: Iterable[Any]) -> list[Any]:
 def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
     """Refuse a function, or the methods of `item` that count and the functions that it holds, if they may read outside."""
     if isinstance(item, FunctionType):
-        refuse_outside([item], {}, HOST_PACKAGES)
+        refuse_external_state([item], {}, HOST_PACKAGES)
         return
     held = state_of(item)
     methods = [
         part for name in _methods(type(item)) if counts(name) for part in _wrapped(getattr(item, name))
     ]
     functions = [value for value in held.values() if callable(value) and _is_followed(value)]
-    refuse_outside([*methods, *(functions if counts("perform") else ())], held, HOST_PACKAGES)
+    refuse_external_state([*methods, *(functions if counts("perform") else ())], held, HOST_PACKAGES)
 
 
 def _wrapped(method: Any) -> Iterator[Any]:

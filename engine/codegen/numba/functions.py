@@ -17,7 +17,7 @@ from numba.core import cgutils, compiler, types
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import populate_array
 
-from cachegraph.numba_cache.fresh_compilation import compiled_anew
+from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from engine.codegen.numba.contexts import TYPES
 from engine.runtime.kernel_interface import FUNCTION_RAISED
 from engine.scalar.embedded import DESCRIBED, Embedded
@@ -36,7 +36,7 @@ def compile_function(embedded: Embedded) -> Any:
     found = _compiled.get(embedded.name)
     if found is None:
         try:
-            with compiled_anew(DESCRIBED):
+            with fresh_compilation(DESCRIBED):
                 found = _compile(embedded)
         except Exception as error:
             raise embedded.refused(f"{type(error).__name__}: {error}") from error

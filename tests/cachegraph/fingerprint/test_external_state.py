@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cachegraph.errors import Unfingerprintable
-from cachegraph.fingerprint.external_state import refuse_outside
+from cachegraph.fingerprint.external_state import refuse_external_state
 from tests.cachegraph.outside_cases import COMPUTING, READING, TELLING
 
 
@@ -102,13 +102,13 @@ class Reader:
 )  # fmt: skip
 def test_what_reads_what_lies_outside_is_refused(function: Any) -> None:
     with pytest.raises(Unfingerprintable, match="may read what lies outside of it"):
-        refuse_outside([function], {})
+        refuse_external_state([function], {})
 
 
 def test_what_an_instance_holds_is_looked_at_where_code_takes_it() -> None:
-    refuse_outside([Reader().of_attribute], {"other": from_numpy})
+    refuse_external_state([Reader().of_attribute], {"other": from_numpy})
     with pytest.raises(Unfingerprintable, match=r"numpy\.loadtxt"):
-        refuse_outside([Reader().of_attribute], {"function": from_numpy})
+        refuse_external_state([Reader().of_attribute], {"function": from_numpy})
 
 
 def test_methods_that_are_not_called_and_constructors_may_read_anything() -> None:
@@ -119,18 +119,20 @@ def test_methods_that_are_not_called_and_constructors_may_read_anything() -> Non
         def perform(self) -> Any:
             return self.read() + self.table
 
-    refuse_outside([Reader().of_nothing, Loaded.__new__(Loaded).of_nothing, None], {"table": np.zeros(3)})
+    refuse_external_state(
+        [Reader().of_nothing, Loaded.__new__(Loaded).of_nothing, None], {"table": np.zeros(3)}
+    )
 
 
 @pytest.mark.parametrize("name", READING)
 def test_what_is_not_known_to_compute_only_is_refused(name: str) -> None:
     with pytest.raises(Unfingerprintable, match="may read what lies outside of it"):
-        refuse_outside([READING[name]], {})
+        refuse_external_state([READING[name]], {})
 
 
 @pytest.mark.parametrize("name", COMPUTING)
 def test_what_ops_are_usually_made_of_is_not_refused(name: str) -> None:
-    refuse_outside([COMPUTING[name]], {}, ("engine",))
+    refuse_external_state([COMPUTING[name]], {}, ("engine",))
 
 
 @pytest.mark.parametrize("name", TELLING)
@@ -138,7 +140,7 @@ def test_what_can_tell_the_order_of_sets_or_which_objects_are_one_is_refused(nam
     with pytest.raises(
         Unfingerprintable, match=r"a set of which code may tell the order|which objects values are"
     ):
-        refuse_outside([TELLING[name]], {})
+        refuse_external_state([TELLING[name]], {})
 
 
 def test_what_was_remembered_of_before_is_forgotten() -> None:
@@ -146,5 +148,5 @@ def test_what_was_remembered_of_before_is_forgotten() -> None:
     remembered = functools.lru_cache(lambda: numbers[0])
     assert remembered() == 1.0
     numbers[0] = 2.0
-    refuse_outside([lambda: remembered()], {})
+    refuse_external_state([lambda: remembered()], {})
     assert remembered() == 2.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cachegraph.numba_cache.frame_chunk import with_room
+from cachegraph.numba_cache.frame_chunk import in_one_frame_chunk
 
 CALLS = 500
 
@@ -39,7 +39,7 @@ def most_faults(call: Callable[..., Any]) -> int:
 
 
 def test_frames_in_one_piece_map_nothing_when_they_come_and_go() -> None:
-    assert most_faults(with_room) < CALLS / 2
+    assert most_faults(in_one_frame_chunk) < CALLS / 2
 
 
 @pytest.mark.skipif(sys.implementation.name != "cpython", reason="another Python has another stack")
@@ -49,6 +49,6 @@ def test_without_room_there_is_a_depth_at_which_each_call_maps_memory() -> None:
 
 
 def test_results_and_errors_pass() -> None:
-    assert with_room(divmod, 7, 3) == (2, 1)
+    assert in_one_frame_chunk(divmod, 7, 3) == (2, 1)
     with pytest.raises(ZeroDivisionError):
-        with_room(divmod, 7, 0)
+        in_one_frame_chunk(divmod, 7, 0)

@@ -26,7 +26,7 @@ from cachegraph.errors import CacheMissError, Unfingerprintable
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
 from cachegraph.numba_cache.compiled import MAGIC, NotStorable, pack_overload
-from cachegraph.numba_cache.fresh_compilation import compiled_anew
+from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from tests.cachegraph.numba_process import in_fresh_process, kept
 
 KINDS = ("added", 1, "factorial", 5, "summed", 6, "raising", 4, "raising", -4)
@@ -403,7 +403,7 @@ def test_what_was_compiled_here_of_the_same_values_is_not_compiled_again() -> No
     g = space["g"]
 
     def compilations_of_g() -> int:
-        with install_recorder("numba:compile") as recorder, compiled_anew():
+        with install_recorder("numba:compile") as recorder, fresh_compilation():
             dispatcher = numba.njit(space["f"])
             dispatcher.compile("f8(f8)")
         assert dispatcher(1.0) == space["K"]
