@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from engine.compiling.compiler import Specification, compile_function
 from engine.compiling.copies_for_destroyers import with_copies
 from engine.compiling.executable import ArgumentConverter, Function
+from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
+from engine.compiling.request import Interface, Request
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -48,16 +49,14 @@ def function(
     )
     _check_unused(graph, explicit, on_unused_input)
     label = name or "function"
-    compiled = compile_function(
-        Specification(
-            graph=graph,
-            n_outputs=len(wanted),
-            updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
-            mode=get_mode(mode),
-            name=label,
-            convert=ArgumentConverter(label, [*explicit, *shared], len(explicit)),
-        )
+    variables = [*explicit, *shared]
+    interface = Interface(
+        types=tuple(variable.type for variable in variables),
+        n_outputs=len(wanted),
+        updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
+        convert=ArgumentConverter(label, variables, len(explicit)),
     )
+    compiled = compile_function(Request(graph, interface, get_mode(mode), label))
     return Function(compiled, explicit, shared, label, not isinstance(outputs, Variable), keys)
 
 

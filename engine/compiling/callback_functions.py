@@ -1,111 +1,101 @@
-"""Functions that callbacks call: found in the cache by keys of their own, whatever function calls them, or built.
+"""Functions that callbacks call: found in the cache under keys of their own, shared by all callers, or built.
 
-Their graphs are those that Ops hold, which are rewritten with the Ops: here they are compiled as they are.
+Their graphs are held by Ops, and were rewritten with these Ops: here they are compiled as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from dataclasses import replace
 
-from cachegraph.cache import Artifact, Cache, Correction, Found
+from cachegraph.cache import Artifact, Correction, Found
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.compiling.graph_encoding import UsersOps
-from engine.compiling.key import all_constants, callee_key
-from engine.compiling.mode import Mode
-from engine.compiling.programs import Compilation, compile_program, load_callee
+from engine.compiling.graph_encoding import UserOps
+from engine.compiling.key import callback_function_key
+from engine.compiling.load import ArrayChecker, load_function
+from engine.compiling.programs import BuildContext, BuiltProgram, build_program
+from engine.compiling.request import all_constants
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.runtime.execution import Callee
-from engine.runtime.linking import KernelTally
+from engine.runtime.execution import CallbackFunction
 
 
-class Callees:
-    """Call it with a graph: the function that computes it, for a program that is being made for the function `name`, and
-    has the users' Ops `users`.
+def callback_function(context: BuildContext, graph: FrozenFunctionGraph) -> CallbackFunction:
+    """Return the function that computes `graph`, for a program that is being built.
 
-    Raises as compile_function does, and UndescribedOpError for a graph with an Op that is not among `users`.
+    Raises as compile_function does, and UndescribedOpError for a graph with a user Op that is not among those of
+    `context`.
     """
-
-    def __init__(self, cache: Cache, mode: Mode, tally: KernelTally, name: str, users: UsersOps) -> None:
-        self._cache = cache
-        self._mode = mode
-        self._tally = tally
-        self._name = name
-        self._users = users
-
-    def __call__(self, graph: FrozenFunctionGraph) -> Callee:
-        users = UsersOps()
-        try:
-            key = callee_key(graph, (self._mode.linker,), users)
-            # What is kept has the names of its own key: those here may hold for this function alone.
-            work = _Work(self._of(users), graph, key)
-            found = self._cache.get_or_build(key, work.build, work.load, work.verify)
-        except (Unfingerprintable, SourceError):
-            return self._without_key(graph)
-        except UndescribedOpError:
-            if not self._users.is_open:
-                raise
-            return self._without_key(graph)
-        self._users.include(users)
-        self._tally.count_function(found.outcome == "hit", sum(found.seconds.values()) - found.load_seconds)
-        return found.value
-
-    def _of(self, users: UsersOps) -> Callees:
-        return Callees(self._cache, self._mode, self._tally, self._name, users)
-
-    def _without_key(self, graph: FrozenFunctionGraph) -> Callee:
-        """What no key describes is named by what it became: the program that calls it is in no cache either."""
-        built = self.compile(graph)
-        key = CacheKey.build("function", {"program": built.payload})
-        with self.holding(built.blobs):
-            return self.load(key, built.payload, True, built.callees)
-
-    def compile(self, graph: FrozenFunctionGraph) -> Compilation:
-        """As compile_program does."""
-        constants = tuple(all_constants(graph))
-        n_outputs, name_of = len(graph.outputs), self._users.name_of
-        return compile_program(self._cache, graph, n_outputs, (), (), constants, self._tally, self, name_of)
-
-    def holding(self, blobs: Mapping[str, bytes]) -> AbstractContextManager[None]:
-        """As Cache.holding does."""
-        return self._cache.holding(blobs)
-
-    def load(self, key: CacheKey, payload: bytes, is_linked: bool, callees: Mapping[str, Callee]) -> Callee:
-        """As load_callee does; the kernels are linked already if `is_linked`."""
-        tally = None if is_linked else self._tally
-        return load_callee(self._cache, key, payload, self._name, tally, callees, self._users.by_name)
+    user_ops = UserOps()
+    try:
+        key = callback_function_key(graph, (context.mode.linker,), user_ops)
+        # The entry is shared by all callers, so it names user Ops as its own key does.
+        building = _FunctionBuild(replace(context, user_ops=user_ops), graph)
+        found = context.cache.get_or_build(
+            key,
+            building.build,
+            lambda payload: building.load(key, payload),
+            lambda found: building.verify(key, found),
+        )
+    except (Unfingerprintable, SourceError):
+        return _function_without_key(context, graph)
+    except UndescribedOpError:
+        if not context.user_ops.is_open:
+            raise
+        return _function_without_key(context, graph)
+    context.user_ops.include(user_ops)
+    seconds_saved = sum(found.seconds.values()) - found.load_seconds
+    context.tally.count("function", found.outcome == "hit", seconds_saved)
+    return found.value
 
 
-class _Work:
-    """The compilation of one function that a callback calls."""
+def _function_without_key(context: BuildContext, graph: FrozenFunctionGraph) -> CallbackFunction:
+    """Build a function that no key describes, and name it by its program; the program that calls it is not stored."""
+    building = _FunctionBuild(context, graph)
+    artifact = building.build()
+    return building.load(CacheKey.build("function", {"program": artifact.payload}), artifact.payload)
 
-    def __init__(self, callees: Callees, graph: FrozenFunctionGraph, key: CacheKey) -> None:
-        self._callees = callees
+
+class _FunctionBuild:
+    """Builds or loads one function that a callback calls."""
+
+    def __init__(self, context: BuildContext, graph: FrozenFunctionGraph) -> None:
+        self._context = context
         self._graph = graph
-        self._key = key
-        self._is_built = False
-        self._built: Mapping[str, Callee] = {}
+        self._built: BuiltProgram | None = None
 
     def build(self) -> Artifact:
-        built = self._callees.compile(self._graph)
-        self._built = built.callees
-        self._is_built = True
-        summary = f"called by a callback: {len(self._graph.nodes)} nodes"
-        return Artifact(built.payload, built.blobs, {"lower": built.seconds}, summary, built.needed)
+        """Return the function to be stored."""
+        graph, context = self._graph, self._context
+        results = len(graph.outputs), ()
+        built = build_program(
+            context,
+            graph,
+            results,
+            (),
+            tuple(all_constants(graph)),
+            lambda inner: callback_function(context, inner),
+        )
+        self._built = built
+        summary = f"called by a callback: {len(graph.nodes)} nodes"
+        seconds = {"lower": built.seconds}
+        return Artifact(built.payload, built.program.blobs, seconds, summary, built.references)
 
-    def verify(self, found: Found[Callee]) -> Correction[Callee] | None:
-        """Build the function anew and compare; its kernels are compared while it is built."""
-        from engine.compiling.verification import difference  # nothing but the mode verify needs it
+    def load(self, key: CacheKey, payload: bytes) -> CallbackFunction:
+        """Return the function that was built, or the one that `payload` stores, linked."""
+        built, context = self._built, self._context
+        if built is None:
+            return load_function(context, key, payload)
+        convert = ArrayChecker(built.program.inputs, context.name)
+        return CallbackFunction(key, payload, built.link(context, (), convert))
 
-        again = _Work(self._callees, self._graph, self._key)
+    def verify(self, key: CacheKey, found: Found[CallbackFunction]) -> Correction[CallbackFunction] | None:
+        """Build the function again and compare it with `found`; its kernels are compared while it is built."""
+        from engine.compiling.verification import difference  # only the mode verify needs it
+
+        again = _FunctionBuild(self._context, self._graph)
         artifact = again.build()
-        with self._callees.holding(artifact.blobs):
-            callee = again.load(artifact.payload)
-        programs = found.value.execution, callee.execution
+        function = again.load(key, artifact.payload)
+        programs = found.value.execution, function.execution
         differs = difference((None, None), programs, [v.type for v in self._graph.inputs])
-        return Correction(differs, artifact, callee) if differs else None
-
-    def load(self, payload: bytes) -> Callee:
-        return self._callees.load(self._key, payload, self._is_built, self._built)
+        return Correction(differs, artifact, function) if differs else None

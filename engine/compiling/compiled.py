@@ -1,4 +1,4 @@
-"""What compiling a function gives: something that runs it, and how that came about."""
+"""`Compiled`: a function ready to run. And the numpy backend, which compiles nothing: each Op runs by its `perform`."""
 
 from __future__ import annotations
 
@@ -7,52 +7,64 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cachegraph.caching.outcome import CacheInfo as CacheInfo
-from engine.graph.fgraph import FunctionGraph
-from engine.runtime.execution import Convert
+from engine.compiling.request import Interface
+from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 
 
 class Runner(Protocol):
-    """What runs a function: `run` gives its results, of which `outputs` are returned and `updates` replace inputs."""
+    """Runs a function. Of the results of `run`, `outputs` are returned, and `updates` replace inputs."""
 
     outputs: tuple[int, ...]
     updates: tuple[tuple[int, int], ...]
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """The results for one value an input."""
+        """Return the results, given one value per input."""
 
 
-class Carried(Protocol):
-    """A function as a pickle carries it: all of it but the values of its shared variables. It can be pickled."""
+class PickledFunction(Protocol):
+    """A function in a form that can be pickled: all of it but the values of its shared variables."""
 
     def load(self) -> Compiled:
-        """The function, ready to run in this process."""
+        """Return the function, ready to run in this process."""
 
 
 @dataclass
 class Compiled:
-    """A function ready to run, how it came about, its optimized graph when somebody asks for it, and what a pickle of it
-    carries."""
+    """A function ready to run, and how it was made. `optimized` and `pickled` make its rewritten graph and its form
+    for a pickle when somebody asks for them."""
 
     runner: Runner
     info: CacheInfo
     optimized: Callable[[], FunctionGraph]
-    carried: Callable[[], Carried]
+    pickled: Callable[[], PickledFunction]
+
+
+@dataclass(frozen=True)
+class PickledGraph:
+    """A function of the numpy backend: its rewritten graph, and the `reason` why it was not compiled."""
+
+    graph: FrozenFunctionGraph
+    interface: Interface
+    reason: str
+
+    def load(self) -> Compiled:
+        """Return the function, on a copy of the graph."""
+        fgraph = self.graph.unfreeze()
+        info = CacheInfo(outcome="carried", reason=self.reason)
+        return Compiled(Interpreted(fgraph, self.interface), info, fgraph.clone, lambda: self)
 
 
 class Interpreted:
-    """Runs a graph by each Op's reference implementation. The first `n_outputs` of its outputs are returned, the others
-    replace the values of the inputs at the positions `updated`."""
+    """Runs a graph by the reference implementation of each Op."""
 
-    def __init__(
-        self, fgraph: FunctionGraph, n_outputs: int, updated: Sequence[int], convert: Convert
-    ) -> None:
+    def __init__(self, fgraph: FunctionGraph, interface: Interface) -> None:
         self.fgraph = fgraph
-        self.outputs = tuple(range(n_outputs))
-        self.updates = tuple((position, n_outputs + n) for n, position in enumerate(updated))
-        self._convert = convert
+        self.outputs = tuple(range(interface.n_outputs))
+        self.updates = tuple((at, interface.n_outputs + n) for n, at in enumerate(interface.updated))
+        self._convert = interface.convert
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """The results, each an array of its own."""
+        """Return the results, each in memory of its own."""
         from engine.graph.reference import evaluate
 
         values = [self._convert(position, value) for position, value in enumerate(items)]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from engine.compiling.compiled import CacheInfo, Carried, Compiled
+from engine.compiling.compiled import CacheInfo, Compiled, PickledFunction
 from engine.errors import ArgumentError
 from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
@@ -20,7 +20,7 @@ from engine.graph.variables import Variable
 from engine.tensor.type import is_masked
 
 
-class Holder(Protocol):
+class HasStorage(Protocol):
     """Where a value is kept: `storage` is a list of one."""
 
     storage: list[Any]
@@ -31,7 +31,7 @@ class Shared(Protocol):
 
     type: Any
     name: str | None
-    container: Holder
+    container: HasStorage
 
 
 _VALUE = itemgetter(0)
@@ -73,7 +73,7 @@ class Function:
         self._returns_list = returns_list
         self._keys = keys
         self._has_updates = True
-        self._carried: Carried | None = None
+        self._pickled: PickledFunction | None = None
         self._attach(compiled)
 
     def _attach(self, compiled: Compiled) -> None:
@@ -92,7 +92,7 @@ class Function:
     def _loaded(self) -> Compiled:
         """What runs the function, linked first if it came in a pickle and was not used yet."""
         if self._compiled is None:
-            self._attach(cast(Carried, self._carried).load())
+            self._attach(cast(PickledFunction, self._pickled).load())
         return cast(Compiled, self._compiled)
 
     def _load_and_run(self, items: tuple[Any, ...]) -> list[Any]:
@@ -160,7 +160,7 @@ class Function:
         containers = self._swapped(swap or {})
         return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
 
-    def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[Holder, ...]:
+    def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[HasStorage, ...]:
         """The containers of the shared variables, those of `swap` replaced."""
         replaced = {}
         for old, new in swap.items():
@@ -173,13 +173,13 @@ class Function:
             replaced[id(old.container)] = new.container
         return tuple(replaced.get(id(container), container) for container in self._containers)
 
-    def _on(self, containers: tuple[Holder, ...], name: str, has_updates: bool) -> Function:
+    def _on(self, containers: tuple[HasStorage, ...], name: str, has_updates: bool) -> Function:
         new = Function.__new__(Function)
         own = {
             "name": name,
             "_containers": containers,
             "_has_updates": has_updates,
-            "_carried": self._carried,
+            "_pickled": self._pickled,
         }
         new.__setstate__({**self._own_state(), **own})
         if self._compiled is not None:
@@ -196,8 +196,8 @@ class Function:
         return {name: getattr(self, name) for name in _OWN_STATE}
 
     def __getstate__(self) -> dict[str, Any]:
-        carried = self._carried if self._compiled is None else self._compiled.carried()
-        return {**self._own_state(), "_carried": carried}
+        pickled = self._pickled if self._compiled is None else self._compiled.pickled()
+        return {**self._own_state(), "_pickled": pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -34,6 +34,7 @@ Version history
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
@@ -56,16 +57,16 @@ _AT_HAND = "at hand "
 """What the name of an Op begins with that cannot be described."""
 
 
-class UsersOps:
+class UserOps:
     """The users' Ops of a graph, and those made of them, by the names that what is stored of it has for them.
 
     A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every process. An Op that
     cannot be described has one only where `is_open`: then nothing is stored, and it is named by its place here.
     """
 
-    def __init__(self, is_open: bool = False) -> None:
+    def __init__(self, by_name: Mapping[str, Op] = MappingProxyType({}), is_open: bool = False) -> None:
         self.is_open = is_open
-        self.by_name: dict[str, Op] = {}
+        self.by_name = dict(by_name)
         self._names: dict[Op, str] = {}
         self._encodings: dict[Op, bytes] = {}
 
@@ -88,7 +89,7 @@ class UsersOps:
             raise UndescribedOpError(op)
         return self._know(op, f"{_AT_HAND}{len(self._names)}")
 
-    def include(self, others: UsersOps) -> None:
+    def include(self, others: UserOps) -> None:
         """Know those of `others`, too, by the names that they have there.
 
         Raises UndescribedOpError for a user's that is not known yet, if this is not open.
@@ -113,19 +114,19 @@ def check_ops(ops: Mapping[str, Op]) -> None:
         if name.startswith(_AT_HAND):
             continue
         try:
-            found = strong_digest(_encode_op(op, UsersOps())).hex()
+            found = strong_digest(_encode_op(op, UserOps())).hex()
         except Unfingerprintable as error:
             raise ValueError(f"op {op} cannot be described here: {error}") from error
         if found != name:
             raise ValueError(f"op {op}, or what its code reads, is another here")
 
 
-def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> bytes:
+def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UserOps) -> bytes:
     """The body of the encoding of `graph`, of which `data` is not identity; raises Unfingerprintable."""
     return _FrozenGraphEncoder(graph, data, users).encoding()
 
 
-def inner_body(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
+def inner_body(graph: FrozenFunctionGraph, users: UserOps) -> bytes:
     """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be another next time."""
     if users_ops(graph):
         return graph_body(graph, (), users)
@@ -137,7 +138,7 @@ class _FrozenGraphEncoder(GraphEncoder):
 
     merges_constants = False
 
-    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UsersOps) -> None:
+    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UserOps) -> None:
         super().__init__(graph.inputs, graph.nodes, graph.outputs)
         self.data = data
         self.users = users
@@ -167,7 +168,7 @@ def _encode_type(type: Type) -> bytes:
     return _encode_class(type) + encode(type.props())
 
 
-def _encode_op(op: Op, users: UsersOps) -> bytes:
+def _encode_op(op: Op, users: UserOps) -> bytes:
     try:
         return users.encoding(op) if is_users(op) else _encode_own_op(op, users)
     except Unfingerprintable as error:
@@ -175,7 +176,7 @@ def _encode_op(op: Op, users: UsersOps) -> bytes:
         raise
 
 
-def _encode_own_op(op: Op, users: UsersOps) -> bytes:
+def _encode_own_op(op: Op, users: UserOps) -> bytes:
     """An Op of the engine itself: class and properties, the engine's code being another part of the key."""
     properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
     encoder = ValueEncoder()
@@ -189,7 +190,7 @@ def _encode_own_op(op: Op, users: UsersOps) -> bytes:
     return encoding
 
 
-def _write_property(encoder: Encoder, name: str, value: object, users: UsersOps) -> None:
+def _write_property(encoder: Encoder, name: str, value: object, users: UserOps) -> None:
     if isinstance(value, Op):
         encoder.tag(b"o")
         encoder.bytes(_encode_op(value, users))
@@ -213,7 +214,7 @@ def _encode_class(item: Op | Type) -> bytes:
     return prefixed(cls.__module__.encode()) + prefixed(cls.__qualname__.encode())
 
 
-def _encode_users_op(op: Op, users: UsersOps) -> bytes:
+def _encode_users_op(op: Op, users: UserOps) -> bytes:
     """A user's Op: the code of its class, its properties and its attributes, and what these read."""
     encoder = _CodeEncoder(users)
     try:
@@ -259,7 +260,7 @@ class _CodeEncoder(ValueEncoder):
 
     __slots__ = ("_users",)
 
-    def __init__(self, users: UsersOps) -> None:
+    def __init__(self, users: UserOps) -> None:
         super().__init__(DESCRIBED)
         self._users = users
 

@@ -1,4 +1,7 @@
-"""The key of a function: its canonical description, which its cache entry is found by; and the data of a graph, which is in none."""
+"""The keys of functions, of optimized inner graphs and of kernels: each describes all that decides what is built.
+
+The data of a graph (request.py) is in no key but by dtype and shape.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,38 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.primitives import HASH_VERSION, digest
+from cachegraph.fingerprint.primitives import HASH_VERSION
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain
-from engine.compiling.graph_encoding import UsersOps, graph_body, inner_body
-from engine.compiling.kernel_key import kernel_code
+from engine.compiling.graph_encoding import UserOps, graph_body, inner_body
+from engine.compiling.request import Request, data_constants
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.op import Op
 from engine.graph.user_ops import users_ops
-from engine.graph.variables import Constant
-from engine.tensor.type import is_data
+from engine.runtime.container import ABI
+from engine.runtime.target import compiled_levels, process_triple
+
+if TYPE_CHECKING:
+    from engine.graph.rewrite_query import RewriteDatabaseQuery
 
 ENGINE_VERSION = 1
-_ROOT = Path(os.path.abspath(__file__)).parents[1]
+KERNEL_VERSION = 1
+_ENGINE = Path(os.path.abspath(__file__)).parents[1]
 _IMPORTED = time.time()
+
+
+def request_key(request: Request, user_ops: UserOps) -> CacheKey:
+    """Return the key of the function that `request` asks for; raises as function_key does."""
+    interface = (request.interface.n_outputs, request.interface.updated)
+    mode = request.mode
+    return function_key(request.graph, interface, describe_rewrites(mode.optimizer), (mode.linker,), user_ops)
 
 
 def function_key(
@@ -34,16 +48,17 @@ def function_key(
     interface: object,
     rewrites: object,
     options: object,
-    users: UsersOps | None = None,
+    user_ops: UserOps | None = None,
 ) -> CacheKey:
-    """The key of a compiled function: its graph before rewriting, and all else that decides what it becomes.
+    """Return the key of a compiled function: its graph before rewriting, and all else that decides what is built.
 
-    `interface`, `rewrites` and `options` are plain values. `users` knows the users' Ops of the graph from then on. Raises Unfingerprintable, with the path to what has no
-    canonical encoding, and SourceError if the engine's source cannot be read, or is not what was imported.
+    `interface`, `rewrites` and `options` are plain values. The user Ops of the graph are added to `user_ops`. Raises
+    Unfingerprintable, with the path to what has no canonical encoding, and SourceError if the engine's source cannot be
+    read, or changed since it was imported.
     """
     parts = {
         "scheme": encode(("function", ENGINE_VERSION)),
-        "graph": encode_graph(graph, users),
+        "graph": encode_graph(graph, user_ops),
         "interface": encode(interface),
         "rewrites": encode(rewrites),
         "code": engine_code(),
@@ -55,38 +70,17 @@ def function_key(
     return CacheKey.build("function", parts)
 
 
-@cache
-def engine_code() -> bytes:
-    """The digest of the engine's source: editing an implementation is a miss.
-
-    Raises SourceError if it cannot be read, or was changed since it was imported.
-    """
-    digests = source_digest(_ROOT), kernel_code()
-    check_unchanged(_ROOT, _IMPORTED)
-    return digests[0]
-
-
-@cache
-def _encode_tools() -> bytes:
-    """The releases of what compiles, and of what computes constants: numpy is among the first, SciPy is not."""
-    try:
-        scipy = package_version("scipy")
-    except ImportError:
-        scipy = "absent"
-    return encode({**toolchain(), "scipy": scipy})
-
-
 def op_key(
-    graph: FrozenFunctionGraph, rewrites: object, options: object, users: UsersOps | None = None
+    graph: FrozenFunctionGraph, rewrites: object, options: object, user_ops: UserOps | None = None
 ) -> CacheKey:
-    """The key of what `graph`, which an Op holds, becomes when it is rewritten with all of its inputs protected; all of
-    its constants are identity. Which Op holds it does not matter.
+    """Return the key of the optimized form of `graph`, which an Op holds: all of its inputs protected, all of its
+    constants described by their elements. It does not depend on which Op holds the graph.
 
     Raises Unfingerprintable, with the path to what has no canonical encoding.
     """
     parts = {
         "scheme": encode(("op", ENGINE_VERSION)),
-        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + inner_body(graph, users or UsersOps()),
+        "graph": _VERSIONS + inner_body(graph, user_ops or UserOps()),
         "rewrites": encode(rewrites),
         "code": engine_code(),
         "options": encode(options),
@@ -95,14 +89,17 @@ def op_key(
     return CacheKey.build("op", parts)
 
 
-def callee_key(graph: FrozenFunctionGraph, options: object, users: UsersOps | None = None) -> CacheKey:
-    """The key of a function that a callback calls: `graph` is compiled as it is, and all of its constants are identity.
+def callback_function_key(
+    graph: FrozenFunctionGraph, options: object, user_ops: UserOps | None = None
+) -> CacheKey:
+    """Return the key of a function that a callback calls: `graph` is compiled without rewriting, and all of its
+    constants are described by their elements.
 
     Raises as function_key does.
     """
     parts = {
         "scheme": encode(("called function", ENGINE_VERSION)),
-        "graph": bytes((HASH_VERSION, ENGINE_VERSION)) + inner_body(graph, users or UsersOps()),
+        "graph": _VERSIONS + inner_body(graph, user_ops or UserOps()),
         "code": engine_code(),
         "options": encode(options),
         "toolchain": _encode_tools(),
@@ -111,63 +108,84 @@ def callee_key(graph: FrozenFunctionGraph, options: object, users: UsersOps | No
     return CacheKey.build("function", parts)
 
 
-def all_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
-    """The large constants of `graph` and of the graphs within it, at all depths."""
-    return inner_constants(graph).union(_large_constants(graph))
+def kernel_key(encoding: bytes) -> CacheKey:
+    """Return the key of the kernel with this canonical encoding."""
+    parts = {
+        "scheme": encode(("kernel", KERNEL_VERSION)),
+        "kernel": encoding,
+        "code": _kernel_code_or_none(),
+        "toolchain": encode(toolchain()),
+        "target": _kernel_target(),
+    }
+    return CacheKey.build("kernel", parts)
 
 
-def data_constants(graph: FrozenFunctionGraph) -> list[Constant]:
-    """The data of `graph`, in the order in which its encoding numbers constants; none that `inner_constants` has."""
-    inner = inner_constants(graph)
-    return [v for v in _large_constants(graph) if v not in inner]
+def encode_graph(graph: FrozenFunctionGraph, user_ops: UserOps | None = None) -> bytes:
+    """Return the canonical encoding of `graph`, and add its user Ops to `user_ops`; raises Unfingerprintable.
 
-
-def inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
-    """The large constants of the graphs that Ops of `graph` hold, at all depths. They are identity, not data.
-
-    So is what `graph` itself has of them: were it data, a program could take the one for the other. Kept with the graph.
-    """
-    return graph.computed("inner_constants", _inner_constants)
-
-
-def _inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
-    found: set[Constant] = set()
-    for op in dict.fromkeys([node.op for node in graph.nodes]):
-        for inner in _inner_graphs(op):
-            found.update(_large_constants(inner), inner_constants(inner))
-    return frozenset(found)
-
-
-def _inner_graphs(op: Op) -> Iterator[FrozenFunctionGraph]:
-    held = getattr(op, "fgraph", None)
-    if isinstance(held, FrozenFunctionGraph):
-        yield held
-    for value in op.key_props().values() if op.__props__ is not None else ():
-        if isinstance(value, FrozenFunctionGraph):
-            yield value
-        elif isinstance(value, Op):
-            yield from _inner_graphs(value)
-
-
-def _large_constants(graph: FrozenFunctionGraph) -> list[Constant]:
-    every = [*(variable for node in graph.nodes for variable in node.inputs), *graph.outputs]
-    return [v for v in dict.fromkeys(every) if isinstance(v, Constant) and is_data(v)]
-
-
-def fingerprint_graph(graph: FrozenFunctionGraph) -> bytes:
-    """The digest of the canonical encoding of `graph`: 16 bytes; raises Unfingerprintable."""
-    return digest(encode_graph(graph))
-
-
-def encode_graph(graph: FrozenFunctionGraph, users: UsersOps | None = None) -> bytes:
-    """The canonical encoding of `graph`; `users` knows its users' Ops from then on. Kept with the graph unless it has such:
-    their code may be another next time. Raises Unfingerprintable.
+    The encoding is kept with the graph unless it has user Ops, whose code may have changed by the next time.
     """
     if users_ops(graph):
-        return _encode_graph(graph, users or UsersOps())
-    return graph.computed("encoding", lambda graph: _encode_graph(graph, UsersOps()))
+        return _encode_graph(graph, user_ops or UserOps())
+    return graph.computed("encoding", lambda graph: _encode_graph(graph, UserOps()))
 
 
-def _encode_graph(graph: FrozenFunctionGraph, users: UsersOps) -> bytes:
-    body = graph_body(graph, frozenset(data_constants(graph)), users)
-    return bytes((HASH_VERSION, ENGINE_VERSION)) + body
+def describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...]:
+    """Return the names that choose the rewrites; which rewrites have them follows from the engine's source.
+
+    Raises Unfingerprintable if somebody else registered rewrites: no key describes their source.
+    """
+    # Before anything imports the pipeline nobody can have registered a rewrite.
+    optdb = getattr(sys.modules.get("engine.rewriting.pipeline"), "optdb", None)
+    foreign = optdb().foreign() if optdb is not None else []
+    if foreign:
+        advice = "no key describes rewrites that others register; register none to have functions cached"
+        raise Unfingerprintable(f"rewrite {foreign[0]}", advice, ("rewrites", "optdb"))
+    return tuple(sorted(query.include)), tuple(sorted(query.require)), tuple(sorted(query.exclude))
+
+
+@cache
+def engine_code() -> bytes:
+    """Return the digest of the engine's source: editing an implementation is a miss.
+
+    Raises SourceError if it cannot be read, or was changed since it was imported.
+    """
+    digests = source_digest(_ENGINE), kernel_code()
+    check_unchanged(_ENGINE, _IMPORTED)
+    return digests[0]
+
+
+@cache
+def kernel_code() -> bytes:
+    """Return the digests of the source that makes and runs kernels; raises SourceError if it cannot be read."""
+    return b"".join(source_digest(_ENGINE / room) for room in ("lowering", "codegen", "runtime"))
+
+
+_VERSIONS = bytes((HASH_VERSION, ENGINE_VERSION))
+
+
+def _encode_graph(graph: FrozenFunctionGraph, user_ops: UserOps) -> bytes:
+    return _VERSIONS + graph_body(graph, frozenset(data_constants(graph)), user_ops)
+
+
+@cache
+def _encode_tools() -> bytes:
+    """Return the releases of what compiles and of what computes constants: the toolchain has numpy, but not SciPy."""
+    try:
+        scipy = package_version("scipy")
+    except ImportError:
+        scipy = "absent"
+    return encode({**toolchain(), "scipy": scipy})
+
+
+def _kernel_code_or_none() -> bytes:
+    """Return kernel_code(), or nothing: without source the cache is off (lookup.py), but kernels still need names."""
+    try:
+        return kernel_code()
+    except SourceError:
+        return b""
+
+
+@cache
+def _kernel_target() -> bytes:
+    return encode((process_triple(), compiled_levels(), ABI))

@@ -53,7 +53,7 @@ def _repeats(program: Execution, arguments: Sequence[np.ndarray[Any, Any]], due:
 
 
 def _runs_users_code(program: Execution) -> bool:
-    called = [callee.execution for callee in program.callees]
+    called = [function.execution for function in program.functions]
     return any(use.kind in OF_USERS for use in program.program.callbacks) or any(
         map(_runs_users_code, called)
     )

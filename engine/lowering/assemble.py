@@ -93,7 +93,7 @@ def assemble(
     scratch = plan_scratch(table)
     writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
     layout = _ProgramLayout(table, kernels, tuple(callbacks), area, writers)
-    inputs = [array_input(variable) for variable in lowering.inputs]
+    inputs = [array_input(variable.type) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
         _bind(layout, register, position, array.dtype, len(array.shape))
     _lay_out_stages(layout, 0, scratch)

@@ -1,13 +1,13 @@
-"""Callbacks: what a program has Python do where no kernel can, as a plain record, and how that becomes something to call.
+"""Callbacks: the steps of a program that Python computes because no kernel can.
 
-A record is a kind, a version, options (canonical JSON) and the graphs of the functions that the callback calls. Each of
-these is compiled as a function of its own; the stored program names it by its key (program.py, CallbackUse). Users' Ops are
-in no program: a record names them, and who loads the program has them from the graph at hand.
+The stored program names a callback by a record (program.py, CallbackUse): a kind, a version, options (canonical JSON)
+and the keys of the compiled functions that the callback calls, which are entries of their own. User Ops are not stored:
+a record names them, and whoever loads the program supplies them from the graph at hand.
 
 Version history of the kinds
-    optimize 1    a solver of SciPy's, on one function (engine/inner/solvers.py)
-    perform 1     the perform() of a user's Op (rules/callbacks.py)
-    compiled 1    the numba_function() of a user's Op (rules/callbacks.py)
+    optimize 1    a SciPy solver, on one function (engine/inner/solvers.py)
+    perform 1     the perform() of a user Op (lowering/rules/callbacks.py)
+    compiled 1    the numba_function() of a user Op (lowering/rules/callbacks.py)
 """
 
 from __future__ import annotations
@@ -15,29 +15,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.runtime.program import CallbackUse, Invocation, ProgramFormatError
+from engine.runtime.program import CallbackUse, Invocation, Operand, ProgramFormatError
 
 OF_USERS = ("perform", "compiled")
-"""The kinds that run users' code."""
+"""The kinds that run user code."""
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
-"""A compiled function: from one array an input, each as its type demands and C-contiguous, to its outputs."""
+"""A compiled function: from one array per input, each of its input's type and C-contiguous, to its outputs."""
 Run = Callable[[Arrays], Arrays]
-"""A callback: from the inputs, which are views of the program's memory, not to be written to and gone once it has
-returned, to the outputs, which are the program's from then on. Threads may run one at the same time."""
+"""A callback. Its inputs are read-only views of the program's memory, valid until it returns; the program owns its
+outputs. Several threads may run one at the same time."""
+CompileCall = Callable[[Apply], Run]
+"""Compiles the numba_function() of a node's Op."""
+Registers = Sequence[int]
 
 
 @dataclass(frozen=True)
 class Callback:
-    """A callback while a program is made: the record, and the graphs of the functions that it calls."""
+    """A callback in a program that is being built: its record, and the graphs of the functions that it calls."""
 
     kind: str
     version: int
@@ -45,64 +48,77 @@ class Callback:
     graphs: tuple[FrozenFunctionGraph, ...]
 
 
-def build_callback(use: CallbackUse, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
-    """The callback of that record, on its functions and on the users' Ops `ops`, by name.
+def build_callback(
+    use: CallbackUse, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
+) -> Run:
+    """Return the callback that `use` describes, on its functions and on the user Ops `ops`, by name.
 
-    Raises ProgramFormatError for a kind or a version of none, and for an Op that is not among `ops`.
+    Raises ProgramFormatError for an unknown kind or version, and for an Op that is not among `ops`.
     """
     build = _BUILDERS.get((use.kind, use.version))
     if build is None:
         raise ProgramFormatError(
-            f"a callback of kind {use.kind!r}, version {use.version}, which this release has not"
+            f"a callback of kind {use.kind!r}, version {use.version}, unknown to this release"
         )
-    return build(json.loads(use.options), functions, ops)
+    return build(json.loads(use.options), functions, ops, compile_call)
 
 
 def check_site(use: CallbackUse, site: Invocation) -> None:
-    """Refuse (ProgramFormatError) a place where a user's Op is shown, or is to give, other arrays than its record says."""
+    """Refuse (ProgramFormatError) a site that gives a user Op, or expects from it, other arrays than its record says."""
     if use.kind not in OF_USERS:
         return
     options = json.loads(use.options)
     said = [[(dtype, len(shape)) for dtype, shape in options[name]] for name in ("inputs", "outputs")]
     if said != [[(row.dtype, len(row.dims)) for row in rows] for rows in (site.inputs, site.outputs)]:
-        raise ProgramFormatError("an Op that is shown, or is to give, other arrays than its record says")
+        raise ProgramFormatError("an Op whose inputs or outputs are other arrays than its record says")
 
 
-def _optimize(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
+def _optimize(
+    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
+) -> Run:
     from engine.inner.solvers import Solver
 
     return Solver(functions[0], **options)
 
 
-def _perform(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
+def _perform(
+    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
+) -> Run:
     from engine.graph.reference import computed
 
     node = _node(options, ops)
     return lambda arrays: computed(node, arrays)
 
 
-def _compiled(options: Any, functions: Sequence[Function], ops: Mapping[str, Op]) -> Run:
-    """numba is loaded by the first call: a function may be made, or found, and never called."""
-    node, call = _node(options, ops), None
+def _compiled(
+    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
+) -> Run:
+    node = _node(options, ops)
+    call: Run | None = None
 
     def run(arrays: Arrays) -> Arrays:
         nonlocal call
-        if call is None:
-            from engine.codegen.numba.calls import compiled_call
-
-            call = compiled_call(node)
+        if call is None:  # numba is imported here: a function may be loaded and never called
+            call = compile_call(node)
         return call(arrays)
 
     return run
 
 
+_BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function], Mapping[str, Op], CompileCall], Run]] = {
+    ("optimize", 1): _optimize,
+    ("perform", 1): _perform,
+    ("compiled", 1): _compiled,
+}
+
+
 def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
-    """The node that the callback computes: the Op at hand, applied to variables of the types that it had."""
+    """Return the node that the callback computes: the Op at hand, applied to variables of the recorded types."""
     from engine.tensor.type import tensor_type
 
     op = ops.get(options["op"])
     if op is None:
-        raise ProgramFormatError(f"an Op {options['op']!r}, which the function that is made has not")
+        raise ProgramFormatError(f"an Op {options['op']!r}, which the function being made does not have")
     inputs, outputs = (
         [tensor_type(dtype, tuple(shape)).make_variable() for dtype, shape in options[name]]
         for name in ("inputs", "outputs")
@@ -110,9 +126,87 @@ def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
     return Apply(op, inputs, outputs)
 
 
-Build = Callable[[Any, Sequence[Function], Mapping[str, Op]], Run]
-_BUILDERS: dict[tuple[str, int], Build] = {
-    ("optimize", 1): _optimize,
-    ("perform", 1): _perform,
-    ("compiled", 1): _compiled,
-}
+class BoundInvocation:
+    """A callback bound to its site in a linked program: called with the registers, it returns the result arrays.
+
+    Each result is C-contiguous, has the dtype, rank and known lengths that the program expects, and shares no memory with the
+    inputs of the callback. Any other result of `run` raises a TypeError or ValueError that names the Op and the
+    function; exceptions of `run` pass through.
+    """
+
+    def __init__(self, site: Invocation, run: Run, function: str) -> None:
+        self._run = run
+        self._subject = f"Calling {function}: {site.op}"
+        self._inputs = [_InputView(row) for row in site.inputs]
+        self._outputs = [(np.dtype(row.dtype), row.dims) for row in site.outputs]
+
+    def __call__(self, registers: Registers) -> tuple[np.ndarray[Any, Any], ...]:
+        results = self._run([view.array(registers) for view in self._inputs])
+        if len(results) != len(self._outputs):
+            self._refuse(
+                TypeError, f"{len(self._outputs)} arrays are due, its callback returned {len(results)}"
+            )
+        return tuple([self._checked(k, result, registers) for k, result in enumerate(results)])
+
+    def _checked(self, position: int, result: Any, registers: Registers) -> np.ndarray[Any, Any]:
+        dtype, dims = self._outputs[position]
+        lengths = tuple([None if dim is None else registers[dim] for dim in dims])
+        error: type[Exception] | None = None
+        if not isinstance(result, np.ndarray) or result.dtype != dtype or result.ndim != len(dims):
+            error = TypeError
+        elif any(due not in (None, found) for due, found in zip(lengths, result.shape, strict=True)):
+            error = ValueError
+        if error is not None:
+            self._refuse(
+                error, f"{_expected(position, dtype, lengths)}, its callback returned {_found(result)}"
+            )
+        # A view may lie in memory that the program reuses next.
+        is_plain = type(result) is np.ndarray and result.flags.owndata and result.flags.carray
+        return result if is_plain else np.array(result, dtype, order="C", subok=False)
+
+    def _refuse(self, kind: type[Exception], found: str) -> NoReturn:
+        raise kind(f"{self._subject}: {found}")
+
+
+class _InputView:
+    """An input of a callback: a read-only view of the program's memory at what the registers say."""
+
+    def __init__(self, row: Operand) -> None:
+        self._row = row
+        self._dtype = np.dtype(row.dtype)
+
+    def array(self, registers: Registers) -> np.ndarray[Any, Any]:
+        """Return the array where it lies."""
+        _, pointer, dims, strides = self._row
+        size = self._dtype.itemsize
+        return np.asarray(
+            _ArrayInterface(
+                {
+                    "version": 3,
+                    "typestr": self._dtype.str,
+                    "data": (registers[pointer], True),
+                    "shape": tuple([registers[dim] for dim in dims]),
+                    "strides": None if strides is None else tuple([size * registers[s] for s in strides]),
+                }
+            )
+        )
+
+
+class _ArrayInterface:
+    """An object with numpy's array interface (version 3)."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+def _expected(position: int, dtype: np.dtype[Any], lengths: tuple[int | None, ...]) -> str:
+    shape = ", ".join("?" if length is None else str(length) for length in lengths)
+    return f"output {position} must be an array of {dtype} with shape ({shape}{',' if len(lengths) == 1 else ''})"
+
+
+def _found(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"one of {value.dtype} with shape {value.shape}"
+    return f"a {type(value).__name__}"

@@ -1,12 +1,12 @@
 """`Execution`: a program linked into this process, ready to be called with arrays.
 
-A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. What it does not take as
-it stands (a list, another dtype, a strided array) is converted by the input's type, and the call begins anew.
+A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. When it refuses an
+argument (a list, another dtype, a strided array), all are converted by their inputs' types and the call starts again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,34 +14,38 @@ import numpy as np
 
 from cachegraph.key import CacheKey
 from cachegraph.pickling.large_arrays import blob_name
-from engine.graph.op import Op
 from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Pool, ScratchSite
-from engine.runtime.callbacks import build_callback, check_site
-from engine.runtime.invocation import BoundInvocation
+from engine.runtime.callbacks import BoundInvocation, Run, check_site
 from engine.runtime.load import LinkedKernel
 from engine.runtime.machine import Machine, dtype_word, items_address
 from engine.runtime.program import BoundArray, Program, Yield
 from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
-"""`convert(position, value)`: an array of just the dtype and rank that the input takes, or an error."""
+"""`convert(position, value)` returns an array of the dtype and rank that the input takes, or raises an error."""
 
 
-class Callee(NamedTuple):
-    """A function that a callback calls, an entry of its own: its key, its stored program, and that linked."""
+class CallbackFunction(NamedTuple):
+    """A function that a callback calls, stored as an entry of its own: its key, its stored program, and that linked."""
 
     key: CacheKey
     payload: bytes
     execution: Execution
 
 
+class LinkedCallback(NamedTuple):
+    """A callback ready to run, and the functions that it calls."""
+
+    run: Run
+    functions: Sequence[CallbackFunction]
+
+
 class Execution:
-    """A program, linked: `run(items)` computes its results. Threads may share one: each call has its own registers.
+    """A linked program: `run(items)` computes its results. Threads may share one: each call has its own registers.
 
     Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
-    dtypes than the program binds. `callees` has the functions that each of the program's callbacks calls, `ops` the users' Ops
-    that callbacks name.
+    dtypes than the program binds. `callbacks` are those of the program, in order.
     """
 
     def __init__(
@@ -52,8 +56,7 @@ class Execution:
         data: Sequence[np.ndarray[Any, Any]],
         convert: Convert,
         name: str,
-        callees: Sequence[Sequence[Callee]] = (),
-        ops: Mapping[str, Op] | None = None,
+        callbacks: Sequence[LinkedCallback] = (),
     ) -> None:
         code = np.frombuffer(program.code, dtype="<i8").astype(np.int64)
         self.program = program
@@ -74,15 +77,11 @@ class Execution:
         self._bound = [_bound_array(program, row, data) for row in program.bound]
         self._fill_template()
         self._allocations = [_allocations(site) for site in program.yields]
-        self.callees = [callee for row in callees for callee in row]
-        callbacks = [
-            build_callback(use, [callee.execution.compute for callee in row], ops or {})
-            for use, row in zip(program.callbacks, callees, strict=True)
-        ]
+        self.functions = [function for callback in callbacks for function in callback.functions]
         for site in program.invocations:
             check_site(program.callbacks[site.callback], site)
         self._invocations = [
-            BoundInvocation(site, callbacks[site.callback], name) for site in program.invocations
+            BoundInvocation(site, callbacks[site.callback].run, name) for site in program.invocations
         ]
         self._n_results = sum(len(site.arrays) for site in program.yields)
         self._pool = Pool(
@@ -100,7 +99,7 @@ class Execution:
             template[use.register] = kernel.address
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
-        """The results, in the program's numbering, for one value an input."""
+        """Return the results, in the program's numbering, given one value per input."""
         try:
             state = self._pool.pop()
         except IndexError:
@@ -113,7 +112,7 @@ class Execution:
             self._pool.append(state)
 
     def compute(self, items: tuple[Any, ...]) -> list[Any]:
-        """The outputs, for one value an input."""
+        """Return the outputs, given one value per input."""
         results = self.run(items)
         return [results[number] for number in self.outputs]
 
@@ -126,7 +125,7 @@ class Execution:
             status = machine(items_address(items), address, code, 0)
         given = items
         while status in _RESUMED:
-            # Where the machine paused there is nothing to do: Python sees to signals here, and then it goes on.
+            # After a pause there is nothing to do: Python has handled signals by now.
             if status != instructions.PAUSED:
                 given = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
             status = machine(items_address(given), address, code, registers[0])
@@ -135,7 +134,7 @@ class Execution:
         return results
 
     def _make(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
-        """Make the arrays, or the scratch, that the program stopped for."""
+        """Allocate the arrays, or the scratch memory, that the program stopped for."""
         registers = state.registers
         number = registers[1]
         need, base, present, arrays = self._allocations[number]
@@ -155,7 +154,7 @@ class Execution:
             raise describe_shortage(self.program, self.name, registers.tolist()) from error
 
     def _invoke(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
-        """Have the callback that the program stopped for make its arrays."""
+        """Run the callback that the program stopped for, and return its arrays."""
         number = state.registers[1]
         arrays = self._invocations[number](state.registers)
         state.hold(number, arrays)
@@ -164,7 +163,7 @@ class Execution:
     def _fail(self, status: int, registers: Sequence[int], items: tuple[Any, ...]) -> NoReturn:
         from engine.runtime.failures import describe_failure
 
-        # An array of another shape than its type's is refused by the type, which knows the argument's name.
+        # An argument of the wrong shape is refused by its type, whose message names the argument.
         for position, value in enumerate(items):
             self._convert(position, value)
         raise describe_failure(self.program, self.name, status, registers)
@@ -174,7 +173,7 @@ _RESUMED = (instructions.YIELDED, instructions.INVOKED, instructions.PAUSED)
 
 
 def _items(program: Program) -> tuple[instructions.Items, list[instructions.Items], list[instructions.Items]]:
-    """What the program binds, in the call, at each yield and at each invocation."""
+    """Return the arrays that the program binds: those of the call, of each yield and of each invocation."""
     given = [_item(row.dtype, row.shape) for row in program.inputs]
     made = [[_item(row.dtype, row.dims) for row in site.arrays] for site in program.yields]
     returned = [[_item(row.dtype, row.dims) for row in site.outputs] for site in program.invocations]
@@ -192,7 +191,7 @@ def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[A
 def _bound_array(
     program: Program, row: BoundArray, data: Sequence[np.ndarray[Any, Any]]
 ) -> np.ndarray[Any, Any]:
-    """The array to bind: data that the caller has, or a constant of the program."""
+    """Return the array to bind: data of the caller, or a constant of the program."""
     if row.blob is not None:
         content = np.frombuffer(program.blobs[blob_name(row.blob)], np.dtype(row.dtype).newbyteorder("<"))
         return content.reshape(row.shape).astype(row.dtype, copy=False)

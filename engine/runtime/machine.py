@@ -1,4 +1,4 @@
-"""The machine: a small executor, compiled without numba, that walks a program's code (instructions.py).
+"""The machine: a small compiled executor that runs a program's code (instructions.py).
 
     int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
 
@@ -6,7 +6,7 @@
 if that is not HALTED, register 0 is the word it stopped at (YIELDED: the word to go on at). It checks nothing that
 check_code has checked.
 
-BIND relies on how numpy lays out an array (machine_source.py): `is_usable` compares what it finds with what numpy says.
+BIND reads numpy's array struct (codegen/machine.py): `is_usable` compares what it finds there with what numpy says.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.runtime.container import pack_kernel
 from engine.runtime.errors import LoadError
 from engine.runtime.instructions import HALTED, RESERVED, Assembler
 from engine.runtime.load import LinkedKernel
-from engine.runtime.machine_source import DTYPE_WORD, ENTRY, machine_source
-from engine.runtime.target import compiled_levels, process_triple
+
+OBJECT_HEAD = object.__basicsize__
+DTYPE_WORD = OBJECT_HEAD + 8
+"""The offset in a dtype of the eight bytes that hold its kind, character, byte order and type number."""
 
 
 class Machine:
@@ -46,24 +47,6 @@ def process_machine(kernel: LinkedKernel) -> Machine:
     if not machine.is_usable:
         raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
     return machine
-
-
-def compile_machine(symbol: str) -> bytes:
-    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level there is."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-    module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
-    module.verify()
-    level = compiled_levels()[0]
-    target = llvm.Target.from_triple(process_triple()).create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
-    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)
-    return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})
 
 
 def dtype_word(dtype: np.dtype) -> int:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from cachegraph.errors import CachegraphError
 from cachegraph.pickling.large_arrays import ReadBlob, blob_content, blob_name
-from engine.graph.variables import Variable
+from engine.graph.types import Type
 from engine.runtime.registers import FIRST_FREE
 
 MAGIC = b"CGPR"
@@ -242,9 +242,9 @@ def _registers(site: Invocation) -> list[int]:
     return shown + [register for row in site.outputs for register in row.dims if register is not None]
 
 
-def array_input(variable: Variable) -> ArrayInput:
-    """What a program takes for the input `variable`, a tensor."""
-    tensor: Any = variable.type
+def array_input(type: Type) -> ArrayInput:
+    """Return what a program takes for an input of `type`, a tensor type."""
+    tensor: Any = type
     return ArrayInput(tensor.dtype, tuple(tensor.shape))
 
 

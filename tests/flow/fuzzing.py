@@ -34,7 +34,7 @@ from cachegraph.store.entry import Entry
 from cachegraph.store.record import Record, decode
 from cachegraph.store.record import encode as encode_record
 from cachegraph.store.shared.entry_file import read_description, read_record, write_entry
-from engine.compiling.pickled_function import load_graph
+from engine.compiling.inner_graphs import load_graph
 from engine.runtime.container import unpack_kernel
 from engine.runtime.errors import BackendError
 from engine.runtime.program import ProgramFormatError, unpack_program

@@ -24,8 +24,8 @@ import engine
 from cachegraph import pickling
 from cachegraph.cache import Artifact, Cache, Hit, default_cache
 from cachegraph.key import CacheKey
+from engine.compiling.inner_graphs import OPTIMIZED
 from engine.compiling.key import function_key
-from engine.compiling.pickled_function import OPTIMIZED
 from engine.runtime.load import process_loader
 from engine.runtime.program import MAGIC, KernelUse, Program, pack_program, unpack_program
 from tests.flow.model_process import expected, report, softened
@@ -259,7 +259,7 @@ def key(monkeypatch: pytest.MonkeyPatch, open_store: Cache) -> CacheKey:
         return found[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.compiling.compiler.function_key", remember)
+        patch.setattr("engine.compiling.key.function_key", remember)
         report("softened", call=False)
     return found[0]
 

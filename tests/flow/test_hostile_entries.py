@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import engine
-import engine.compiling.compiler
+import engine.compiling.inner_graphs
 import engine.tensor as pt
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.frozen_nodes import intern_node
@@ -103,9 +103,11 @@ def test_a_stored_inner_graph_that_nothing_can_be_made_of_is_rewritten_anew(
 
     first, second = functions()
     assert first().cache_info.found["op"] == [0, 1]
-    load = engine.compiling.compiler._loaded_graph
+    load = engine.compiling.inner_graphs.load_inner_graph
     with monkeypatch.context() as patched:
-        patched.setattr(engine.compiling.compiler, "_loaded_graph", lambda *args: _nonsense(load(*args)))
+        patched.setattr(
+            engine.compiling.inner_graphs, "load_inner_graph", lambda *args: _nonsense(load(*args))
+        )
         f = second()
     assert (f.cache_info.outcome, f.cache_info.found["op"]) == ("miss", [0, 1])
     np.testing.assert_array_equal(f(np.ones((2, 3)))[0], [3.0, 3.0])

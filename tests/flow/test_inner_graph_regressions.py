@@ -119,8 +119,8 @@ def test_a_pickled_function_keeps_an_optimized_op_and_its_order(monkeypatch: pyt
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("it was rewritten, or compiled, again")
 
-    monkeypatch.setattr("engine.rewriting.pipeline.rewrite_graph", refuse)
-    monkeypatch.setattr("engine.compiling.compiler.compile_program", refuse)
+    monkeypatch.setattr("engine.compiling.build.rewritten", refuse)
+    monkeypatch.setattr("engine.compiling.build.build_program", refuse)
     again = pickle.loads(content)
     np.testing.assert_array_equal(again(np.arange(4.0)), f(np.arange(4.0)))
     assert ops_of(again, OpFromGraph) == [optimized]

@@ -219,7 +219,7 @@ def test_a_function_without_a_key_has_it_too(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: Any) -> None:
         raise Unfingerprintable("what has no key", "nothing helps")
 
-    monkeypatch.setattr("engine.compiling.compiler._describe_rewrites", refuse)
+    monkeypatch.setattr("engine.compiling.key.describe_rewrites", refuse)
     f = function(1)
     assert f.cache_info.outcome == "bypass"
     assert float(f(np.full(3, 2.0))) == pytest.approx(expected(1), rel=1e-9)

@@ -91,7 +91,7 @@ def test_names_are_in_no_key() -> None:
 
 
 def objective_key(f: Any) -> CacheKey:
-    (callee,) = f._run.__self__.callees
+    (callee,) = f._run.__self__.functions
     key = callee.key
     return CacheKey(key.level, (), key.digest, key.confirmation)
 

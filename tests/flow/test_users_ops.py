@@ -24,8 +24,7 @@ from cachegraph.cache import Artifact, default_cache
 from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Hit
-from engine.compiling.compiler import _describe_rewrites
-from engine.compiling.key import function_key, op_key
+from engine.compiling.key import describe_rewrites, function_key, op_key
 from engine.compiling.mode import get_mode
 from engine.graph import Apply, FrozenFunctionGraph, Op
 from engine.runtime.program import CallbackUse, Program, pack_program, unpack_program
@@ -378,7 +377,7 @@ def test_what_is_stored_holds_no_users_class_and_its_graph_can_be_looked_at() ->
 
 
 def key_of(inputs: list[Any], outputs: list[Any]) -> CacheKey:
-    rewrites = _describe_rewrites(get_mode(None).optimizer)
+    rewrites = describe_rewrites(get_mode(None).optimizer)
     graph = FrozenFunctionGraph.from_io(inputs, outputs)
     return function_key(graph, (len(outputs), ()), rewrites, ("numba",))
 
@@ -514,7 +513,7 @@ def test_a_stored_graph_that_names_an_op_that_is_not_at_hand_is_not_used(name: s
     inputs, output = layered(3.0)
     inner = output.owner.inputs[0].owner.inputs[0].owner.op.fgraph
     engine.function(inputs, output)
-    key = op_key(inner, _describe_rewrites(get_mode(None).optimizer), ("numba",))
+    key = op_key(inner, describe_rewrites(get_mode(None).optimizer), ("numba",))
     assert isinstance(default_cache().lookup(key), Hit)
 
     content = pickling.dumps(inner, name_of=lambda item: name if item == Doubled() else None)

@@ -21,8 +21,8 @@ from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from engine import OpFromGraph
 from engine.codegen.numba import compile as numba_compile
+from engine.compiling.load import symbol_of
 from engine.runtime.container import pack_kernel
-from engine.runtime.linking import symbol_of
 from engine.runtime.load import process_loader
 from engine.runtime.program import unpack_program
 from engine.runtime.target import process_triple
@@ -209,7 +209,7 @@ def test_a_rebuild_that_fails_is_no_hit(monkeypatch: pytest.MonkeyPatch) -> None
         raise ArithmeticError("a rewrite that fails")
 
     with monkeypatch.context() as patch:
-        patch.setattr("engine.compiling.compiler._rewritten", fail)
+        patch.setattr("engine.compiling.build.rewritten", fail)
         with pytest.raises(ArithmeticError, match="a rewrite that fails"):
             function()
     f = function()
@@ -241,7 +241,7 @@ def smallest(where: float) -> Any:
 def test_the_objective_of_another_problem_is_caught_by_what_the_solver_finds(
     tally: Tally, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache_directory: Path
 ) -> None:
-    (right,), (wrong,) = (smallest(where)._run.__self__.callees for where in (1.0, 2.0))
+    (right,), (wrong,) = (smallest(where)._run.__self__.functions for where in (1.0, 2.0))
     plant(right.key, wrong.payload)
     process_loader.cache_clear()
     np.testing.assert_allclose(smallest(1.0)(0.0), 2.0, atol=1e-6)

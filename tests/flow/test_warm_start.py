@@ -94,7 +94,7 @@ def test_the_optimized_graph_of_a_hit_is_shown_without_rewriting(monkeypatch: py
     def refuse(*_: object) -> None:
         raise AssertionError("rewriting")
 
-    monkeypatch.setattr("engine.compiling.compiler._rewritten", refuse)
+    monkeypatch.setattr("engine.compiling.build.rewritten", refuse)
     assert f.cache_info.outcome == "hit"
     assert engine.dprint(f, file="str") == first
     assert "Composite" in first

@@ -113,7 +113,7 @@ def commands(file: str) -> Iterator[tuple[str, bytes]]:
         yield f"what a trusted module imported: {held}", whole(call(name("engine.tensor.type", held)))
     for module, qualname in (
         ("engine.compiling.executable", "Function"),
-        ("engine.compiling.pickled_function", "CarriedProgram"),
+        ("engine.compiling.pickled_function", "PickledProgram"),
         ("cachegraph.cache", "Cache"),
     ):
         yield f"a class outside: {qualname}", whole(name(module, qualname), b")\x81")

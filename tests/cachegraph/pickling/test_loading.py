@@ -123,11 +123,11 @@ def test_anything_else_is_refused_and_does_not_run(
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("engine.compiling.compiler", "os.system"),
+        ("engine.compiling.key", "os.system"),
         ("engine.compiling.key", "os.path.abspath"),
         ("engine.compiling.key", "os"),
         ("engine.compiling.key", "Path"),
-        ("engine.compiling.compiler", "perf_counter"),
+        ("engine.compiling.lookup", "perf_counter"),
         ("engine.compiling.pickled_function", "pickling"),
         ("engine.runtime.machine", "process_machine"),
         ("engine.function", "function"),

@@ -13,8 +13,9 @@ import engine.tensor as pt
 from cachegraph.cache import default_cache
 from cachegraph.errors import SourceError
 from cachegraph.store.entry import Hit
-from engine.compiling.key import all_constants, callee_key
-from engine.compiling.programs import called_entries
+from engine.compiling.key import callback_function_key
+from engine.compiling.load import called_entries
+from engine.compiling.request import all_constants
 from engine.graph import FrozenFunctionGraph
 from engine.tensor.optimize import minimize
 
@@ -30,12 +31,12 @@ def graph(name: str = "x", factor: float = 2.0, size: int = 40) -> FrozenFunctio
 
 
 def test_a_key_describes_what_is_computed_and_no_name():
-    keys = [callee_key(graph(**options), ("numba",)).hex for options in ({}, {"name": "another"})]
+    keys = [callback_function_key(graph(**options), ("numba",)).hex for options in ({}, {"name": "another"})]
     assert keys[0] == keys[1]
     others = [
-        callee_key(graph(factor=3.0), ("numba",)),
-        callee_key(graph(size=41), ("numba",)),
-        callee_key(graph(), ("another",)),
+        callback_function_key(graph(factor=3.0), ("numba",)),
+        callback_function_key(graph(size=41), ("numba",)),
+        callback_function_key(graph(), ("another",)),
     ]
     assert len({keys[0], *(key.hex for key in others)}) == 4
     assert {key.level for key in others} == {"function"}
@@ -66,18 +67,18 @@ def test_where_the_engines_source_cannot_be_read_nothing_is_kept_and_all_works(m
     f = fitted(np.linspace(0.0, 1.0, 50))
     assert f.cache_info.outcome == "bypass"
     np.testing.assert_allclose(f(3.0), 0.5, atol=1e-5)
-    (callee,) = f._run.__self__.callees
-    assert not isinstance(default_cache().lookup(callee.key), Hit)
+    (function,) = f._run.__self__.functions
+    assert not isinstance(default_cache().lookup(function.key), Hit)
 
 
 def test_a_function_refers_to_the_functions_that_it_calls_and_these_to_their_kernels():
     """What is referred to is not evicted first."""
     f = fitted(np.linspace(0.0, 1.0, 50))
     runner = f._run.__self__
-    (callee,) = runner.callees
-    assert callee.key.digest in called_entries(runner.program)
-    kernels = {bytes.fromhex(use.digest) for use in callee.execution.program.kernels}
-    assert set(called_entries(callee.execution.program)) == kernels
+    (function,) = runner.functions
+    assert function.key.digest in called_entries(runner.program)
+    kernels = {bytes.fromhex(use.digest) for use in function.execution.program.kernels}
+    assert set(called_entries(function.execution.program)) == kernels
 
 
 def test_a_pickled_function_finds_what_it_calls():

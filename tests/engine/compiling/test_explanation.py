@@ -22,8 +22,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from engine import OpFromGraph as pt_from_graph
 from engine.compiling.explanation import graph_difference
-from engine.compiling.kernel_key import kernel_key
-from engine.compiling.key import encode_graph, function_key, op_key
+from engine.compiling.key import encode_graph, function_key, kernel_key, op_key
 from engine.graph import Op
 from engine.graph.fgraph import FunctionGraph
 
@@ -128,13 +127,13 @@ def test_another_cpu_level_of_a_kernel_is_a_foreign_target(
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     stored = kernel_key(encode("a loop nest"))
     assert cache.store(stored, Artifact(b"object code"))
-    levels = engine.compiling.kernel_key.compiled_levels()
-    monkeypatch.setattr(engine.compiling.kernel_key, "compiled_levels", lambda: ("x86-64-v4",))
-    engine.compiling.kernel_key._target.cache_clear()
+    levels = engine.compiling.key.compiled_levels()
+    monkeypatch.setattr(engine.compiling.key, "compiled_levels", lambda: ("x86-64-v4",))
+    engine.compiling.key._kernel_target.cache_clear()
     try:
         found = cache.explain(kernel_key(encode("a loop nest")))
     finally:
-        engine.compiling.kernel_key._target.cache_clear()
+        engine.compiling.key._kernel_target.cache_clear()
     assert (found.reason, found.nearest) == ("foreign-target", stored.hex)
     ((part, what),) = found.differences
     assert part == "target"

@@ -19,9 +19,9 @@ import engine.tensor as pt
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.source import source_digest
 from cachegraph.key import CacheKey
-from engine.compiling.graph_encoding import UsersOps, check_ops
-from engine.compiling.kernel_key import kernel_code
-from engine.compiling.key import data_constants, encode_graph, engine_code, function_key
+from engine.compiling.graph_encoding import UserOps, check_ops
+from engine.compiling.key import encode_graph, engine_code, function_key, kernel_code
+from engine.compiling.request import data_constants
 from engine.errors import UndescribedOpError
 from engine.graph import Apply, FrozenFunctionGraph, Op, Variable
 from engine.graph.traversal import io_toposort
@@ -302,9 +302,9 @@ there, back = There(), Back()
 
 def test_the_names_of_users_ops_are_what_describes_them(x: Any) -> None:
     first, second = users_op(None, scale=2), users_op(None, scale=3)
-    users = UsersOps()
+    users = UserOps()
     encode_graph(frozen([x], [second(first(x))]), users)
-    others = UsersOps()
+    others = UserOps()
     encode_graph(frozen([x], [users_op(None, scale=2)(x)]), others)
     assert set(others.by_name) < set(users.by_name)
     assert users.by_name[users.name_of(second)] is second

@@ -13,8 +13,9 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import function, shared
-from engine.compiling import compiler
-from engine.compiling import pickled_function as carried
+from engine.compiling import build as building
+from engine.compiling import inner_graphs, lookup
+from engine.compiling import pickled_function as pickled
 from engine.errors import ArgumentError, FunctionLoadError
 from engine.runtime import load
 from engine.tensor.optimize import minimize
@@ -33,8 +34,8 @@ def never_built(monkeypatch):
         def build(*_):
             raise AssertionError("a pickled function is never built")
 
-        monkeypatch.setattr(compiler, "compile_program", build)
-        monkeypatch.setattr(compiler, "_rewritten", build)
+        monkeypatch.setattr(building, "build_program", build)
+        monkeypatch.setattr(building, "rewritten", build)
 
     return forbid
 
@@ -203,9 +204,9 @@ def test_the_optimized_graph_is_read_when_it_is_looked_at_and_not_before(countin
     never_built()
     elsewhere(monkeypatch, **OFF)
     read = []
-    loads = carried.pickling.loads
+    loads = inner_graphs.pickling.loads
     monkeypatch.setattr(
-        carried.pickling, "loads", lambda *rest, **named: read.append(1) or loads(*rest, **named)
+        inner_graphs.pickling, "loads", lambda *rest, **named: read.append(1) or loads(*rest, **named)
     )
     g = pickle.loads(content)
     g(np.ones(3))
@@ -278,8 +279,8 @@ def test_loops_with_gradients_and_layers_are_carried_too(never_built, monkeypatc
 
 def test_code_of_another_toolchain_is_refused_and_said_which(counting, monkeypatch):
     g = pickle.loads(pickle.dumps(counting[0]))
-    here = carried.toolchain()
-    monkeypatch.setattr(carried, "toolchain", lambda: {**here, "numpy": "1.0"})
+    here = pickled.toolchain()
+    monkeypatch.setattr(pickled, "toolchain", lambda: {**here, "numpy": "1.0"})
     with pytest.raises(
         FunctionLoadError, match=rf"counting: .* numpy {here['numpy']} \(here 1.0\)"
     ) as raised:
@@ -290,7 +291,7 @@ def test_code_of_another_toolchain_is_refused_and_said_which(counting, monkeypat
 
 def test_code_of_another_engine_is_refused(counting, monkeypatch):
     g = pickle.loads(pickle.dumps(counting[0]))
-    monkeypatch.setattr(carried, "engine_code", lambda: b"\0")
+    monkeypatch.setattr(pickled, "engine_code", lambda: b"\0")
     with pytest.raises(FunctionLoadError, match="the engine's source"):
         g(np.ones(3))
 
@@ -301,7 +302,7 @@ def nothing_linked(monkeypatch):
 
     def forget():
         LOADERS.append(load.Loader())
-        monkeypatch.setattr("engine.compiling.programs.process_loader", lambda: LOADERS[-1])
+        monkeypatch.setattr("engine.compiling.load.process_loader", lambda: LOADERS[-1])
 
     return forget
 
@@ -319,8 +320,8 @@ def test_damage_is_refused_with_a_reason_and_healed_by_the_cache(counting, monke
     f, _ = counting
     content = pickle.dumps(f)
     execution = f._loaded().runner
-    program = carried.pack_program(execution.program)
-    kernels = [kernel for _, kernel, _ in carried.linked_entries(execution)]
+    program = pickled.pack_program(execution.program)
+    kernels = [kernel for _, kernel, _ in pickled.linked_entries(execution)]
     for part in (program, *kernels):
         broken = bytes(part[:-9]) + bytes([part[-9] ^ 1]) + bytes(part[-8:])
         nothing_linked()
@@ -336,7 +337,7 @@ def test_a_damaged_optimized_graph_leaves_a_function_that_runs(counting, monkeyp
     f, _ = counting
     elsewhere(monkeypatch, **OFF)
     g = pickle.loads(pickle.dumps(f))
-    blobs = g._carried.bundle._blobs
+    blobs = g._pickled.bundle._blobs
     blobs.update({name: content + b"!" for name, content in blobs.items()})
     assert g(np.ones(3))[1] == f(np.ones(3))[1]
     with pytest.raises(FunctionLoadError, match="optimized graph"):
@@ -346,7 +347,7 @@ def test_a_damaged_optimized_graph_leaves_a_function_that_runs(counting, monkeyp
 def test_entries_of_the_cache_that_do_not_load_are_not_needed(counting, monkeypatch):
     f, _ = counting
     g = pickle.loads(pickle.dumps(f))
-    monkeypatch.setattr("cachegraph.cache.Cache.lookup", lambda *_: carried.Hit(b"nothing", {}, {}))
+    monkeypatch.setattr("cachegraph.cache.Cache.lookup", lambda *_: pickled.Hit(b"nothing", {}, {}))
     assert g(np.ones(3))[1] == f(np.ones(3))[1]
     assert (g.cache_info.outcome, g.cache_info.reason) == ("carried", "unreadable")
 
@@ -367,7 +368,7 @@ def test_a_function_made_without_the_cache_carries_all_it_needs(x, monkeypatch, 
 
 def test_a_function_that_bypassed_the_cache_says_so_wherever_it_is_loaded(x, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "_describe", lambda *_: carried_refusal())
+        patch.setattr(lookup, "request_key", lambda *_: refused_key())
         f = function([x], pt.tanh(x) * 4)
     assert f.cache_info.outcome == "bypass"
     g = pickle.loads(pickle.dumps(f))
@@ -376,8 +377,8 @@ def test_a_function_that_bypassed_the_cache_says_so_wherever_it_is_loaded(x, mon
     assert g.cache_info.key is None
 
 
-def carried_refusal():
-    raise compiler.Unfingerprintable("something", "do without")
+def refused_key():
+    raise lookup.Unfingerprintable("something", "do without")
 
 
 def test_a_function_of_the_numpy_backend_is_carried_as_its_graph(x):

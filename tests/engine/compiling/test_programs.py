@@ -1,121 +1,78 @@
-"""Object code: one object a CPU level, nothing asked of a process but what is allowed, the same bytes every time."""
+"""Kernels are found in the cache or compiled, and linked."""
 
-import gc
-import platform
+from __future__ import annotations
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from llvmlite.binding.ffi import ObjectRef
 
-from cachegraph.object_code.elf import read_symbols
-from engine.codegen.numba import compile as compiler
-from engine.codegen.numba import contexts
-from engine.codegen.numba.compile import compile_kernel
-from engine.codegen.numba.contexts import freed
-from engine.codegen.numba.printer import print_kernel
-from engine.lowering.kernels.dot import matrix_matrix
-from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import reduction
-from engine.lowering.operations import SIGNATURES
-from engine.lowering.statements import Statement
-from engine.runtime.errors import KernelCompileError
-from engine.runtime.externals import is_allowed
-from engine.runtime.target import compiled_levels, process_triple
-
-TWO = ("constant", "float64", np.float64(2).tobytes())
-FLAT = NestOperand("float64", (False,))
+import engine
+import engine.tensor as pt
+from cachegraph.cache import Artifact, Hit, default_cache
+from cachegraph.errors import CacheMissError
+from cachegraph.key import CacheKey
+from engine.compiling.key import kernel_key
+from engine.compiling.load import CompilationTally, find_kernels, symbol_of
+from engine.compiling.programs import build_kernels
+from engine.lowering.kernels.elementwise import copy
+from engine.runtime.load import Loader
 
 
-def everything():
-    """Every operation of floats in one kernel."""
-    names = [op for op, signature in SIGNATURES.items() if "float64" in signature.dtypes]
-    body = [
-        Statement(
-            op, (("input", 0), TWO)[: SIGNATURES[op].arity], "bool" if SIGNATURES[op].compares else "float64"
-        )
-        for op in names
-    ]
-    return elementwise([FLAT], body, [("value", j) for j in range(len(body))], 1)
+@pytest.fixture
+def kernel():
+    return copy("float64", (False,), False)
 
 
-def test_there_is_an_object_for_each_level_and_only_its_symbol_is_seen():
-    objects = compile_kernel(everything(), "k_everything")
-    assert tuple(objects) == compiled_levels()
-    for code in objects.values():
-        symbols = read_symbols(code)
-        assert symbols.defined == {"k_everything"}
-        assert all(is_allowed(name) for name in symbols.undefined)
-        assert {"exp", "tanh", "log1p"} <= symbols.undefined
+@pytest.fixture
+def key(kernel) -> CacheKey:
+    return kernel_key(kernel.encoding())
 
 
-def test_externals_are_asked_for_by_name():
-    for code in compile_kernel(matrix_matrix("float32", False, True), "k_dot").values():
-        assert read_symbols(code).undefined - {"memset"} == {"blas_sgemm"}
+def test_the_symbol_of_a_kernel_is_what_confirms_its_key(key):
+    assert symbol_of(key) == f"k_{key.confirmation.hex()}"
 
 
-def test_the_same_kernel_compiles_to_the_same_bytes():
-    assert compile_kernel(everything(), "k_same") == compile_kernel(everything(), "k_same")
+def test_a_kernel_is_compiled_once_and_found_by_every_other_loader(kernel, key):
+    for hits, misses in ((0, 1), (1, 0)):
+        loader, tally = Loader(), CompilationTally()
+        build_kernels(default_cache(), loader, {key: kernel}, tally)
+        assert (tally.found, tally.compiled) == ({"kernel": [hits, misses]}, misses)
+        assert loader.linked(symbol_of(key)) is tally.linked[0]
+    assert tally.seconds_saved > 0
 
 
-def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
-    monkeypatch.setattr(compiler, "is_allowed", lambda symbol: symbol != "tanh")
-    with pytest.raises(KernelCompileError, match="tanh"):
-        compile_kernel(everything(), "k_everything")
+def test_linking_alone_compiles_nothing(kernel, key):
+    tally = CompilationTally()
+    with pytest.raises(LookupError, match=rf"{key.hex}.*never-seen"):
+        find_kernels(default_cache(), Loader(), [key], tally)
+    assert (tally.found, tally.compiled) == ({"kernel": [0, 1]}, 0)
+    build_kernels(default_cache(), Loader(), {key: kernel}, CompilationTally())
+    first, second = find_kernels(default_cache(), Loader(), [key, key], tally := CompilationTally())
+    assert first is second
+    assert tally.found == {"kernel": [1, 0]}
 
 
-def assembly(kernel, level):
-    bitcode = compiler._linked(compiler._lowered(print_kernel(kernel)), "k_x")
-    module = llvm.parse_bitcode(bitcode)
-    machine = llvm.Target.from_triple(process_triple()).create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
-    compiler._optimize(module, machine)
-    return machine.emit_assembly(module)
+def test_a_stored_kernel_that_cannot_be_linked_is_compiled_and_replaced(kernel, key):
+    assert default_cache().store(key, Artifact(b"garbage"))
+    tally = CompilationTally()
+    build_kernels(default_cache(), Loader(), {key: kernel}, tally)
+    assert (tally.found, tally.compiled) == ({"kernel": [0, 1]}, 1)
+    found = default_cache().lookup(key)
+    assert isinstance(found, Hit)
+    assert found.payload != b"garbage"
+    find_kernels(default_cache(), Loader(), [key], CompilationTally())
 
 
-@pytest.mark.skipif(
-    platform.machine().lower() not in ("x86_64", "amd64"), reason="looks for x86-64 instructions"
-)
-@pytest.mark.parametrize(("level", "register"), [("x86-64", "%xmm"), ("x86-64-v3", "%ymm")])
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        elementwise(
-            [FLAT, FLAT], [Statement("add", (("input", 0), ("input", 1)), "float64")], [("value", 0)], 1
-        ),
-        reduction("sum", [FLAT], [], ("input", 0), 1, (0,), "float64", "float64"),
-        reduction(
-            "sum", [NestOperand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64"
-        ),
-    ],
-    ids=["elementwise", "rows", "columns"],
-)
-def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
-    packed = [line for line in assembly(kernel, level).splitlines() if "addpd" in line]
-    assert any(register in line for line in packed)
+def test_nothing_is_compiled_where_that_is_an_error(kernel, key, monkeypatch):
+    monkeypatch.setenv("CACHEGRAPH_ON_MISS", "error")
+    with pytest.raises(CacheMissError) as caught:
+        build_kernels(default_cache(), Loader(), {key: kernel}, CompilationTally())
+    assert (caught.value.level, caught.value.key) == ("kernel", key.hex)
 
 
-@pytest.mark.skipif(
-    llvm.ModulePassManager._dispose is not ObjectRef._dispose, reason="this llvmlite frees its passes itself"
-)
-def test_what_llvm_and_numba_make_for_a_kernel_is_freed_when_it_is_compiled(monkeypatch):
-    made, disposed = [], []
-
-    def counting(passes):
-        result = freed(passes)
-        made.append(type(result))
-        return result
-
-    for module in (compiler, contexts):
-        monkeypatch.setattr(module, "freed", counting)
-    for kind in (contexts._ModulePasses, contexts._FunctionPasses):
-        dispose = kind._dispose
-        monkeypatch.setattr(kind, "_dispose", lambda self, d=dispose: (disposed.append(type(self)), d(self)))
-    registries = len(contexts.contexts()[0]._registries)
-    compile_kernel(everything(), "k_everything")
-    gc.collect()
-    assert sorted(map(str, made)) == sorted(map(str, disposed))
-    assert {contexts._ModulePasses, contexts._FunctionPasses} <= set(made)
-    assert len(contexts.contexts()[0]._registries) == registries
+def test_many_kernels_at_once_are_each_right():
+    x = pt.vector("x")
+    outputs = [pt.sin(x) * (k + 1.5) - k for k in range(14)]
+    f = engine.function([x], outputs, mode="FAST_COMPILE")
+    value = np.linspace(0, 1, 7)
+    for k, found in enumerate(f(value)):
+        np.testing.assert_allclose(found, np.sin(value) * (k + 1.5) - k)

@@ -76,7 +76,7 @@ def lowers_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
         return [[None] * output.type.ndim for output in node.outputs]
 
     monkeypatch.setitem(RULES, InPython, OpRule(lower))
-    monkeypatch.setitem(callbacks._BUILDERS, ("test", 1), lambda number, functions, _: ops[number].run)
+    monkeypatch.setitem(callbacks._BUILDERS, ("test", 1), lambda number, *_: ops[number].run)
 
 
 def as_first_input(lowering: Any, node: Apply) -> list[Any]:
@@ -363,10 +363,14 @@ def test_a_program_with_callbacks_is_stored_whole(x):
             unpack_program(pack_program(replace(program, **change)))
 
 
+def _compiles_nothing(node: Apply) -> Any:
+    raise AssertionError(f"compiling {node}")
+
+
 def test_a_kind_of_callback_that_there_is_not_is_refused():
     for use in (CallbackUse("nothing", 1, "{}", ()), CallbackUse("optimize", 99, "{}", ())):
         with pytest.raises(ProgramFormatError, match=f"{use.kind}.*{use.version}"):
-            build_callback(use, [], {})
+            build_callback(use, [], {}, _compiles_nothing)
 
 
 @pytest.mark.parametrize("kind", OF_USERS)

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from engine.codegen.machine import compile_machine
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
@@ -31,7 +32,7 @@ from engine.runtime.instructions import (
 )
 from engine.runtime.kernel_interface import NEGATIVE_POWER
 from engine.runtime.load import process_loader
-from engine.runtime.machine import Machine, compile_machine, dtype_word, items_address
+from engine.runtime.machine import Machine, dtype_word, items_address
 
 REGISTERS = 64
 TYPE, DTYPE, FIRST = 10, 11, 20

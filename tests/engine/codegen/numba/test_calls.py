@@ -11,7 +11,7 @@ import pytest
 import cachegraph
 import engine
 import engine.tensor as pt
-from engine.compiling.graph_encoding import UsersOps
+from engine.compiling.graph_encoding import UserOps
 from engine.graph import Apply, Op
 from engine.scalar.op import ScalarOp
 from engine.scalar.promotion import floating
@@ -196,7 +196,7 @@ class Hidden(Given):
 
 
 def test_what_a_function_may_capture_is_in_the_key():
-    one, again, other = (UsersOps().encoding(Hidden(number)) for number in (2.0, 2.0, 3.0))
+    one, again, other = (UserOps().encoding(Hidden(number)) for number in (2.0, 2.0, 3.0))
     assert one == again != other
 
 

@@ -1,4 +1,4 @@
-"""The source of the machine: LLVM IR text, one block an instruction and a switch that goes from one to the next.
+"""The machine that runs programs, as LLVM IR text and compiled: a block per instruction, and a switch between them.
 
 BIND reads numpy's array struct. Where its fields lie follows from numpy's stable ABI and from the size of Python's
 object head, which is built into the text: what the text does not say does not change what it compiles to.
@@ -14,6 +14,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from engine.runtime.container import pack_kernel
 from engine.runtime.instructions import (
     HALTED,
     INDIVISIBLE,
@@ -28,21 +29,20 @@ from engine.runtime.instructions import (
     UNEQUAL,
     YIELDED,
 )
+from engine.runtime.machine import DTYPE_WORD, OBJECT_HEAD
+from engine.runtime.target import compiled_levels, process_triple
 
 ENTRY = "machine"
 """The name of the one function the source defines."""
 
-_HEAD = object.__basicsize__
 _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
-    _HEAD - 8,
-    _HEAD,
-    _HEAD + 8,
-    _HEAD + 16,
-    _HEAD + 40,
-    _HEAD + 48,
+    OBJECT_HEAD - 8,
+    OBJECT_HEAD,
+    OBJECT_HEAD + 8,
+    OBJECT_HEAD + 16,
+    OBJECT_HEAD + 40,
+    OBJECT_HEAD + 48,
 )
-DTYPE_WORD = _HEAD + 8
-"""Where in a dtype its kind, character, byte order and type number lie, eight bytes together."""
 _CONTIGUOUS_AND_ALIGNED = 0x101
 _WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
 """What short loops are made of: the processor foresees a switch of its own better than one that all share."""
@@ -90,6 +90,24 @@ def machine_source() -> str:
             "",
         )
     )
+
+
+def compile_machine(symbol: str) -> bytes:
+    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level there is."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
+    module.verify()
+    level = compiled_levels()[0]
+    target = llvm.Target.from_triple(process_triple()).create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
+    )
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})
 
 
 _LOOK = """

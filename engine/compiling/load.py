@@ -1,0 +1,212 @@
+"""Loading: a stored program, and the kernels and functions that it calls, linked into this process.
+
+Nothing here compiles: what a program calls is found in the cache, or came with a pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from cachegraph.key import CacheKey
+from cachegraph.store.entry import Hit, Miss
+from engine.compiling.graph_encoding import UserOps
+from engine.compiling.request import Interface
+from engine.graph.apply import Apply
+from engine.runtime.callbacks import Run, build_callback
+from engine.runtime.execution import CallbackFunction, Convert, Execution, LinkedCallback
+from engine.runtime.load import LinkedKernel, Loader, process_loader
+from engine.runtime.machine import process_machine
+from engine.runtime.program import (
+    ArrayInput,
+    Program,
+    array_input,
+    check_interface,
+    unpack_program,
+    with_blobs,
+)
+
+
+class Entries(Protocol):
+    """Entries that a program is loaded from: a cache, or the bundle in a pickle."""
+
+    def lookup(self, key: CacheKey) -> Hit | Miss:
+        """Return the entry of `key`, checked, or the reason there is none; never raises."""
+
+    def read_blob(self, digest_hex: str) -> bytes | None:
+        """Return the content of a blob, checked; None if it cannot be read. Never raises."""
+
+
+@dataclass
+class CompilationTally:
+    """Counts of one compilation: the entries it looked up, the kernels it compiled, and the time that hits saved."""
+
+    found: dict[str, list[int]] = field(default_factory=lambda: {"kernel": [0, 0]})
+    """[hits, misses] for each level."""
+    seconds_saved: float = 0.0
+    compiled: int = 0
+    """The number of kernels compiled, which took `compile_seconds`."""
+    compile_seconds: float = 0.0
+    linked: list[LinkedKernel] = field(default_factory=list)
+    """Kernels that were built: kept alive until the program that calls them is linked."""
+
+    def count(self, level: str, is_hit: bool, seconds_saved: float) -> None:
+        """Count one entry that was looked up, and the seconds that it saved if it was a hit."""
+        self.found.setdefault(level, [0, 0])[not is_hit] += 1
+        self.seconds_saved += seconds_saved if is_hit else 0.0
+
+
+@dataclass(frozen=True)
+class LoadContext:
+    """The things that loading a program needs beside its bytes, shared with the functions that it calls.
+
+    `name` is that of the function that is being made, `user_ops` are the user Ops that its programs may name.
+    """
+
+    cache: Entries
+    name: str
+    user_ops: UserOps
+    tally: CompilationTally
+
+
+def load_program(
+    context: LoadContext, payload: bytes, interface: Interface, data: Sequence[Any]
+) -> Execution:
+    """Return the stored program `payload`, linked and bound to `data`.
+
+    Raises ProgramFormatError, also for a program of another interface, LookupError for a kernel or a function that
+    the cache does not have, MissingBlob for a missing constant, and the loader's errors.
+    """
+    program = unpack_program(payload)
+    inputs = [array_input(type) for type in interface.types]
+    check_interface(program, inputs, interface.n_outputs, interface.updated)
+    return _load(context, program, data, interface.convert)
+
+
+def load_function(context: LoadContext, key: CacheKey, payload: bytes) -> CallbackFunction:
+    """Return the function that a callback calls and `payload` stores, linked; raises as load_program does."""
+    program = unpack_program(payload)
+    convert = ArrayChecker(program.inputs, context.name)
+    return CallbackFunction(key, payload, _load(context, program, (), convert))
+
+
+def link_program(
+    context: LoadContext,
+    program: Program,
+    kernels: Sequence[LinkedKernel],
+    functions: Mapping[str, CallbackFunction],
+    data: Sequence[Any],
+    convert: Convert,
+) -> Execution:
+    """Return `program` on its linked kernels, the machine first, and its functions, by the confirmation of their keys."""
+    callbacks = []
+    for use in program.callbacks:
+        called = [functions[confirmation] for _, confirmation in use.functions]
+        computes = [function.execution.compute for function in called]
+        run = build_callback(use, computes, context.user_ops.by_name, _compile_call)
+        callbacks.append(LinkedCallback(run, called))
+    return Execution(
+        program, process_machine(kernels[0]), kernels[1:], data, convert, context.name, callbacks
+    )
+
+
+def find_kernels(
+    cache: Entries, loader: Loader, keys: Sequence[CacheKey], tally: CompilationTally
+) -> list[LinkedKernel]:
+    """Return the kernels stored under `keys`, linked together.
+
+    Raises LookupError if the cache lacks one of them, and the loader's errors on one that it refuses.
+    """
+    found: dict[str, bytes] = {}
+    for key in dict.fromkeys(keys):
+        entry = _look_up(cache, key, tally)
+        found[symbol_of(key)] = entry.payload
+    linked = loader.load_many(found)
+    return [linked[symbol_of(key)] for key in keys]
+
+
+def symbol_of(key: CacheKey) -> str:
+    """Return the symbol of the kernel stored under `key`, made of its confirmation: a process links each symbol once."""
+    return f"k_{key.confirmation.hex()}"
+
+
+def kernel_keys(program: Program) -> list[CacheKey]:
+    """Return the keys of the kernels of `program`, that of the machine first."""
+    return [_key("kernel", use.digest, use.confirmation) for use in program.kernels]
+
+
+def called_entries(program: Program) -> tuple[bytes, ...]:
+    """Return the digests of the keys of the kernels and functions that `program` calls."""
+    kernels = [use.digest for use in program.kernels]
+    functions = [digest for use in program.callbacks for digest, _ in use.functions]
+    return tuple(map(bytes.fromhex, dict.fromkeys([*kernels, *functions])))
+
+
+def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapping[str, bytes]]]:
+    """Yield the key, the stored form and the blobs of each kernel and function that a linked program calls, and of
+    those that these functions call."""
+    kernels = (execution.machine.kernel, *execution.kernels)
+    for key, kernel in zip(kernel_keys(execution.program), kernels, strict=True):
+        yield key, kernel.content, {}
+    for function in execution.functions:
+        yield function.key, function.payload, function.execution.program.blobs
+        yield from linked_entries(function.execution)
+
+
+class ArrayChecker:
+    """Converts the arguments of a function that a callback calls: they must have its dtypes and shapes already, and are
+    copied unless they are C-contiguous."""
+
+    def __init__(self, inputs: Sequence[ArrayInput], name: str) -> None:
+        self._inputs = inputs
+        self._name = name
+
+    def __call__(self, position: int, value: Any) -> np.ndarray[Any, Any]:
+        dtype, shape = self._inputs[position]
+        fits = value.dtype == dtype and value.ndim == len(shape)
+        if not fits or any(due not in (None, n) for due, n in zip(shape, value.shape, strict=True)):
+            raise ValueError(
+                f"Calling {self._name}: argument {position} of a function within it must be {dtype} of shape {shape}; "
+                f"found {value.dtype} of shape {value.shape}"
+            )
+        return np.array(value, order="C", subok=False, copy=None)
+
+
+def _load(context: LoadContext, program: Program, data: Sequence[Any], convert: Convert) -> Execution:
+    called = dict.fromkeys(pair for use in program.callbacks for pair in use.functions)
+    functions = {
+        confirmation: _find_function(context, _key("function", digest, confirmation))
+        for digest, confirmation in called
+    }
+    program = with_blobs(program, context.cache.read_blob)
+    kernels = find_kernels(context.cache, process_loader(), kernel_keys(program), context.tally)
+    return link_program(context, program, kernels, functions, data, convert)
+
+
+def _find_function(context: LoadContext, key: CacheKey) -> CallbackFunction:
+    return load_function(context, key, _look_up(context.cache, key, context.tally).payload)
+
+
+def _look_up(cache: Entries, key: CacheKey, tally: CompilationTally) -> Hit:
+    entry = cache.lookup(key)
+    if not isinstance(entry, Hit):
+        tally.count(key.level, False, 0.0)
+        raise LookupError(
+            f"the program calls {key.level} {key.hex}, which is not in the cache ({entry.reason})"
+        )
+    tally.count(key.level, True, sum(entry.seconds.values()))
+    return entry
+
+
+def _key(level: str, digest: str, confirmation: str) -> CacheKey:
+    """Return the key by which a program names a kernel or a function: enough to find the entry and to confirm it."""
+    return CacheKey(level, (), bytes.fromhex(digest), bytes.fromhex(confirmation))
+
+
+def _compile_call(node: Apply) -> Run:
+    from engine.codegen.numba.calls import compiled_call
+
+    return compiled_call(node)
