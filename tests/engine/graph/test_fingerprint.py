@@ -32,9 +32,11 @@ def example(name="x", factor=2.0):
 def encoded(monkeypatch):
     """The graphs that were encoded, each time that one was."""
     found = []
-    original = encoding._GraphEncoder.body
+    original = encoding._FrozenGraphEncoder.__init__
     monkeypatch.setattr(
-        encoding._GraphEncoder, "body", lambda self: found.append(self.graph) or original(self)
+        encoding._FrozenGraphEncoder,
+        "__init__",
+        lambda self, graph, *rest: found.append(graph) or original(self, graph, *rest),
     )
     return found
 
