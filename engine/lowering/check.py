@@ -26,12 +26,12 @@ from engine.lowering.loops import (
     Literal,
     Loop,
     Node,
+    Number,
     Place,
     Pointer,
-    Read,
+    ReadElement,
     Reference,
-    ScalarConstant,
-    Write,
+    WriteElement,
 )
 from engine.lowering.operations import check_operation
 from engine.runtime.errors import InvalidKernel
@@ -94,9 +94,9 @@ class _Checker:
                 case _:
                     self.scalar(node)
 
-    def scalar(self, node: ScalarConstant | Compute | Evaluate | Read | Write) -> None:
+    def scalar(self, node: Number | Compute | Evaluate | ReadElement | WriteElement) -> None:
         match node:
-            case ScalarConstant(target, dtype, value):
+            case Number(target, dtype, value):
                 size = ITEM_SIZES.get(dtype)
                 self.require(size == len(value), f"constant {target} of {dtype} in {len(value)} bytes")
                 self.define(target, dtype)
@@ -110,9 +110,9 @@ class _Checker:
                 for length in (length for array in arrays for length in array.lengths):
                     self.require(self.value(length) == "int64", f"length {length} is not an int64")
                 self.define(target, function.result)
-            case Read(target, place):
+            case ReadElement(target, place):
                 self.define(target, self.place(place))
-            case Write(place, value):
+            case WriteElement(place, value):
                 dtype = self.place(place)
                 self.require(self.value(value) == dtype, f"{value} is stored as {dtype}")
 

@@ -54,7 +54,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarConstant:
+class Number:
     """`target` is a scalar of `dtype`; `value` holds its bytes, little-endian."""
 
     target: str
@@ -91,7 +91,7 @@ class Evaluate:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadElement:
     """`target` is the element at `place`."""
 
     target: str
@@ -99,7 +99,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteElement:
     """The element at `place` becomes `value`, which has the dtype of the pointer."""
 
     place: Place
@@ -188,7 +188,7 @@ class Call:
 
 
 Parameter = Pointer | Integer
-Node = ScalarConstant | Compute | Evaluate | Read | Write | Array | Loop | If | Fail | Call
+Node = Number | Compute | Evaluate | ReadElement | WriteElement | Array | Loop | If | Fail | Call
 
 Argument = tuple[str, *tuple[object, ...]]
 """What the caller passes for one parameter; each kernel family says which there are."""

@@ -22,12 +22,12 @@ from engine.lowering.loops import (
     Literal,
     Loop,
     Node,
+    Number,
     Place,
     Pointer,
-    Read,
+    ReadElement,
     Reference,
-    ScalarConstant,
-    Write,
+    WriteElement,
 )
 from engine.scalar.embedded import Embedded
 
@@ -97,9 +97,9 @@ class _PythonPrinter:
                 case _:
                     yield _INDENT * depth + self.statement(node)
 
-    def statement(self, node: ScalarConstant | Compute | Evaluate | Read | Write | Array | Call) -> str:
+    def statement(self, node: Number | Compute | Evaluate | ReadElement | WriteElement | Array | Call) -> str:
         match node:
-            case ScalarConstant(target, dtype, value):
+            case Number(target, dtype, value):
                 return f"{target} = {self.use(Intrinsic('constant', dtypes=(dtype,), value=value))}()"
             case Compute(target, op, arguments, dtype):
                 operation = self.operation(op, arguments, dtype)
@@ -107,11 +107,11 @@ class _PythonPrinter:
             case Evaluate(target, function, arrays):
                 words = ", ".join(word for array in arrays for word in (array.pointer, *array.lengths))
                 return f"{target} = {self.use(self.evaluation(function))}({words})"
-            case Read(target, place):
+            case ReadElement(target, place):
                 return (
                     f"{target} = {self.use(self.access('load', place))}({place.pointer}, {index_of(place)})"
                 )
-            case Write(place, value):
+            case WriteElement(place, value):
                 store = self.use(self.access("store", place))
                 return f"{store}({place.pointer}, {index_of(place)}, {value})"
             case Array(name, dtype, size):

@@ -15,10 +15,10 @@ from engine.lowering.loops import (
     Kernel,
     Loop,
     Node,
+    Number,
     Place,
-    Read,
-    ScalarConstant,
-    Write,
+    ReadElement,
+    WriteElement,
 )
 from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import EMPTY_REDUCTION
@@ -28,12 +28,12 @@ def cumulative(op: str, dtype: str) -> Kernel:
     """Return the kernel of the running `op` (add or mul) of elements of `dtype`."""
     kind = {"add": "sum", "mul": "prod"}[op]
     body = (
-        Read("element", _place("x")),
+        ReadElement("element", _place("x")),
         Compute("following", op, ("total", "element"), dtype),
-        Write(_place("y"), "following"),
+        WriteElement(_place("y"), "following"),
     )
     loop = Loop("at", 0, "length", 1, body, (Carried("total", "neutral", "following"),))
-    nodes = (ScalarConstant("neutral", dtype, neutral_element(kind, dtype)), *_nest((loop,)))
+    nodes = (Number("neutral", dtype, neutral_element(kind, dtype)), *_nest((loop,)))
     return _kernel(dtype, dtype, nodes, f"cumulative {op}: {dtype}")
 
 
@@ -42,19 +42,19 @@ def position_of_extreme(kind: str, dtype: str) -> Kernel:
     `dtype`; of the first NaN if there is one. Returns EMPTY_REDUCTION where there are no elements."""
     first = Place("x", (("i", "length", "behind"), ("j",)))
     body = (
-        Read("element", _place("x")),
+        ReadElement("element", _place("x")),
         *_is_further(kind, dtype),
         Compute("following", "where", ("further", "element", "best"), dtype),
         Compute("following_at", "where", ("further", "at", "best_at"), "int64"),
     )
     carried = (Carried("best", "first", "following"), Carried("best_at", "none", "following_at"))
     loop = Loop("at", 1, "length", 1, body, carried)
-    result = Write(Place("y", (("i", "behind"), ("j",))), "best_at")
+    result = WriteElement(Place("y", (("i", "behind"), ("j",))), "best_at")
     nodes = (
         constant("none", "int64", 0),
         Compute("is_empty", "eq", ("length", "none"), "bool"),
         If("is_empty", (Fail(EMPTY_REDUCTION),)),
-        *_nest((Read("first", first), loop, result)),
+        *_nest((ReadElement("first", first), loop, result)),
     )
     return _kernel(dtype, "int64", nodes, f"position of {kind}: {dtype}")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from engine.lowering.loops import Argument, Integer, Kernel, Node, Parameter, Pointer, ScalarConstant
+from engine.lowering.loops import Argument, Integer, Kernel, Node, Number, Parameter, Pointer
 
 BLAS_LETTERS = {"float64": "d", "float32": "s"}
 """The letters by which BLAS and LAPACK name their functions for each dtype."""
@@ -52,6 +52,6 @@ def number_bytes(dtype: str, value: float) -> bytes:
     return struct.pack(_FORMATS[dtype], value)
 
 
-def constant(target: str, dtype: str, value: float) -> ScalarConstant:
+def constant(target: str, dtype: str, value: float) -> Number:
     """Return the node that names the number `value` of `dtype`."""
-    return ScalarConstant(target, dtype, number_bytes(dtype, value))
+    return Number(target, dtype, number_bytes(dtype, value))

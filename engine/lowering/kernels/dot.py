@@ -28,11 +28,11 @@ from engine.lowering.loops import (
     Literal,
     Loop,
     Node,
+    Number,
     Place,
-    Read,
+    ReadElement,
     Reference,
-    ScalarConstant,
-    Write,
+    WriteElement,
 )
 from engine.lowering.operations import FLOATS
 from engine.lowering.statements import Statement
@@ -135,19 +135,19 @@ def _matrix(pointer: str, row: str, column: str, transposed: bool) -> Place:
 def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tuple[Node, ...]:
     product, add = ("and_", "or_") if dtype == "bool" else ("mul", "add")
     inner = (
-        Read("a", first),
-        Read("b", second),
+        ReadElement("a", first),
+        ReadElement("b", second),
         Compute("product", product, ("a", "b"), dtype),
         Compute("following", add, ("total", "product"), dtype),
     )
     terms = (("at_m", "n"), ("at_n",)) if len(kept) == 2 else (("at_m",),)
     nodes: tuple[Node, ...] = (
         Loop("at_k", 0, "k", 1, inner, (Carried("total", "zero", "following"),)),
-        Write(Place("y", terms), "total"),
+        WriteElement(Place("y", terms), "total"),
     )
     for length in reversed(kept):
         nodes = (Loop(f"at_{length}", 0, length, 1, nodes),)
-    return (ScalarConstant("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
+    return (Number("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
 
 
 def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:

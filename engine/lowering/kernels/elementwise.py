@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare
-from engine.lowering.loops import Compute, Kernel, Loop, Node, Place, Write
+from engine.lowering.loops import Compute, Kernel, Loop, Node, Place, WriteElement
 from engine.lowering.statements import Ref, Repeat, Statement
 
 
@@ -40,7 +40,7 @@ def _elementwise(
     writes: list[Node] = []
     for position, ref in enumerate(outputs):
         pointer = builder.pointer(f"y{position}", fused.dtype(ref), ("output", position))
-        writes.append(Write(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
+        writes.append(WriteElement(Place(pointer, contiguous_terms(axes)), fused.name(ref)))
     nest = _nest(fused, axes, tuple(writes))
     return builder.kernel(fused.constants() + nest, _summary(fused, outputs))
 
@@ -64,7 +64,7 @@ def update(operand: NestOperand, adds: bool) -> Kernel:
     body = [Statement("add", (("input", 1), ("input", 0)), operand.dtype)] if adds else []
     result: Ref = ("value", 0) if adds else ("input", 0)
     fused = Fused(operands, body, axes, axes)
-    nodes = _nest(fused, axes, (Write(fused.place(1), fused.name(result)),))
+    nodes = _nest(fused, axes, (WriteElement(fused.place(1), fused.name(result)),))
     layout = "strided" if operand.strided else "contiguous"
     summary = f"{'add to' if adds else 'set'} a part: {layout} {operand.dtype}, {len(axes)} loops"
     return builder.kernel(nodes, summary)
@@ -80,7 +80,7 @@ def arange() -> Kernel:
     body = (
         Compute("distance", "mul", ("i", "step"), "int64"),
         Compute("number", "add", ("start", "distance"), "int64"),
-        Write(Place("output", (("i",),)), "number"),
+        WriteElement(Place("output", (("i",),)), "number"),
     )
     return builder.kernel((Loop("i", 0, "n", 1, body),), "arange: int64")
 

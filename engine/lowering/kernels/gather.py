@@ -14,7 +14,18 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.lowering.kernels.building import KernelBuilder, constant
-from engine.lowering.loops import Carried, Compute, Fail, If, Kernel, Loop, Node, Place, Read, Write
+from engine.lowering.loops import (
+    Carried,
+    Compute,
+    Fail,
+    If,
+    Kernel,
+    Loop,
+    Node,
+    Place,
+    ReadElement,
+    WriteElement,
+)
 from engine.lowering.operations import INTEGERS
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE
@@ -32,7 +43,8 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
     _declare_index(builder, index_dtype, 1, vector)
     builder.pointer("output", dtype, ("output", 0))
     copy = _row(
-        vector, (Read("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector))
+        vector,
+        (ReadElement("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector)),
     )
     nodes = (constant("none", "int64", 0), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
     summary = f"gather: {dtype} by {index_dtype}" + (" from a vector" if vector else " in rows")
@@ -62,8 +74,8 @@ def positions() -> Kernel:
     builder.integer("n", ("extent", (0,)))
     builder.pointer("output", "int64", ("output", 0))
     body = (
-        Read("is_true", Place("mask", (("i",),))),
-        If("is_true", (Write(Place("output", (("found",),)), "i"),)),
+        ReadElement("is_true", Place("mask", (("i",),))),
+        If("is_true", (WriteElement(Place("output", (("found",),)), "i"),)),
         Compute("step", "cast", ("is_true",), "int64"),
         Compute("following", "add", ("found", "step"), "int64"),
     )
@@ -79,8 +91,8 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
     InvalidKernel if `index_dtype` is no integer.
     """
     add = (
-        Read("before", _element("output", "wrapped", vector)),
-        Read("value", _element("values", "i", vector)),
+        ReadElement("before", _element("output", "wrapped", vector)),
+        ReadElement("value", _element("values", "i", vector)),
         Compute("after", "add", ("before", "value"), dtype),
         _store("output", "wrapped", "after", vector),
     )
@@ -90,7 +102,7 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
     """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
     change = (
-        Read("value", _element("values", "i", vector)),
+        ReadElement("value", _element("values", "i", vector)),
         _store("output", "wrapped", "value", vector),
     )
     return _scatter("scatter_set", dtype, index_dtype, vector, base, change)
@@ -134,7 +146,7 @@ def _wrapped_index(
     """`wrapped` is the row that the index at `at` means; returns from the kernel if there is none."""
     index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
     nodes = (
-        Read(f"loaded{suffix}", Place("index", ((at,),))),
+        ReadElement(f"loaded{suffix}", Place("index", ((at,),))),
         Compute(index, "cast", (f"loaded{suffix}",), "int64"),
         Compute(negative, "lt", (index, "none"), "bool"),
         Compute(f"from_end{suffix}", "add", (index, "size"), "int64"),
@@ -156,13 +168,13 @@ def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]
     rows = "size"
     if onto_zeros:
         zero = constant("zero", dtype, 0)
-        body: tuple[Node, ...] = (Write(_element("output", "r", vector, "e"), "zero"),)
+        body: tuple[Node, ...] = (WriteElement(_element("output", "r", vector, "e"), "zero"),)
         before: tuple[Node, ...] = (zero,)
     else:
         before = ()
         body = (
-            Read("kept", _element("base", "r", vector, "e")),
-            Write(_element("output", "r", vector, "e"), "kept"),
+            ReadElement("kept", _element("base", "r", vector, "e")),
+            WriteElement(_element("output", "r", vector, "e"), "kept"),
         )
     inner = body if vector else (Loop("e", 0, "row", 1, body),)
     return (*before, Loop("r", 0, rows, 1, inner))
@@ -176,5 +188,5 @@ def _element(pointer: str, row: str, vector: bool, column: str = "j") -> Place:
     return Place(pointer, ((row,),) if vector else ((row, "row"), (column,)))
 
 
-def _store(pointer: str, row: str, value: str, vector: bool) -> Write:
-    return Write(_element(pointer, row, vector), value)
+def _store(pointer: str, row: str, value: str, vector: bool) -> WriteElement:
+    return WriteElement(_element(pointer, row, vector), value)

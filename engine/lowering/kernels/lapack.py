@@ -28,11 +28,11 @@ from engine.lowering.loops import (
     Literal,
     Loop,
     Node,
+    Number,
     Place,
-    Read,
+    ReadElement,
     Reference,
-    ScalarConstant,
-    Write,
+    WriteElement,
 )
 from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
 
@@ -150,7 +150,7 @@ def slogdet(dtype: str) -> Kernel:
         constant("minus", dtype, -1.0),
     )
     # What a matrix of no rows has; its factorization is not asked for.
-    initial = (Write(Place("sign"), "unit"), Write(Place("logarithm"), "nothing"))
+    initial = (WriteElement(Place("sign"), "unit"), WriteElement(Place("logarithm"), "nothing"))
     # A pivot that is 0 is no failure here.
     nodes = (_factorization(dtype), *_diagonal_product(dtype))
     return _kernel(builder, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
@@ -163,12 +163,12 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     int64 at least 2**32.
     """
     body = (
-        Read("pivot", Place("matrix", (("at", "rows"), ("at",)))),
+        ReadElement("pivot", Place("matrix", (("at", "rows"), ("at",)))),
         Compute("magnitude", "abs", ("pivot",), dtype),
         Compute("term", "log", ("magnitude",), dtype),
         Compute("logarithms", "add", ("before", "term"), dtype),
         Compute("own", "sign", ("pivot",), dtype),
-        Read("exchanged32", Place("halves", (("at", "width"),))),
+        ReadElement("exchanged32", Place("halves", (("at", "width"),))),
         Compute("exchanged", "cast", ("exchanged32",), "int64"),
         Compute("place", "add", ("at", "one"), "int64"),
         Compute("is_exchanged", "neq", ("exchanged", "place"), "bool"),
@@ -180,14 +180,14 @@ def _diagonal_product(dtype: str) -> tuple[Node, ...]:
     return (
         constant("two", "int64", 2),
         constant("half", "int64", 2**32),
-        Read("first", Place("pivots")),
+        ReadElement("first", Place("pivots")),
         Compute("is_wide", "lt", ("first", "half"), "bool"),
         Compute("width", "where", ("is_wide", "two", "one"), "int64"),
         Loop("at", 0, "rows", 1, body, carried),
         Compute("is_unknown", "isnan", ("before",), "bool"),
         Compute("known_sign", "where", ("is_unknown", "before", "sign_before"), dtype),
-        Write(Place("sign"), "known_sign"),
-        Write(Place("logarithm"), "before"),
+        WriteElement(Place("sign"), "known_sign"),
+        WriteElement(Place("logarithm"), "before"),
     )
 
 
@@ -234,9 +234,9 @@ def _called(
 ) -> tuple[Node, ...]:
     """`call`, then `failed` where its info, which gets this `name`, is not 0, else `otherwise`."""
     return (
-        Write(Place("info"), "none"),
+        WriteElement(Place("info"), "none"),
         call,
-        Read(name, Place("info")),
+        ReadElement(name, Place("info")),
         Compute(f"{name}_not", "neq", (name, "none"), "bool"),
         If(f"{name}_not", failed, otherwise),
     )
@@ -251,7 +251,7 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
         counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
     element = Place(right.pointer, (*right.terms, (at,)))
     bits = number_bytes(dtype, float("nan"))
-    return (ScalarConstant(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (Write(element, nan),)))
+    return (Number(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (WriteElement(element, nan),)))
 
 
 def _factorization(dtype: str) -> Call:
@@ -316,5 +316,5 @@ def _other_triangle(lower: bool) -> Loop:
     return Loop("i", 0, "rows", 1, inner)
 
 
-def _store(row: str, column: str, value: str) -> Write:
-    return Write(Place("matrix", ((row, "rows"), (column,))), value)
+def _store(row: str, column: str, value: str) -> WriteElement:
+    return WriteElement(Place("matrix", ((row, "rows"), (column,))), value)

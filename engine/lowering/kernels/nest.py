@@ -17,9 +17,9 @@ from engine.lowering.loops import (
     If,
     Loop,
     Node,
+    Number,
     Place,
-    Read,
-    ScalarConstant,
+    ReadElement,
 )
 from engine.lowering.statements import Ref, Repeat, Statement, dtype_of
 from engine.runtime.errors import InvalidKernel
@@ -132,7 +132,7 @@ class Fused:
     def constants(self) -> tuple[Node, ...]:
         """Return the definitions of all constants that were named so far."""
         return tuple(
-            ScalarConstant(name, str(ref[1]), ref[2])
+            Number(name, str(ref[1]), ref[2])
             for ref, name in self._constants.items()
             if isinstance(ref[-1], bytes)
         )
@@ -142,7 +142,9 @@ class Fused:
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
-                nodes.append(Read(self.name(("input", position), copy), self.place(position, innermost)))
+                nodes.append(
+                    ReadElement(self.name(("input", position), copy), self.place(position, innermost))
+                )
         for position, at in enumerate(self._value_depths):
             if at == depth:
                 nodes.extend(self._statement(position, copy))

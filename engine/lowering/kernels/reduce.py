@@ -29,10 +29,10 @@ from engine.lowering.loops import (
     Kernel,
     Loop,
     Node,
+    Number,
     Place,
-    Read,
-    ScalarConstant,
-    Write,
+    ReadElement,
+    WriteElement,
 )
 from engine.lowering.operations import FLOATS
 from engine.lowering.statements import Ref, Repeat, Statement
@@ -126,7 +126,7 @@ class _ReductionNest:
         return f"{self.kind}{of}: ({inputs}) -> ({self.result}), {len(self.gone)} loops of {self.fused.depth}"
 
     def constants(self) -> tuple[Node, ...]:
-        neutral = ScalarConstant("neutral", self.accumulator, neutral_element(self.kind, self.accumulator))
+        neutral = Number("neutral", self.accumulator, neutral_element(self.kind, self.accumulator))
         return (*self.fused.constants(), neutral)
 
     def empty_check(self) -> tuple[Node, ...]:
@@ -144,7 +144,7 @@ class _ReductionNest:
 
     def store(self, accumulated: str) -> tuple[Node, ...]:
         cast = Compute("result", "cast", (accumulated,), self.result)
-        return (cast, Write(Place("y", contiguous_terms(self.kept)), "result"))
+        return (cast, WriteElement(Place("y", contiguous_terms(self.kept)), "result"))
 
     def nest(self, axes: Sequence[Axis], first: int, inside: tuple[Node, ...]) -> tuple[Node, ...]:
         """Loops over `axes`, the outermost at depth `first`, around `inside`."""
@@ -205,17 +205,17 @@ class _ReductionNest:
         in_group = (
             Compute("element", "add", ("group", "lane"), "int64"),
             *self.fused.nodes(self.fused.depth, "m", "element"),
-            Read("lane_before", lane),
+            ReadElement("lane_before", lane),
             self.combine("lane_after", "lane_before", name),
-            Write(lane, "lane_after"),
+            WriteElement(lane, "lane_after"),
         )
         gather = (
-            Read("gathered", Place("lanes", (("gathering",),))),
+            ReadElement("gathered", Place("lanes", (("gathering",),))),
             self.combine("block_next", "block_total", "gathered"),
         )
         return (
             *_end_of("block", "block_size", "grouped"),
-            Loop("cleared", 0, LANES, 1, (Write(Place("lanes", (("cleared",),)), "neutral"),)),
+            Loop("cleared", 0, LANES, 1, (WriteElement(Place("lanes", (("cleared",),)), "neutral"),)),
             Loop("group", "block", "block_end", LANES, (Loop("lane", 0, LANES, 1, in_group),)),
             Loop("gathering", 0, LANES, 1, gather, (Carried("block_total", "neutral", "block_next"),)),
             self.combine("blocks_next", "blocks", "block_total"),
@@ -229,9 +229,9 @@ class _ReductionNest:
         accumulate = (
             *self.fused.nodes(depth),
             Compute("position", "sub", (column.index, "tile"), "int64"),
-            Read("before", place),
+            ReadElement("before", place),
             self.combine("after", "before", self.fused.name(self.reduced)),
-            Write(place, "after"),
+            WriteElement(place, "after"),
         )
         walk = (*self.fused.nodes(depth - 1), Loop(column.index, "tile", "tile_end", 1, accumulate))
         for at in reversed(range(len(outer), depth - 1)):
@@ -252,14 +252,20 @@ class _ReductionNest:
         terms = contiguous_terms((*self.kept[:-1], finished))
         finish = (
             Compute("finished_position", "sub", ("finished", "tile"), "int64"),
-            Read("total", Place("accumulated", (("finished_position",),))),
+            ReadElement("total", Place("accumulated", (("finished_position",),))),
             Compute("result", "cast", ("total",), self.result),
-            Write(Place("y", terms), "result"),
+            WriteElement(Place("y", terms), "result"),
         )
         return (
             *_end_of("tile", "tile_size", column.extent),
             Compute("tile_width", "sub", ("tile_end", "tile"), "int64"),
-            Loop("cleared", 0, "tile_width", 1, (Write(Place("accumulated", (("cleared",),)), "neutral"),)),
+            Loop(
+                "cleared",
+                0,
+                "tile_width",
+                1,
+                (WriteElement(Place("accumulated", (("cleared",),)), "neutral"),),
+            ),
             *walk,
             Loop("finished", "tile", "tile_end", 1, finish),
         )

@@ -8,7 +8,7 @@ Runs of `width` positions are sorted; each pass merges two neighbours (Knuth, "T
 from __future__ import annotations
 
 from engine.lowering.kernels.building import KernelBuilder, constant
-from engine.lowering.loops import Carried, Compute, Kernel, Loop, Node, Place, Read, Write
+from engine.lowering.loops import Carried, Compute, Kernel, Loop, Node, Place, ReadElement, WriteElement
 from engine.lowering.operations import FLOATS
 
 _PASSES = 63
@@ -22,7 +22,7 @@ def argsort(dtype: str) -> Kernel:
     builder.integer("length", ("extent", (1,)))
     builder.pointer("order", "int64", ("output", 0))
     builder.pointer("merged", "int64", ("output", 1))
-    start = Loop("k", 0, "length", 1, (Write(_place("order", "k"), "k"),))
+    start = Loop("k", 0, "length", 1, (WriteElement(_place("order", "k"), "k"),))
     passes = Loop("n", 0, _PASSES, 1, _merge(dtype), (Carried("width", "one", "double"),), "is_sorted")
     nodes = (
         constant("zero", "int64", 0),
@@ -46,14 +46,14 @@ def _merge(dtype: str) -> tuple[Node, ...]:
         *_candidate("right"),
         *_takes_right(dtype),
         Compute("taken", "where", ("takes_right", "right_position", "left_position"), "int64"),
-        Write(Place("merged", (("at",),)), "taken"),
+        WriteElement(Place("merged", (("at",),)), "taken"),
         Compute("right_step", "cast", ("takes_right",), "int64"),
         Compute("left_step", "sub", ("one", "right_step"), "int64"),
         Compute("left_next", "add", ("left", "left_step"), "int64"),
         Compute("right_next", "add", ("right", "right_step"), "int64"),
     )
     carried = (Carried("left_before", "zero", "left_next"), Carried("right_before", "zero", "right_next"))
-    back = (Read("moved", Place("merged", (("m",),))), Write(_place("order", "m"), "moved"))
+    back = (ReadElement("moved", Place("merged", (("m",),))), WriteElement(_place("order", "m"), "moved"))
     return (
         Compute("double", "add", ("width", "width"), "int64"),
         Loop("at", 0, "length", 1, body, carried),
@@ -81,8 +81,8 @@ def _candidate(side: str) -> tuple[Node, ...]:
     """The next position and element of a run; of one that is used up, any."""
     return (
         Compute(f"{side}_at", "minimum", (side, "last"), "int64"),
-        Read(f"{side}_position", _place("order", f"{side}_at")),
-        Read(f"{side}_element", _place("x", f"{side}_position")),
+        ReadElement(f"{side}_position", _place("order", f"{side}_at")),
+        ReadElement(f"{side}_element", _place("x", f"{side}_position")),
     )
 
 

@@ -18,7 +18,7 @@ from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar, SolverOp
 from engine.lowering.kernels.building import KernelBuilder
-from engine.lowering.loops import Elements, Evaluate, Kernel, Place, Write
+from engine.lowering.loops import Elements, Evaluate, Kernel, Place, WriteElement
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
 from engine.lowering.rules.elementwise import elementwise_dims
@@ -74,7 +74,7 @@ def _evaluation(function: Embedded) -> Kernel:
         lengths = [builder.integer(f"n{position}_{dim}", ("length", position, dim)) for dim in range(rank)]
         arrays.append(Elements(pointer, tuple(lengths)))
     result = builder.pointer("y", function.result, ("output", 0))
-    body = (Evaluate("v", function, tuple(arrays)), Write(Place(result), "v"))
+    body = (Evaluate("v", function, tuple(arrays)), WriteElement(Place(result), "v"))
     return builder.kernel(body, f"function: {function}")
 
 

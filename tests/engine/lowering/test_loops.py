@@ -22,21 +22,23 @@ from engine.lowering.loops import (
     Integer,
     Kernel,
     Loop,
+    Number,
     Place,
     Pointer,
-    Read,
+    ReadElement,
     Reference,
-    ScalarConstant,
-    Write,
+    WriteElement,
 )
 from engine.lowering.loops import Call as CallNode
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel, KernelCompileError
 
 X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")
-COPY = Loop("i", 0, "n", 1, (Read("a", Place("x", (("i",),))), Write(Place("y", (("i",),)), "a")))
-ONE = ScalarConstant("one", "int64", (1).to_bytes(8, "little"))
-TRUE = ScalarConstant("yes", "bool", b"\1")
+COPY = Loop(
+    "i", 0, "n", 1, (ReadElement("a", Place("x", (("i",),))), WriteElement(Place("y", (("i",),)), "a"))
+)
+ONE = Number("one", "int64", (1).to_bytes(8, "little"))
+TRUE = Number("yes", "bool", b"\1")
 
 
 def kernel(*nodes, parameters=(X, Y, N)):
@@ -121,21 +123,21 @@ def test_a_sound_kernel_passes_and_its_names_have_dtypes():
 @pytest.mark.parametrize(
     "nodes",
     [
-        (Read("a", Place("z")),),
-        (Read("a", Place("n")),),
-        (Read("a", Place("x", (("i",),))),),
-        (Read("a", Place("x", ((),))),),
-        (Read("a", Place("x")), Read("a", Place("x"))),
-        (Read("x", Place("x")),),
-        (Read("a", Place("x")), Read("b", Place("x", (("a",),)))),
-        (Read("if", Place("x")),),
-        (Read("a b", Place("x")),),
-        (Read("", Place("x")),),
-        (COPY, Write(Place("y"), "a")),
+        (ReadElement("a", Place("z")),),
+        (ReadElement("a", Place("n")),),
+        (ReadElement("a", Place("x", (("i",),))),),
+        (ReadElement("a", Place("x", ((),))),),
+        (ReadElement("a", Place("x")), ReadElement("a", Place("x"))),
+        (ReadElement("x", Place("x")),),
+        (ReadElement("a", Place("x")), ReadElement("b", Place("x", (("a",),)))),
+        (ReadElement("if", Place("x")),),
+        (ReadElement("a b", Place("x")),),
+        (ReadElement("", Place("x")),),
+        (COPY, WriteElement(Place("y"), "a")),
         (COPY, COPY),
-        (Write(Place("y"), "n"),),
-        (ScalarConstant("c", "float64", b"\0" * 4),),
-        (ScalarConstant("c", "float16", b"\0" * 2),),
+        (WriteElement(Place("y"), "n"),),
+        (Number("c", "float64", b"\0" * 4),),
+        (Number("c", "float16", b"\0" * 2),),
         (Compute("c", "add", ("n", "n"), "float64"),),
         (Compute("c", "system", ("n",), "int64"),),
         (Loop("i", 0, "x", 1, ()),),
@@ -145,7 +147,7 @@ def test_a_sound_kernel_passes_and_its_names_have_dtypes():
         (Loop("n", 0, 3, 1, ()),),
         (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "t"),))),
         (ONE, Loop("i", 0, "n", 1, (), (Carried("t", "one", "nothing"),))),
-        (ONE, Loop("i", 0, "n", 1, (Read("f", Place("x")),), (Carried("t", "one", "f"),))),
+        (ONE, Loop("i", 0, "n", 1, (ReadElement("f", Place("x")),), (Carried("t", "one", "f"),))),
         (If("n", ()),),
         (TRUE, If("yes", (ONE,)), Compute("c", "neg", ("one",), "int64")),
         (Fail(0),),
@@ -171,7 +173,7 @@ def test_nothing_contradictory_reaches_the_compiler():
     from engine.codegen.numba.compile import compile_kernel
 
     with pytest.raises(InvalidKernel):
-        compile_kernel(kernel(Write(Place("y"), "n")), "k_x")
+        compile_kernel(kernel(WriteElement(Place("y"), "n")), "k_x")
 
 
 def test_a_compiler_that_fails_says_which_kernel(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.loops import Compute, Loop, Read
+from engine.lowering.loops import Compute, Loop, ReadElement
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
@@ -120,7 +120,7 @@ def test_what_an_inner_loop_does_not_change_is_computed_outside_it():
     kernel = elementwise(operands, body, [("value", 1)], 2)
     (outer,) = (node for node in kernel.body if isinstance(node, Loop))
     before = [type(node) for node in outer.body]
-    assert before == [Read, Compute, Loop]
+    assert before == [ReadElement, Compute, Loop]
     assert [node.op for node in outer.body[-1].body if isinstance(node, Compute)] == ["mul"]
 
 

@@ -8,7 +8,7 @@ from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
-from engine.lowering.loops import Carried, Compute, Kernel, Loop, Place, Pointer, ScalarConstant, Write
+from engine.lowering.loops import Carried, Compute, Kernel, Loop, Number, Place, Pointer, WriteElement
 from engine.lowering.statements import Repeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER
@@ -128,10 +128,10 @@ def test_a_state_that_changes_its_dtype_is_refused():
 
 
 def looping(until):
-    one = ScalarConstant("one", "int64", (1).to_bytes(8, "little"))
+    one = Number("one", "int64", (1).to_bytes(8, "little"))
     body = (Compute("next", "add", ("state", "i"), "int64"), Compute("stop", "gt", ("next", "one"), "bool"))
     loop = Loop("i", 0, 9, 1, body, (Carried("state", "one", "next"),), until)
-    nodes = (one, loop, Write(Place("y"), "state"))
+    nodes = (one, loop, WriteElement(Place("y"), "state"))
     return Kernel((Pointer("y", "int64"),), nodes, (("output", 0),), "a test's")
 
 
