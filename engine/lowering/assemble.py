@@ -1,4 +1,7 @@
-"""From the table of a lowered graph to a `Program`: memory is planned, registers are numbered, code is laid out."""
+"""Assembly of a `Program` from the table of a lowered graph.
+
+Memory is planned, registers are numbered, and the code is laid out stage by stage (steps.py).
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,14 @@ _ALIGNMENT = 64
 
 @dataclass
 class _ProgramLayout:
-    """Code under construction, and what is said about it."""
+    """The code of a program under construction, and its records for failures and stops."""
 
     table: Table
     kernels: Mapping[Kernel, int]
     callbacks: Sequence[Callback]
     area: int
     writers: Mapping[Buffer, str]
-    """What writes each buffer first, for a reader."""
+    """The name of the Op that writes each buffer first, for messages."""
     assembler: Assembler = field(default_factory=Assembler)
     yields: list[Yield] = field(default_factory=list)
     invocations: list[Invocation] = field(default_factory=list)
@@ -67,7 +70,7 @@ class _ProgramLayout:
         return len(self.sites) - 1
 
     def name_arrays(self, buffers: Sequence[Buffer]) -> None:
-        """Say what the memory is for that the next instruction stops for (failures.py)."""
+        """Record which arrays the next instruction stops for (runtime/failures.py)."""
         about = [
             f"{b.dtype} {','.join(str(self.table.canonical(dim)) for dim in b.dims)} {self.writers.get(b, '')}"
             for b in buffers
@@ -84,9 +87,12 @@ def assemble(
     keys: Mapping[Kernel, CacheKey],
     callbacks: Mapping[Callback, CallbackUse],
 ) -> Program:
-    """The program of a lowered graph. The first `n_outputs` of `results` are returned, the others replace the values
-    of the inputs at the positions `updated`; `keys` has the key of each kernel, `machine` is that of the machine, and
-    `callbacks` has the record of each callback."""
+    """Return the program of a lowered graph.
+
+    The first `n_outputs` of `results` are returned to the caller; the others replace the values of the
+    inputs at the positions `updated`. `keys` has the key of each kernel, `machine` is that of the
+    machine, and `callbacks` has the record of each callback.
+    """
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
@@ -132,7 +138,7 @@ def _bind(layout: _ProgramLayout, register: int, item: int, dtype: str, rank: in
 
 
 def _lay_out_stages(layout: _ProgramLayout, first: int, scratch: Scratch) -> None:
-    """Every stage from `first` to the last of its region, in turn."""
+    """Lay out the stages from `first` to the last of its region."""
     table = layout.table
     used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
     used.update(table.arithmetic, table.addresses)
@@ -142,7 +148,7 @@ def _lay_out_stages(layout: _ProgramLayout, first: int, scratch: Scratch) -> Non
 
 
 def _lay_out_stage(layout: _ProgramLayout, stage: int, scratch: Scratch) -> None:
-    """Arithmetic on lengths, stops for memory if any is needed, addresses of views, then the kernels of `stage`."""
+    """Lay out arithmetic, stops for memory, addresses of views, then the kernels of `stage`."""
     table, assembler = layout.table, layout.assembler
     for name, operands, check in table.arithmetic.get(stage, []):
         site = () if check is None else (layout.check(check),)
@@ -163,7 +169,7 @@ def _lay_out_stage(layout: _ProgramLayout, stage: int, scratch: Scratch) -> None
 
 
 def _lay_out_scratch(layout: _ProgramLayout, groups: list[list[Buffer]]) -> None:
-    """Where in the scratch of its stage each group of buffers lies, and a stop if there is too little of it."""
+    """Place each group of buffers in the scratch of its stage, behind a stop for when that is too small."""
     if not groups:
         return
     table, assembler = layout.table, layout.assembler
@@ -183,7 +189,7 @@ def _lay_out_scratch(layout: _ProgramLayout, groups: list[list[Buffer]]) -> None
 
 
 def _lay_out_results(layout: _ProgramLayout, buffers: list[Buffer]) -> None:
-    """A stop for the arrays that the caller makes."""
+    """Lay out a stop for the arrays that the caller makes."""
     if not buffers:
         return
     canonical = layout.table.canonical
@@ -198,13 +204,13 @@ def _lay_out_results(layout: _ProgramLayout, buffers: list[Buffer]) -> None:
 
 
 def _lay_out_loop(layout: _ProgramLayout, loop: LoopStep, scratch: Scratch) -> None:
-    """What is carried at its start, what is done once before the first pass, the passes, what is carried on."""
+    """Lay out the start of a loop, what it does once before the first pass, its passes and their end."""
     table, assembler = layout.table, layout.assembler
     zero, one = table.constant(0), table.constant(1)
     count = table.canonical(loop.count)
     for register, initial, _ in (CarriedRegister(loop.counter, zero), *loop.carried):
         assembler.emit("MOV", register, table.canonical(initial))
-    # Loops within loops may be too short to look for themselves.
+    # An inner loop may be too short to look for interrupts itself.
     assembler.emit("LOOK", int(region_of(loop.stage) == 0))
     skips = [assembler.skip(loop.counter, count)]
     _lay_out_stage(layout, loop.floor, scratch)
@@ -237,7 +243,7 @@ def _lay_out_step(layout: _ProgramLayout, step: Step) -> None:
         layout.assembler.emit("STORE64", *arguments)
         return
     if layout.is_after_call and region_of(step.stage) == 0:
-        # Kernels may take long. In a loop its NEXT is enough.
+        # A kernel may take long, so interrupts are looked for between two; in a loop, NEXT does so.
         layout.assembler.emit("LOOK", 1)
     layout.is_after_call = True
     layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
@@ -260,7 +266,9 @@ def _lay_out_invocation(layout: _ProgramLayout, step: CallbackInvocation, op: st
 
 
 def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, dict[str, bytes]]:
-    """The arrays to bind when the program is loaded, the bytes of those that are not data, and the large ones as blobs."""
+    """Return the arrays to bind when the program is loaded, the bytes of small constants, and large
+    ones as blobs.
+    """
     bound = [_bound(register, constant, number) for register, constant, number in lowering.data]
     content = bytearray()
     blobs: dict[str, bytes] = {}

@@ -1,7 +1,7 @@
-"""`Body`: an inner graph lowered inside a loop of the program, beside the graph around it.
+"""`Body`: an inner graph lowered inside a loop of the program, next to the graph around it.
 
-Registers, constants and kernels are shared with the graph around. What a step computes is written straight to where
-it is to stay, if that is known by then (`targets`); what no pass changes is computed once before the first.
+Both share registers, constants and kernels. A value whose final place is known (`targets`) is computed
+there. What is the same in every pass is computed once, before the first.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from engine.lowering.lower import Lowering
 from engine.lowering.steps import LoopStep, Value
 
 Target = Callable[[Sequence[int]], "Value | None"]
-"""Where an array of these lengths is to be written, if that is known already; it demands that the lengths fit."""
+"""Returns where an array of these lengths is to be written, or None; demands that the lengths fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class InnerGraph:
-    """An inner graph as it is lowered: its nodes, in an order that they may be computed in, hold no OpFromGraph."""
+    """An inner graph as it is lowered: without OpFromGraph, its nodes in an order in which they can run."""
 
     inputs: Sequence[Variable]
     outputs: Sequence[Variable]
@@ -31,7 +31,7 @@ class InnerGraph:
 
 
 def inner_graph(fgraph: FrozenFunctionGraph) -> InnerGraph:
-    """`fgraph` as it is lowered."""
+    """Return `fgraph` as it is lowered."""
     return fgraph.computed("lowered", _inlined)
 
 
@@ -41,10 +41,10 @@ def _inlined(fgraph: FrozenFunctionGraph) -> InnerGraph:
 
 
 class Body(Lowering):
-    """What is known of each variable of `graph` while it is lowered as what every pass of `loop` does.
+    """The state of lowering `graph` as the work of every pass of `loop`.
 
-    Its inputs are declared first: as what each pass finds somewhere else (`declare`), or what a variable of the graph
-    `around` is (`declare_outer`).
+    Before the nodes are lowered, each input is declared: as a value that each pass finds somewhere else
+    (`declare`), or as a variable of the graph `around` (`declare_outer`).
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Body(Lowering):
         )
 
     def declare(self, variable: Variable, value: Value) -> None:
-        """Say where each pass finds the value of an input."""
+        """Declare where each pass finds the value of an input."""
         self.values[variable] = value
         self.dims[variable] = value.dims
         self._roots.add(variable)
 
     def declare_outer(self, variable: Variable, outer: Variable) -> None:
-        """Say that an input is `outer`, in every pass."""
+        """Declare that an input is the variable `outer` in every pass."""
         self._outer[variable] = outer
         self.dims[variable] = self.around.dims_of(outer)
         register = self.around.scalars.get(outer)
@@ -85,7 +85,7 @@ class Body(Lowering):
 
     def scalar_of(self, variable: Variable) -> int:
         if variable in self._outer and variable not in self.scalars:
-            # The graph around has it in no register yet, but in memory that was written before the loop.
+            # It is in no register of the graph around yet, but in memory written before the loop.
             written = replace(self.value_of(variable), stage=self.loop.floor)
             self.scalars[variable] = self.table.load(written, at_once=False)
         return super().scalar_of(variable)
@@ -104,14 +104,16 @@ class Body(Lowering):
         return found
 
     def write(self, variable: Variable, place: Value) -> None:
-        """Have the value of `variable` written to `place`, C-contiguous and of its lengths, unless it is there."""
+        """Have the value of `variable` written to `place`, C-contiguous and of its lengths, unless it
+        is there.
+        """
         value = self.value_of(variable)
         if value.pointer != place.pointer or value.strides is not None:
             self.copy(value, replace(place, stage=max(place.stage, value.stage)))
 
 
 def _destroyed(nodes: Sequence[Apply]) -> Iterator[Variable]:
-    """What the nodes overwrite: the variables that have the memory from the beginning."""
+    """Yield the variables whose memory the nodes overwrite."""
     origins: dict[Variable, Variable] = {}
     for node in nodes:
         destroyed: Mapping[int, Sequence[int]] = {} if is_users(node.op) else node.op.destroy_map

@@ -1,4 +1,4 @@
-"""Checks a kernel before a compiler sees it, and finds the dtype of everything it names.
+"""The check of a kernel before a compiler sees it, which also finds the dtype of everything that it names.
 
 LLVM aborts the process on some malformed input, so nothing doubtful may reach it.
 """
@@ -44,14 +44,17 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a kernel names: `values` and `pointers`, each name with its dtype."""
+    """The names in a kernel: `values` and `pointers`, each with its dtype."""
 
     values: dict[str, str]
     pointers: dict[str, str]
 
 
 def check_kernel(kernel: Kernel) -> Names:
-    """Return what `kernel` names; raises InvalidKernel if a name is not fresh or not in scope, or a dtype is wrong."""
+    """Return the names in `kernel`.
+
+    Raises InvalidKernel if a name is defined twice or not in scope, or a dtype is wrong.
+    """
     if len(kernel.parameters) != len(kernel.arguments):
         raise InvalidKernel(
             "checking",

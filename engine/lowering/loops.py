@@ -1,21 +1,22 @@
-"""The loop language: one kernel, completely described, knowing nothing of who compiles it.
+"""The loop language: the complete description of one kernel, independent of the compiler.
 
-A kernel is a C function `int32 symbol(int64 *arguments)`. Each argument is an address or an int64 (an extent, or a
-stride counted in elements). It returns OK or another status of runtime/kernel_interface.py; the details of a failure
-it writes through an address that it was given. Buffers belong to the caller; a kernel allocates nothing and calls only libm
-and the externals it names. bool is one byte, 0 or 1.
+A kernel is a C function `int32 symbol(int64 *arguments)`. Each argument is an address or an int64 (an
+extent, or a stride in elements). It returns OK or another status of runtime/kernel_interface.py, and
+writes the details of a failure through an address that it is given. Buffers belong to the caller: a
+kernel allocates nothing. It calls only libm and the externals that it names. A bool is one byte, 0 or
+1.
 
-A body is a sequence of nodes. Every value has a fresh name and is never assigned again: a loop carries values from one
-pass to the next by naming them (`Carried`), and after the loop the name means the last. Where an integer is asked
-for, a `Bound` is the name of an int64 or a number.
+A body is a sequence of nodes. Every value has a fresh name and is never assigned again. A loop carries
+values from one pass to the next under a name (`Carried`), which means the last value after the loop. A
+`Bound` is the name of an int64, or a number.
 
-The canonical encoding of a kernel is that of the tuple (LOOPS_VERSION, parameters, body) as
+The canonical encoding of a kernel is that of the tuple (LOOPS_VERSION, parameters, body), as
 cachegraph/fingerprint/values.py writes it.
 
 Version history
     1  first
     2  a loop may end early (`until`)
-    3  functions of users' as operations, and on arrays
+    3  functions of user Ops as operations, and on arrays
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An element: `pointer[sum of the products in terms]`, each factor an int64's name; no terms is element 0."""
+    """An element: `pointer[sum of the products in terms]`, each factor the name of an int64; no terms
+    mean element 0.
+    """
 
     pointer: str
     terms: tuple[tuple[str, ...], ...] = ()
@@ -55,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """`target` is a scalar of `dtype`; `value` holds its bytes, little-endian."""
+    """A constant named `target`: a scalar of `dtype`, whose little-endian bytes are `value`."""
 
     target: str
     dtype: str
@@ -64,8 +67,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """`target` of `dtype` is `op`, a scalar operation (operations.py) or a user's function, of the values named
-    `arguments`. If such a function raises, the kernel ends with FUNCTION_RAISED."""
+    """The value `target` of `dtype`: `op`, a scalar operation (operations.py) or user function, of
+    `arguments`.
+
+    If a user function raises, the kernel ends with FUNCTION_RAISED.
+    """
 
     target: str
     op: str | Embedded
@@ -75,7 +81,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A C-contiguous array: the pointer to its elements, and its lengths (int64 names)."""
+    """A C-contiguous array: the pointer to its elements, and its lengths (names of int64s)."""
 
     pointer: str
     lengths: tuple[str, ...]
@@ -83,7 +89,7 @@ class Elements:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """`target` is the number that `function`, a user's, gives for `arrays`."""
+    """The number `target` that the user function `function` returns for `arrays`."""
 
     target: str
     function: Embedded
@@ -92,7 +98,7 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class ReadElement:
-    """`target` is the element at `place`."""
+    """The value `target`: the element at `place`."""
 
     target: str
     place: Place
@@ -108,7 +114,7 @@ class WriteElement:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """`name` is a pointer to `size` uninitialized elements of `dtype` that live as long as the call."""
+    """The pointer `name` to `size` uninitialized elements of `dtype` that live as long as the call."""
 
     name: str
     dtype: str
@@ -117,7 +123,9 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """`name` is `initial` in the first pass and `following`, a value of the pass, in the next; then the last one."""
+    """A value that passes change: `name` is `initial` in the first pass, `following` of the pass before
+    in the next.
+    """
 
     name: str
     initial: str
@@ -126,9 +134,10 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """For `index` (int64) from `start` while less than `stop`, `step` (a positive number) apart: `body`.
+    """`body` for each `index` (int64) from `start`, in steps of `step` (positive), while it is less
+    than `stop`.
 
-    With `until`, the name of a bool of the body, the pass in which that is true is the last.
+    `until` names a bool of the body: the pass in which it is true is the last.
     """
 
     index: str
@@ -142,7 +151,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """`then` where the bool named `condition` is true, else `otherwise`; what they name ends with them."""
+    """`then` if the bool named `condition` is true, else `otherwise`; names defined in either end with it."""
 
     condition: str
     then: tuple[Node, ...]
@@ -151,7 +160,9 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Write `details` (int64 names) to elements 0, 1, ... of the int64 pointer `pointer`, then return `status`."""
+    """Write `details` (names of int64s) to elements 0, 1, ... of the int64 pointer `pointer`, then
+    return `status`.
+    """
 
     status: int
     pointer: str = ""
@@ -160,14 +171,14 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An argument of a call: where the element at `place` is."""
+    """An argument of a call: the address of the element at `place`."""
 
     place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An argument of a call: the address of an int64 that holds `parameter`, an integer of the kernel's own."""
+    """An argument of a call: the address of an int64 that holds `parameter`, an integer of the kernel."""
 
     parameter: str
 
@@ -181,7 +192,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call `external` (externals.py), a C function that takes addresses and returns nothing."""
+    """A call of `external` (runtime/externals.py), a C function that takes addresses and returns nothing."""
 
     external: str
     arguments: tuple[Address | Reference | Literal, ...]
@@ -191,12 +202,12 @@ Parameter = Pointer | Integer
 Node = Number | Compute | Evaluate | ReadElement | WriteElement | Array | Loop | If | Fail | Call
 
 Argument = tuple[str, *tuple[object, ...]]
-"""What the caller passes for one parameter; each kernel family says which there are."""
+"""What the caller passes for one parameter (kernels/building.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`parameters` and `body` are the computation; `arguments` says what to pass, `summary` what it is to a reader."""
+    """A computation (`parameters` and `body`), the `arguments` to pass, and a `summary` for readers."""
 
     parameters: tuple[Parameter, ...]
     body: tuple[Node, ...]

@@ -1,8 +1,8 @@
-"""Lowering: from an optimized graph to the table of a program and the kernels that it calls.
+"""Lowering of an optimized graph to the table of a program and the kernels that it calls.
 
-Every node is visited once, in the order that the graph gives: what overwrites comes after all that reads the old
-elements. Its rule works out the lengths of its outputs, and, if something needs their values, which kernel computes
-them. What only has its shape asked for is never computed.
+Each node is visited once, in an order in which a node that overwrites comes after all that read the old
+elements. Its rule finds the lengths of its outputs and, if something needs their values, the kernel
+that computes them. A value of which only the shape is needed is never computed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,24 @@ def _no_name(op: Op) -> str:
 
 @dataclass
 class Lowering:
-    """What is known of each variable while a graph is lowered: `nodes`, in the order in which they run."""
+    """The state of lowering a graph: the lengths, value and register of each variable so far.
+
+    `nodes` are in an order in which they can run.
+    """
 
     rule_of: FindRule
     inputs: Sequence[Variable]
     nodes: Sequence[Apply]
     outputs: Sequence[Variable]
     bindable: Sequence[Constant]
-    """The data of the graph that was described in the key: bound when the program is loaded."""
+    """The data of the graph, as its key describes it: bound when the program is loaded."""
     embedded: Sequence[Constant] = ()
-    """Large constants that were described by their numbers: a part of the program."""
+    """Large constants that the key describes by their content: stored with the program."""
     table: Table = field(default_factory=Table)
     destroyable: Collection[Variable] = ()
     """The inputs that may be overwritten."""
     name_of: Callable[[Op], str] = _no_name
-    """The name of a user's Op in what is stored."""
+    """Returns the name of a user Op in what is stored."""
 
     def __post_init__(self) -> None:
         self.analysis = GraphAnalysis(self.nodes, self.inputs, self.outputs, self.destroyable, self.rule_of)
@@ -60,7 +63,7 @@ class Lowering:
         self._kept: dict[Variable, int] = {}
 
     def run(self) -> list[Value]:
-        """Lower every node; the results, in the order of `outputs`, each an array of its own."""
+        """Lower every node; return the results in the order of `outputs`, each an array of its own."""
         self._kept = self.analysis.kept_arrays(self.outputs)
         for position, variable in enumerate(self.inputs):
             self._declare_input(position, variable)
@@ -76,7 +79,7 @@ class Lowering:
                 self._check_lengths(node, output)
 
     def _check_lengths(self, node: Apply, output: Variable) -> None:
-        """Demand that each length that the type of `output` knows is the one that is computed: kernels rely on it."""
+        """Demand the lengths that the type of `output` states: kernels rely on them."""
         dims = self.dims.get(output, ())
         for dim, (register, known) in enumerate(zip(dims, _shape(output), strict=False)):
             if known is not None and self.table.number(register) != known:
@@ -85,11 +88,11 @@ class Lowering:
                 self.table.same(register, self.table.constant(known), check)
 
     def is_needed(self, variable: Variable) -> bool:
-        """Whether the value of `variable`, and not only its shape, is used."""
+        """Return True if the value of `variable` is used, and not only its shape."""
         return self.analysis.uses.get(variable, 0) > 0
 
     def dims_of(self, variable: Variable) -> tuple[int, ...]:
-        """The registers of the lengths of `variable`."""
+        """Return the registers of the lengths of `variable`."""
         found = self.dims.get(variable)
         if found is None:
             assert isinstance(variable, Constant)
@@ -99,7 +102,7 @@ class Lowering:
         return found
 
     def value_of(self, variable: Variable) -> Value:
-        """Where the value of `variable` is; a number that was only in a register is stored first."""
+        """Return where the value of `variable` is; a number that is only in a register is stored first."""
         found = self.values.get(variable)
         if found is not None:
             return found
@@ -112,7 +115,7 @@ class Lowering:
         return found
 
     def scalar_of(self, variable: Variable) -> int:
-        """The register that holds the 0-d integer `variable`."""
+        """Return the register that holds the 0-d integer `variable`."""
         found = self.scalars.get(variable)
         if found is None:
             if isinstance(variable, Constant) and not is_data(variable):
@@ -125,12 +128,16 @@ class Lowering:
     def allocate(
         self, variable: Variable, reads: Sequence[Value], dims: Sequence[int], nest: Sequence[int] = ()
     ) -> Value:
-        """A new array for `variable`, in the first stage that has its lengths, those of `nest` and all of `reads`."""
+        """Return a new array for `variable`, in the first stage that has its lengths, `nest` and all of
+        `reads`.
+        """
         stage = max([self.table.stage((*dims, *nest)), *(value.stage for value in reads)])
         return self.array(variable, dims, stage)
 
     def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
-        """A new array for `variable`, whose elements are written in `stage`, or as soon as they can be."""
+        """Return a new array for `variable`, whose elements are written in `stage` or the first stage
+        possible.
+        """
         stage = max(stage, self.first_stage(variable))
         skipped = self._kept.get(variable)
         value = self.table.buffer(dtype(variable), dims, stage, result=skipped is not None)
@@ -139,12 +146,15 @@ class Lowering:
         return value
 
     def first_stage(self, variable: Variable) -> int:
-        """The first stage in which `variable` may be computed; one for all outputs of a node."""
+        """Return the first stage in which `variable` can be computed: one for all outputs of a node."""
         return self.table.floor
 
     def invoke(self, node: Apply, callback: Callback, dims: Sequence[Sequence[int | None]]) -> None:
-        """Have Python compute all outputs of `node`: `dims` has, for each, the registers of the lengths that are known
-        beforehand; a length that is None here may still be known from the output's type."""
+        """Have Python compute all outputs of `node`.
+
+        `dims` has, for each output, the registers of the lengths that are known beforehand. A length
+        that is None there may still be known from the output's type.
+        """
         table = self.table
         outputs = [
             (
@@ -163,8 +173,12 @@ class Lowering:
     def overwrite(
         self, node: Apply, base: Variable, reads: Sequence[Value], registers: Sequence[int]
     ) -> Value | None:
-        """The array of `base` as that of the output of `node`, in the first stage that has `registers` and `reads` and
-        follows all that read the old elements; None if `node` must not overwrite it."""
+        """Return the array of `base` as that of the output of `node`, or None if `node` must not
+        overwrite it.
+
+        Its stage is the first that has `registers` and `reads` and follows all that read the old
+        elements.
+        """
         value = self.value_of(base)
         if node not in self.analysis.overwriting or value.buffer is None:
             return None
@@ -175,7 +189,7 @@ class Lowering:
         return result
 
     def contiguous(self, value: Value, dtype: str | None = None) -> Value:
-        """`value`, or a C-contiguous copy of it, with the elements cast to `dtype` if that is another."""
+        """Return `value`, or a C-contiguous copy of it, its elements cast to `dtype` if that is another."""
         if value.strides is None and dtype in (None, value.dtype):
             return value
         result = self.table.buffer(dtype or value.dtype, value.dims, value.stage)
@@ -207,7 +221,7 @@ class Lowering:
         self._roots.add(variable)
 
     def bind(self, constant: Variable) -> Value:
-        """Where the value of a variable is that the graph does not compute: a constant's."""
+        """Return where the value of `constant` is, which is bound when the program is loaded."""
         assert isinstance(constant, Constant)
         register = self.table.new()
         if is_data(constant) and not _is_among(constant, self.embedded):
@@ -227,7 +241,9 @@ class Lowering:
         )
 
     def _result(self, variable: Variable, claimed: set[Buffer]) -> Value:
-        """An array of its own for one output: what it was computed into if that is all of such an array, else a copy."""
+        """Return an array of its own for one output: the one that it was computed into, if possible,
+        else a copy.
+        """
         value = self.value_of(variable)
         buffer = value.buffer
         if (
@@ -244,7 +260,9 @@ class Lowering:
         return value
 
     def _is_result(self, buffer: Buffer, variable: Variable) -> bool:
-        """Whether `variable` is the array in `buffer` as it was made, or all but the rows that the caller does not get."""
+        """Return True if `variable` is all of the array in `buffer`, but for rows that the caller does
+        not get.
+        """
         if buffer.skipped:
             if self.analysis.skipped(variable) != buffer.skipped:
                 return False
@@ -264,10 +282,13 @@ def _static(table: Table, length: int | None) -> int | None:
 
 
 def _is_among(constant: Constant, known: Sequence[Constant]) -> bool:
-    """Whether one of `known` is the same constant: of the same array, not of an equal one, which other data would not be."""
+    """Return True if one of `known` has the same array as `constant`.
+
+    An equal array is not enough: other data would not be equal.
+    """
     return any(v.type == constant.type and v.data is constant.data for v in known)
 
 
 def dtype(variable: Variable) -> str:
-    """The dtype of a tensor variable."""
+    """Return the dtype of a tensor variable."""
     return cast(str, cast(Any, variable.type).dtype)

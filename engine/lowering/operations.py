@@ -1,9 +1,10 @@
-"""The scalar operations a kernel is made of: how many arguments each takes, of which dtypes, and what it gives.
+"""The scalar operations of kernels: the number and dtypes of their arguments, and the dtype of their result.
 
-Their meaning is numpy's for arrays of that dtype: maximum and minimum pass NaN on, integers wrap at their own width,
-`floor_div` and `mod` have Python's sign and give 0 for an integer divisor 0, bool adds as `or` and multiplies as
-`and`. A float cast to an integer that cannot hold it gives the smallest integer, as numpy does on x86-64. `pow` of
-integers takes an exponent of at least 0: whoever builds a kernel tests it first (`NEGATIVE_POWER`).
+They mean what numpy's do for arrays of that dtype: maximum and minimum pass NaN on, integers wrap at
+their own width, `floor_div` and `mod` have Python's sign and give 0 for an integer divisor 0, bools add
+as `or` and multiply as `and`. A float cast to an integer that cannot hold it gives the smallest
+integer, as numpy does on x86-64. `pow` of integers takes an exponent of at least 0: the builder of the
+kernel tests it first (NEGATIVE_POWER).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ DTYPES = tuple(ITEM_SIZES)
 
 @dataclass(frozen=True, slots=True)
 class OperandTypes:
-    """`arity` arguments of one dtype out of `dtypes`; the result is of that dtype, or bool if `compares`."""
+    """The types that an operation takes: `arity` arguments of one dtype out of `dtypes`.
+
+    The result is of that dtype, or bool if it `compares`.
+    """
 
     arity: int
     dtypes: tuple[str, ...]
@@ -48,13 +52,13 @@ SIGNATURES = {
     "invert": OperandTypes(1, ("int64", "int32", "bool")),
     **{op: OperandTypes(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
 }
-"""Every operation but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
+"""All operations but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
 
 OPERATIONS = frozenset(SIGNATURES) | {"cast", "where"}
 
 
 def check_operation(op: str | Embedded, arguments: tuple[str, ...], result: str) -> None:
-    """Refuse (InvalidKernel) an operation that does not take `arguments` or does not give `result`, both dtypes."""
+    """Raise InvalidKernel if `op` does not take `arguments` or does not give `result` (dtypes)."""
     if result not in ITEM_SIZES:
         raise InvalidKernel("typing", str(op), f"a result of dtype {result}, which kernels do not have")
     if not _accepts(op, arguments, result):

@@ -1,8 +1,9 @@
-"""Which nodes may overwrite what they are applied to, in the order in which a program runs them.
+"""The nodes of a program that may overwrite an input.
 
-An Op that overwrites an input says so (`destroy_map`), and the graph was allowed to have it. But a program is made of
-the nodes of all graphs within graphs, where an input of one may be a view of what another computed, which neither of
-them knows. So it is looked at again here: a node that must not overwrite an input gets a copy of it.
+An Op that overwrites an input says so (`destroy_map`), and its own graph allows it. But a program has
+the nodes of all graphs within graphs, where an input of one may be a view of what another computed.
+Neither graph knows of that, so it is decided again here: a node that must not overwrite an input gets a
+copy of it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ def overwriting_nodes(
     outputs: Collection[Variable],
     destroyable: Collection[Variable] = (),
 ) -> frozenset[Apply]:
-    """Those of `nodes`, which run in this order, that may overwrite the inputs that their Op names.
+    """Return those of `nodes`, which run in this order, that may overwrite the inputs their Op names.
 
-    Nothing reads that memory after them, they themselves read it through no other input, and it belongs neither to a
-    constant, nor to one of `inputs`, unless that is `destroyable`, nor to one of `outputs`.
+    Nothing reads the memory of such an input later, the node reads it through no other input, and it
+    belongs to no constant, to none of `outputs`, and to none of `inputs` unless that is `destroyable`.
     """
-    # A user's Op overwrites the copies that it is shown.
+    # A user Op gets copies, and may overwrite these.
     wanted = [node for node in nodes if node.op.destroy_map and not is_users(node.op)]
     if not wanted:
         return frozenset()
@@ -47,7 +48,7 @@ def overwriting_nodes(
 
 
 def _roots(nodes: Sequence[Apply]) -> Roots:
-    """What each output of `nodes` views in the end. What is not in it is its own root."""
+    """Return the variables whose memory each output of `nodes` views. Any other variable is its own root."""
     roots: Roots = {}
     for node in nodes:
         for index, viewed in node.op.view_map.items():
@@ -57,7 +58,7 @@ def _roots(nodes: Sequence[Apply]) -> Roots:
 
 
 def _last_reads(nodes: Sequence[Apply], outputs: Collection[Variable], roots: Roots) -> dict[Variable, int]:
-    """The place of the last node that reads memory of each root; behind all nodes, if an output has it."""
+    """Return the position of the last node that reads each root; behind all nodes for outputs."""
     last: dict[Variable, int] = {}
     for place, node in enumerate(nodes):
         for variable in node.inputs:
@@ -73,7 +74,7 @@ def _overwritten(node: Apply, roots: Roots) -> list[Variable]:
 
 
 def _reads_once(node: Apply, roots: Roots) -> bool:
-    """Whether `node` reads what it overwrites through one input alone."""
+    """Return True if `node` reads what it overwrites through one input alone."""
     overwritten = set(_overwritten(node, roots))
     found = [v for v in node.inputs if not overwritten.isdisjoint(roots.get(v, (v,)))]
     return len(found) == sum(map(len, node.op.destroy_map.values()))

@@ -1,7 +1,7 @@
-"""Which buffers of a program share memory: those of equal size of which none is in use while another is.
+"""The plan of scratch memory: buffers of equal size share memory if no two of them are in use at once.
 
-Linear scan over the steps (Poletto and Sarkar, "Linear scan register allocation", 1999), in each region apart. What is
-free soonest is used again first.
+Linear scan over the steps (Poletto and Sarkar, "Linear scan register allocation", 1999), for each
+region on its own. The memory that is free soonest is used again first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from engine.lowering.steps import Buffer, Step, floor_of, region_of
 from engine.lowering.table import Table
 
 Scratch = dict[int, list[list[Buffer]]]
-"""For each stage the groups of buffers that share memory."""
+"""For each stage, the groups of buffers that share memory."""
 
 
 def plan_scratch(table: Table) -> Scratch:
-    """The groups in which the buffers of `table` that are no results share memory."""
+    """Return the groups in which those buffers of `table` share memory that are no results."""
     regions: dict[int, list[Step]] = {}
     for step in sorted(table.steps, key=lambda step: step.stage):
         regions.setdefault(region_of(step.stage), []).append(step)
@@ -33,7 +33,10 @@ def plan_scratch(table: Table) -> Scratch:
 
 
 def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
-    """When each buffer is used last: never, if it is written once before a loop and read in every pass."""
+    """Return the time of each buffer's last use.
+
+    A buffer written once before a loop and read in every pass is in use until the end.
+    """
     floor = floor_of(steps[0].stage)
     once = {buffer for step in steps for buffer in step.writes if 0 < floor == step.stage}
     last_use: dict[Buffer, int] = {}
@@ -45,7 +48,7 @@ def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
 
 @dataclass
 class _ScratchPlan:
-    """The groups so far; `free` has, by stage and size, when the memory of each group that may be shared is free."""
+    """The groups so far; `free` has, by stage and size, the time when each group's memory is free again."""
 
     table: Table
     groups: Scratch = field(default_factory=dict)
@@ -53,7 +56,9 @@ class _ScratchPlan:
     placed: set[Buffer] = field(default_factory=set)
 
     def place(self, buffer: Buffer, time: int, last_use: int) -> None:
-        """Give `buffer`, in use from `time` to `last_use`, memory; once, however often it is written."""
+        """Give memory to `buffer`, which is in use from `time` to `last_use`; once, however often it is
+        written.
+        """
         if buffer in self.placed:
             return
         self.placed.add(buffer)

@@ -1,12 +1,14 @@
-"""What a program under construction is made of: buffers, values, steps and loops, each in its stage.
+"""The parts of a program under construction: buffers, values, steps and loops, each in its stage.
 
-A register holds an int64: a length, a stride, an address. Every register has a *stage*: 0 if it follows from the
-inputs alone, s + 1 if it was read from memory that the kernels of stage s write. A stage is laid out as: arithmetic on
-lengths, a stop for the memory that it needs, the addresses of views, then its kernels. Most functions have one stage.
+A register holds an int64: a length, a stride, an address. Every register has a *stage*: 0 if it follows
+from the inputs alone, s + 1 if it is read from memory that the kernels of stage s write. The code of a
+stage is: arithmetic on lengths, a stop for the memory that it needs, the addresses of views, then its
+kernels. Most functions have one stage.
 
-The body of a loop is a *region*, with stages of its own, all of them later than whatever its graph can see. In the
-first of them, its floor, belongs what is done once before the first pass, if there is one: checks and kernels that no
-pass changes, and memory. Arithmetic that no pass changes, and that cannot fail, goes to the region around the loop.
+The body of a loop is a *region* with stages of its own, all of them later than any that its graph can
+see. The first of them is its floor. It has what is done once, before the first pass, if there is one:
+checks, memory, and kernels with the same result in every pass. Arithmetic that is the same in every
+pass and cannot fail goes to the region around the loop.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from engine.lowering.loops import Kernel
 from engine.runtime.callbacks import Callback
 
 STAGES = 2**32
-"""More stages than a region has: stage number s of region r is r * STAGES + s."""
+"""More stages than a region has: stage s of region r has the number r * STAGES + s."""
 
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """Memory that the program has from `stage` on: scratch, or, with a number in `result`, an array that the caller makes.
+    """Memory that the program has from `stage` on: scratch, or the caller's array number `result`.
 
-    `is_kept` if it lasts for longer than its stage: then its memory is its own, and found again in every pass of a loop.
-    `is_loaded` if the arithmetic of the next stage reads it: then no other buffer of its stage may have its memory.
-    `skipped` is how many of its first rows are no part of the result.
-    `used` has for each region the last stage that reads or writes it, of those known so far.
+    It `is_kept` if it lasts longer than its stage: it shares its memory with no buffer, and every pass
+    of a loop finds it again. It `is_loaded` if the arithmetic of the next stage reads it: no other
+    buffer of its stage may have its memory. The first `skipped` rows are no part of the result. `used`
+    has, for each region, the last stage known so far that reads or writes it.
     """
 
     pointer: int
@@ -45,8 +47,11 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """Where an array is: the registers of its address, its lengths and, unless it is C-contiguous, its strides in
-    elements. Kernels of `stage` and later may read it; `buffer` is what keeps its memory."""
+    """An array: the registers of its address, its lengths and, unless it is C-contiguous, its strides
+    in elements.
+
+    Kernels of `stage` and later may read it. `buffer` has its memory.
+    """
 
     pointer: int
     dtype: str
@@ -63,8 +68,10 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class CallbackInvocation:
-    """What Python computes: `callback` is shown `inputs` and returns an array for each of `outputs`, whose lengths
-    must be those that the registers `dims` hold (None: any will do)."""
+    """A call of Python: `callback` gets `inputs` and returns an array for each of `outputs`.
+
+    The lengths of an output must be those in its registers of `dims`; None allows any length.
+    """
 
     callback: Callback
     inputs: tuple[Value, ...]
@@ -74,8 +81,9 @@ class CallbackInvocation:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """One kernel call, an invocation, a loop with all that is in it, or (none of these) the store of a register into a
-    buffer."""
+    """A kernel call, a callback's invocation, a loop, or (none of these) the store of a register into a
+    buffer.
+    """
 
     kernel: Kernel | None
     arguments: tuple[int, ...]
@@ -89,7 +97,7 @@ class Step:
 
 
 class CarriedRegister(NamedTuple):
-    """A register that holds what is in `initial` in the first pass, and, with `by`, so much more in every further one."""
+    """A register with the number of `initial` in the first pass; `by` is added for each further pass."""
 
     register: int
     initial: int
@@ -98,10 +106,11 @@ class CarriedRegister(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class LoopStep:
-    """A loop of `count` passes, a step of `stage`; what is in it has stages from `floor` on. `counter` counts from 0.
+    """A loop of `count` passes in `stage`; the stages of its body begin at `floor`. `counter` counts from 0.
 
-    After each pass the registers of a ring are exchanged: each holds what the next one did, the last what the first did.
-    With `until`, a bool, the pass that makes it true is the last, and `done` holds the number of passes made.
+    After each pass the registers of a ring are exchanged: each gets the number of the next, the last
+    that of the first. With `until`, a bool, the pass that makes it true is the last, and `done` holds
+    the number of passes made.
     """
 
     floor: int
@@ -115,13 +124,13 @@ class LoopStep:
 
     @property
     def first(self) -> int:
-        """The first stage of what is done in every pass."""
+        """Return the first stage of what is done in every pass."""
         return self.floor + 1
 
 
 @dataclass(eq=False, slots=True)
 class Check:
-    """What to say when an instruction of the arithmetic fails."""
+    """The kind and details of the failure that an instruction of the arithmetic reports."""
 
     kind: str
     op: str
@@ -129,7 +138,7 @@ class Check:
 
 
 class ArithmeticInstruction(NamedTuple):
-    """One instruction of the arithmetic (instructions.py), and what to say when it stops the program."""
+    """An instruction of the arithmetic (runtime/instructions.py), and its failure if it may stop the program."""
 
     name: str
     operands: tuple[int, ...]
@@ -137,10 +146,10 @@ class ArithmeticInstruction(NamedTuple):
 
 
 def region_of(stage: int) -> int:
-    """The number of the region that `stage` is in; 0 is what is in no loop."""
+    """Return the number of the region that `stage` is in; 0 is outside all loops."""
     return stage // STAGES
 
 
 def floor_of(stage: int) -> int:
-    """The first stage of the region that `stage` is in."""
+    """Return the first stage of the region that `stage` is in."""
     return region_of(stage) * STAGES

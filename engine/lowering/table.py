@@ -41,12 +41,12 @@ _COMMUTATIVE = ("ADD", "ADDSAT", "MUL", "MULSAT", "MAX", "MIN")
 
 @dataclass
 class Table:
-    """Collects registers, arithmetic by stage, buffers and steps. Equal arithmetic gets one register."""
+    """The registers, arithmetic, buffers and steps of a program. Equal arithmetic has one register."""
 
     initial: dict[int, int] = field(default_factory=dict)
     arithmetic: dict[int, list[ArithmeticInstruction]] = field(default_factory=dict)
     addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """Of views, by stage: (register, register of the address they are reckoned from, register of the distance)."""
+    """For views, by stage: (register of the address, register of the base address, register of the distance)."""
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     count: int = FIRST_FREE
@@ -64,14 +64,14 @@ class Table:
         self._loads: list[tuple[int, Buffer]] = []
 
     def new(self, stage: int = 0, count: int = 1) -> int:
-        """The first of `count` new registers that hold their values from `stage` on."""
+        """Return the first of `count` new registers that hold their numbers from `stage` on."""
         first = self.count
         self.count += count
         self._stages.update(dict.fromkeys(range(first, self.count), stage))
         return first
 
     def constant(self, number: int) -> int:
-        """The register that holds `number`."""
+        """Return the register that holds `number`."""
         found = self._constants.get(number)
         if found is None:
             found = self._constants[number] = self.new()
@@ -79,21 +79,21 @@ class Table:
         return found
 
     def number(self, register: int) -> int | None:
-        """The number that `register` is known to hold, if it is a constant."""
+        """Return the constant that `register` holds, or None if it is not known."""
         return self.initial.get(self.canonical(register))
 
     def stage(self, registers: Iterable[int]) -> int:
-        """The first stage in which all `registers` hold their values."""
+        """Return the first stage in which all `registers` hold their numbers."""
         return max((self._stages[register] for register in registers), default=0)
 
     def canonical(self, register: int) -> int:
-        """The register that stands for all those known to hold the same number."""
+        """Return the register that stands for all those known to hold the same number."""
         while register in self._equal:
             register = self._equal[register]
         return register
 
     def same(self, first: int, second: int, check: Check) -> int:
-        """Demand that two registers hold the same number; the one that stands for both from here on."""
+        """Demand that two registers hold the same number; return the one that stands for both from here on."""
         first, second = self.canonical(first), self.canonical(second)
         if first == second:
             return first
@@ -104,13 +104,15 @@ class Table:
         return keep
 
     def demand(self, register: int, check: Check) -> None:
-        """Demand that what `register` holds is not negative."""
+        """Demand that the number in `register` is not negative."""
         number = self.number(register)
         if number is None or number < 0:
             self.emit("NONNEG", (register,), self.stage((register,)), check)
 
     def compute(self, op: str, *operands: int) -> int:
-        """The register that holds `op` of `operands`; what is known is worked out now, what was done before not again."""
+        """Return the register that holds `op` of `operands`; constants are folded, equal arithmetic is
+        done once.
+        """
         operands = tuple(self.canonical(register) for register in operands)
         folded = self._folded(op, operands)
         if folded is not None:
@@ -125,7 +127,7 @@ class Table:
         return found
 
     def _folded(self, op: str, operands: tuple[int, ...]) -> int | None:
-        """The register of a result that follows from the constants among `operands`, if any does."""
+        """Return the register of the result if constants among `operands` determine it, else None."""
         numbers = [self.initial.get(register) for register in operands]
         if None not in numbers:
             found = _FOLDED[op](*numbers) if op in _FOLDED else None
@@ -138,7 +140,7 @@ class Table:
         return operands[1] if is_neutral else None
 
     def product(self, registers: Sequence[int]) -> int:
-        """The register that holds the product of lengths, 1 of none; MOST where they are of more than there can be."""
+        """Return the register that holds the product of lengths: 1 for none, MOST if it exceeds an int64."""
         one = self.constant(1)
         factors = [r for r in sorted(map(self.canonical, registers)) if r != one]
         if not factors:
@@ -155,15 +157,15 @@ class Table:
         self.arithmetic.setdefault(stage, []).append(ArithmeticInstruction(name, tuple(operands), check))
 
     def strides(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """The registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
+        """Return the registers of the strides, in elements, of a C-contiguous array with lengths `dims`."""
         return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
 
     def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
-        """A new C-contiguous array, written in `stage`; with `result` it is one that the caller makes and keeps."""
+        """Return a new C-contiguous array, written in `stage`; with `result` the caller makes and keeps it."""
         stage = max(stage, self.floor)
         dims = tuple(map(self.canonical, dims))
         nbytes = self.compute("MULSAT", self.product(dims), self.constant(ITEM_SIZES[dtype]))
-        # In a loop memory of a known size is there from before the first pass on.
+        # In a loop, memory of a known size is allocated once, before the first pass.
         made = max(self.floor, self.stage((nbytes,))) if self.floor else stage
         # A result is bound by the machine, which writes the lengths of the array behind its address.
         pointer = self.new(made, 1 + len(dims) if result else 1)
@@ -175,8 +177,11 @@ class Table:
         return Value(pointer, dtype, dims, stage, None, buffer)
 
     def view(self, value: Value, offset: int, dims: Sequence[int], strides: tuple[int, ...] | None) -> Value:
-        """The array of lengths `dims` and `strides` whose first element lies `offset` elements behind that of `value`:
-        all three in registers; strides None if it is C-contiguous."""
+        """Return the array of lengths `dims` and `strides` that begins `offset` elements behind the
+        start of `value`.
+
+        All three are registers; `strides` is None if the array is C-contiguous.
+        """
         distance = self.compute("MULSAT", offset, self.constant(ITEM_SIZES[value.dtype]))
         stage = max(value.stage, self.stage((distance, *dims, *(strides or ()))))
         pointer = value.pointer
@@ -186,7 +191,9 @@ class Table:
         return Value(pointer, value.dtype, tuple(dims), stage, strides, value.buffer)
 
     def load(self, value: Value, at_once: bool) -> int:
-        """The register that holds the integer scalar `value`; `at_once` if no kernel of this program writes it."""
+        """Return the register that holds the integer scalar `value`; `at_once` if no kernel of this
+        program writes it.
+        """
         stage = value.stage if at_once else value.stage + 1
         register = self.new(stage)
         if value.buffer is not None:
@@ -208,8 +215,8 @@ class Table:
     ) -> None:
         """Append the call of `kernel` over a nest of `lengths`, in the stage of the arrays that it writes.
 
-        Its inputs are `reads`, and then those of `writes` that it reads as well. `named` has the registers that only
-        kernels of its family ask for.
+        Its operands are `reads`, then those of `writes` that it reads as well. `named` has the
+        registers that only kernels of its family ask for.
         """
         inputs = (*reads, *writes)
         arguments = [self._argument(a, inputs, writes, lengths, named or {}) for a in kernel.arguments]
@@ -225,7 +232,7 @@ class Table:
         lengths: Sequence[int],
         named: Mapping[str, int],
     ) -> int:
-        """Return the register that holds what a kernel asks for as `argument` (kernels/__init__.py)."""
+        """Return the register that holds what a kernel asks for as `argument` (kernels/building.py)."""
         match argument:
             case ("input", int(i)):
                 return inputs[i].pointer
@@ -248,8 +255,11 @@ class Table:
         op: str,
         stage: int,
     ) -> list[Value]:
-        """Append the invocation of `callback`, not before `stage`; the arrays that it returns, one for each of `outputs`: dtype, and the
-        register of each length, or None. The next stage has the arrays, and the lengths that were not known before."""
+        """Append the invocation of `callback`, not before `stage`; return the arrays that it returns.
+
+        `outputs` has, for each, its dtype and the register of each length, or None. The arrays, and the
+        lengths that are not known before, are there in the next stage.
+        """
         known = [tuple([None if d is None else self.canonical(d) for d in dims]) for _, dims in outputs]
         lengths = [d for dims in known for d in dims if d is not None]
         stage = max([stage, self.stage(lengths), *(value.stage for value in reads)])
@@ -272,7 +282,7 @@ class Table:
         self._append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
 
     def last_use(self, buffer: Buffer) -> int:
-        """The last stage of this region, of those known so far, that reads or writes `buffer`."""
+        """Return the last stage of this region, of those known so far, that reads or writes `buffer`."""
         return buffer.used.get(region_of(self.floor), self.floor)
 
     def _append(self, step: Step) -> None:
@@ -285,16 +295,16 @@ class Table:
         buffer.used[region] = max(buffer.used.get(region, 0), stage)
 
     def begin_loop(self, stage: int, count: int) -> LoopStep:
-        """A new loop, a step of `stage`: its body is lowered in its `region`, then it is ended."""
+        """Return a new loop in `stage`; its body is lowered in its `region`, then the loop is ended."""
         floor = self._regions * STAGES
         self._regions += 1
         return LoopStep(floor, stage, count, self.new(floor + 1))
 
     @contextmanager
     def region(self, floor: int) -> Iterator[None]:
-        """What is lowered within belongs to the region whose first stage is `floor`.
+        """Lower into the region whose first stage is `floor`.
 
-        What is found equal there is so in no region around it, where no pass may be made.
+        Registers found equal inside are not equal outside, where the loop may make no pass.
         """
         around, self.floor = self.floor, floor
         yield
@@ -304,7 +314,7 @@ class Table:
         self.floor = around
 
     def end_loop(self, loop: LoopStep, op: str) -> None:
-        """Append the loop, as a step that reads and writes what the steps of its body do."""
+        """Append the loop as a step that reads and writes what the steps of its body do."""
         region = region_of(loop.floor)
         body = [step for step in self.steps if region_of(step.stage) == region]
         loaded = [buffer for place, buffer in self._loads if place == region]
@@ -315,5 +325,5 @@ class Table:
         self._append(Step(None, (), loop.stage, tuple(reads), tuple(writes), op, (), loop))
 
     def drop_loop(self, loop: LoopStep) -> None:
-        """Forget what the body of the loop does, as nothing needs it."""
+        """Forget the steps in the body of the loop, because nothing needs them."""
         self.steps = [step for step in self.steps if step.stage < loop.floor]
