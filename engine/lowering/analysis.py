@@ -1,4 +1,4 @@
-"""`GraphAnalysis`: facts about a graph that lowering decides by, found before the first node is lowered."""
+"""`GraphAnalysis`: the facts about a graph that decide how it is lowered, found before the first node is."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from engine.lowering.op_rule import FindRule, OpRule, count_uses, rule_for
 from engine.lowering.overwriting import overwriting_nodes
 
 MOST_SKIPPED = 8
-"""A result without its first rows is not copied if there are at most so many: their memory is kept with it."""
+"""A result without at most so many first rows is not copied: their memory is kept with it."""
 
 
 class GraphAnalysis:
-    """The order of the nodes, how often values are read (`uses`), and which nodes overwrite an input (`overwriting`).
+    """The order of the nodes, the number of reads of each value (`uses`), and the nodes that overwrite
+    an input.
 
     `fused` has the variables that are computed inside the loops of the reduction that reads them.
     """
@@ -44,7 +45,10 @@ class GraphAnalysis:
         return self.rule(node).reduces and is_needed and self.uses.get(node.inputs[0]) == 1
 
     def _with_reductions_first(self, nodes: Sequence[Apply]) -> list[Apply]:
-        """Return the nodes, each reduction straight behind what runs in its loops: its inputs are read there."""
+        """Return the nodes, each reduction straight behind the node that runs in its loops.
+
+        That reads its inputs only there, so nothing may overwrite them in between.
+        """
         reductions: dict[Variable, list[Apply]] = {}
         for node in nodes:
             if self._follows(node):
@@ -75,7 +79,7 @@ class GraphAnalysis:
         return variable
 
     def kept_arrays(self, outputs: Sequence[Variable]) -> dict[Variable, int]:
-        """Return the variables computed into arrays that the caller keeps, and how many first rows it does not get."""
+        """Return the variables computed into arrays of the caller, and how many first rows it does not get."""
         kept = {self.origin(variable): 0 for variable in outputs}
         for variable in outputs:
             skipped = self.skipped(variable)
@@ -84,5 +88,5 @@ class GraphAnalysis:
         return kept
 
     def skipped(self, variable: Variable) -> int | None:
-        """Return how many first rows `variable` leaves out of another variable, if it is all the rest of that."""
+        """Return how many first rows of another variable `variable` leaves out, if it is all the others."""
         return None if variable.owner is None else self.rule(variable.owner).skipped(variable.owner)

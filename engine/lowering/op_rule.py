@@ -1,4 +1,4 @@
-"""`OpRule`: how a class of Ops is lowered, and what that reads."""
+"""`OpRule`: the way a class of Ops is lowered, and the inputs that this reads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ValueInputs = Callable[[Apply], Sequence[Variable]]
 
 @dataclass(frozen=True, slots=True)
 class OpRule:
-    """How a class of Ops is lowered.
+    """The way a class of Ops is lowered.
 
-    `lower` is called with the Lowering and one node. `reads` names the inputs whose values the node's kernels read,
-    `lengths` those that the lengths of its outputs depend on. An elementwise computation that only a node that `reduces`
-    reads runs inside that node's loops. An output that is the first input without some rows at the beginning gives
-    their number as `skipped`.
+    `lower` is called with the Lowering and one node. `reads` names the inputs whose values the node's
+    kernels read, `lengths` those that the lengths of its outputs depend on. If it `reduces`, an
+    elementwise computation that nothing else reads runs inside its loops. If an output is the first
+    input without some first rows, `skipped` returns their number.
     """
 
     lower: Callable[[Any, Apply], None]
@@ -50,7 +50,7 @@ def rule_for(node: Apply, rule_of: FindRule) -> OpRule:
 def count_uses(
     nodes: Sequence[Apply], outputs: Collection[Variable], rule_of: FindRule
 ) -> dict[Variable, int]:
-    """Return how often the value of each variable is read: by kernels that something needs, for lengths, by the caller."""
+    """Return the number of reads of each variable's value: by needed kernels, for lengths, by the caller."""
     uses: dict[Variable, int] = {}
     for variable in outputs:
         uses[variable] = uses.get(variable, 0) + 1

@@ -1,8 +1,9 @@
-"""The statements of a scalar computation: what a kernel does with each element.
+"""The statements of a scalar computation: the work of a kernel for each element.
 
-`scalar_statements` flattens a scalar Op into a list of them. Conversions are explicit: every argument of a statement
-has the dtype that its operation takes. Composites within Composites are opened, `identity` and `second` are resolved
-away, and equal statements are one. A ScalarLoop becomes a `Repeat`, whose body is a list of its own.
+`scalar_statements` flattens a scalar Op into a list of them. Conversions are explicit: every argument
+of a statement has the dtype that its operation takes. Composites within Composites are opened,
+`identity` and `second` disappear, and equal statements become one. A ScalarLoop becomes a `Repeat`,
+whose body is a list of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ Ref = (
     | tuple[Literal["result"], int, int]
     | tuple[Literal["constant"], str, bytes]
 )
-"""A number that a statement reads: ("input", i) | ("value", j), the value of statement j | ("result", j, k), result k of
-statement j, a `Repeat` | ("constant", dtype, little-endian bytes)."""
+"""A number that a statement reads: ("input", i) | ("value", j), the value of statement j | ("result",
+j, k), result k of statement j, a `Repeat` | ("constant", dtype, little-endian bytes).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,11 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A loop of scalars. `arguments` are the number of passes (an int64), then the inputs of `body` in the first pass.
+    """A loop of scalars: `arguments` are the number of passes (an int64), then the inputs of `body` at first.
 
-    The inputs have `dtypes`. The first of them are states: `following` names their values in the next pass. The results
-    are the states after the last pass. With `until`, a bool of the body, the pass that makes it true is the last, and
-    one more result says whether a pass did, or no pass was asked for.
+    The inputs have `dtypes`. The first of them are states: `following` names their values in the next
+    pass. The results are the states after the last pass. With `until`, a bool of the body, the pass
+    that makes it true is the last, and one more result says if a pass did, or no pass was asked for.
     """
 
     arguments: tuple[Ref, ...]
@@ -78,7 +80,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class ScalarBody:
-    """`statements`, each of which reads only inputs and earlier values, and the `outputs` that they compute."""
+    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute."""
 
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]

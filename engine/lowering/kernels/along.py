@@ -1,6 +1,6 @@
-"""What is computed along one axis of a contiguous array, seen as `before` times `length` times `behind` elements.
+"""Kernels along one axis of a contiguous array of `before` times `length` times `behind` elements.
 
-Input 0 and output 0; the lengths are asked for as the extents of the dims 0, 1 and 2.
+They read input 0, write output 0, and ask for the three lengths as the extents of the dims 0, 1 and 2.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ def cumulative(op: str, dtype: str) -> Kernel:
 
 
 def position_of_extreme(kind: str, dtype: str) -> Kernel:
-    """Return the kernel of the position, an int64, of the first of the largest (`kind` max) or smallest (min) elements of
-    `dtype`; of the first NaN if there is one. Returns EMPTY_REDUCTION where there are no elements."""
+    """Return the kernel of the position, an int64, of the first largest or smallest of elements of `dtype`.
+
+    `kind` is max or min. The first NaN comes before everything. Of no elements the kernel returns
+    EMPTY_REDUCTION.
+    """
     first = Place("x", (("i", "length", "behind"), ("j",)))
     body = (
         ReadElement("element", _place("x")),
@@ -60,7 +63,7 @@ def position_of_extreme(kind: str, dtype: str) -> Kernel:
 
 
 def _is_further(kind: str, dtype: str) -> tuple[Node, ...]:
-    """`further`: the element comes before `best`. Only the first NaN comes before anything."""
+    """Return the nodes of `further`: the element comes before `best`. Only the first NaN does before all."""
     compare = Compute("beyond", "gt" if kind == "max" else "lt", ("element", "best"), "bool")
     if dtype not in FLOATS:
         return (compare, Compute("further", "identity", ("beyond",), "bool"))

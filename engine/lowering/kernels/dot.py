@@ -1,14 +1,15 @@
 """Products of vectors and matrices: of floats by BLAS unless they are small, else in loops.
 
-A matrix operand is C-contiguous as it lies in memory, and is used as it lies or `transposed`. Operands are inputs 0 and
-1; the dims of the nest, whose lengths are asked for as extents, are
+A matrix is C-contiguous in memory, and is used as it lies or `transposed`. The operands are inputs 0
+and 1. These are the dims of the nest, whose lengths are asked for as extents:
 
     vector · vector   (k)
     matrix · vector   (m, k)
     matrix · matrix   (m, k, n)
 
-Integers wrap, bools are or-ed, and a sum of nothing is 0. BLAS is called for at least BLAS_*_SIZE multiplications if it
-can count every length; those sizes are where it overtakes the loops (docs/decisions/0002-blas-from-numpy.md).
+Integers wrap, bools are or-ed, and a sum of nothing is 0. BLAS is called for at least BLAS_*_SIZE
+multiplications, if it can count every length: from there on it is faster than the loops
+(docs/decisions/0002-blas-from-numpy.md).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ BLAS_VECTOR_SIZE = 200
 
 @cache
 def vector_vector(dtype: str) -> Kernel:
-    """Return the kernel of the inner product of two vectors of `dtype`, a scalar: a reduction, in its lanes."""
+    """Return the kernel of the inner product of two vectors of `dtype`: a reduction, in lanes."""
     kind, product = ("any", "and_") if dtype == "bool" else ("sum", "mul")
     body = [Statement(product, (("input", 0), ("input", 1)), dtype)]
     return reduction(kind, [NestOperand(dtype, (False,))] * 2, body, ("value", 0), 1, (0,), dtype, dtype)
@@ -52,7 +53,7 @@ def vector_vector(dtype: str) -> Kernel:
 
 @cache
 def matrix_vector(dtype: str, transposed: bool) -> Kernel:
-    """Return the kernel of matrix · vector of `dtype`; vector · matrix is that of the matrix transposed."""
+    """Return the kernel of matrix · vector of `dtype`; vector · matrix is that of the transposed matrix."""
     builder = _builder(dtype, ("m", "k"))
     loops = _loops(dtype, _matrix("x0", "m", "k", transposed), Place("x1", (("at_k",),)), ("m",))
     if dtype not in FLOATS:
@@ -126,7 +127,7 @@ def _kernel(builder: KernelBuilder, nodes: tuple[Node, ...], summary: str) -> Ke
 
 
 def _matrix(pointer: str, row: str, column: str, transposed: bool) -> Place:
-    """The element in row `at_{row}` and column `at_{column}` of a matrix as it is used."""
+    """Return the element in row `at_{row}` and column `at_{column}` of a matrix as it is used."""
     if transposed:
         return Place(pointer, ((f"at_{column}", row), (f"at_{row}",)))
     return Place(pointer, ((f"at_{row}", column), (f"at_{column}",)))
@@ -151,7 +152,7 @@ def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tu
 
 
 def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:
-    """`loops`, or `call` instead where there are at least `size` products and BLAS can count the `lengths`."""
+    """Return `call` for at least `size` products if BLAS can count the `lengths`, else `loops`."""
     nodes: list[Node] = [
         constant("blas_size", "float64", size),
         constant("blas_limit", "int64", 2**31),

@@ -1,7 +1,8 @@
-"""Elementwise kernels: scalar statements fused into one loop nest, copies, changes of a part, numbers in steps.
+"""Elementwise kernels: scalar statements fused into one loop nest, copies, changes of a part, numbers
+in steps.
 
-Arguments: inputs, extents, strides of strided inputs, outputs. Outputs are C-contiguous over all dims; none may
-overlap an input unless it is the same memory element for element.
+Arguments: inputs, extents, strides of strided inputs, outputs. Outputs are C-contiguous over all dims.
+None may overlap an input, unless it is the same memory element for element.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ def elementwise(
 ) -> Kernel:
     """Return the kernel that computes `body` for each element of a nest of `rank` dims and stores `outputs`.
 
-    A kernel with an integer `pow` may return NEGATIVE_POWER. Raises InvalidKernel if a ref names nothing or a pattern
-    does not have `rank` dims.
+    A kernel with an integer `pow` may return NEGATIVE_POWER. Raises InvalidKernel if a ref names
+    nothing or a pattern does not have `rank` dims.
     """
     return _elementwise(tuple(inputs), tuple(body), tuple(outputs), rank)
 
@@ -53,8 +54,8 @@ def copy(dtype: str, broadcast: tuple[bool, ...], strided: bool) -> Kernel:
 def update(operand: NestOperand, adds: bool) -> Kernel:
     """Return the kernel of `part = operand`, or `part += operand` if it `adds`, over the dims of `operand`.
 
-    Input 0 is the operand. Input 1 is the part, which is both read and written: strided, of the dtype of the operand,
-    and no element occurs in it twice.
+    Input 0 is the operand. Input 1 is the part, which is read and written: strided, of the operand's
+    dtype, and without an element that occurs twice.
     """
     rank = len(operand.broadcast)
     operands = [operand, NestOperand(operand.dtype, (False,) * rank, strided=True)]
@@ -71,7 +72,9 @@ def update(operand: NestOperand, adds: bool) -> Kernel:
 
 
 def arange() -> Kernel:
-    """Return the kernel of `output[i] = start + i * step`, of int64; its arguments are ("start",) and ("step",), too."""
+    """Return the kernel of `output[i] = start + i * step`, of int64; it also asks for ("start",) and
+    ("step",).
+    """
     builder = KernelBuilder()
     builder.integer("n", ("extent", (0,)))
     builder.integer("start", ("start",))

@@ -1,12 +1,12 @@
 """Reading, setting and adding to rows of an array by an integer index.
 
-An array is seen as `size` rows of `row` elements, C-contiguous; the index as `count` integers. A negative index counts
-from the end; one that is out of range returns INDEX_OUT_OF_RANGE before anything of the output has been added to.
-Beside those in kernels/__init__.py the arguments are
+An array has `size` rows of `row` elements, C-contiguous; the index has `count` integers. A negative
+index counts from the end. If one is out of range, the kernel returns INDEX_OUT_OF_RANGE before it adds
+anything to the output. Arguments besides those in building.py:
 
-    ("count",)  how many integers the index has
-    ("size",)   how many rows the array has
-    ("row",)    how many elements a row has; not asked for if the array is a vector, whose rows are elements
+    ("count",)  the number of integers in the index
+    ("size",)   the number of rows of the array
+    ("row",)    the number of elements of a row; not asked for if the array is a vector, whose rows are elements
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def wrap(index_dtype: str) -> Kernel:
 
 
 def positions() -> Kernel:
-    """Return the kernel that writes to the output, int64s, the index of each element of input 0, bools, that is true.
+    """Return the kernel that writes the position of each true element of input 0 to the output, int64s.
 
     The caller knows how many there are.
     """
@@ -84,11 +84,12 @@ def positions() -> Kernel:
 
 
 def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
-    """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, repeated indices included.
+    """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, also for repeated
+    indices.
 
-    Input 0 is the index, input 1 the values, input 2 the base if it is "copied": the output has its shape. The base
-    may be "zeros", or "overwritten": then it is what the output holds already. The whole index is checked first. Raises
-    InvalidKernel if `index_dtype` is no integer.
+    Input 0 is the index, input 1 the values, input 2 the base if it is "copied"; the output has its
+    shape. A base that is "overwritten" is in the output already; it may also be "zeros". The whole
+    index is checked first. Raises InvalidKernel if `index_dtype` is no integer.
     """
     add = (
         ReadElement("before", _element("output", "wrapped", vector)),
@@ -100,7 +101,9 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 
 
 def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
-    """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn; else as `scatter_add`."""
+    """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn (see
+    `scatter_add`).
+    """
     change = (
         ReadElement("value", _element("values", "i", vector)),
         _store("output", "wrapped", "value", vector),
@@ -143,7 +146,9 @@ def _declare_index(builder: KernelBuilder, index_dtype: str, position: int, vect
 def _wrapped_index(
     index_dtype: str, at: str = "i", suffix: str = "", checked: bool = True
 ) -> tuple[Node, ...]:
-    """`wrapped` is the row that the index at `at` means; returns from the kernel if there is none."""
+    """Return the nodes of `wrapped`, the row that the index at `at` means; if `checked`, they fail if
+    there is none.
+    """
     index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
     nodes = (
         ReadElement(f"loaded{suffix}", Place("index", ((at,),))),
@@ -164,7 +169,7 @@ def _wrapped_index(
 
 
 def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]:
-    """The output, made equal to the base."""
+    """Return the nodes that make the output equal to the base."""
     rows = "size"
     if onto_zeros:
         zero = constant("zero", dtype, 0)

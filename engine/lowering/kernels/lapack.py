@@ -1,14 +1,14 @@
 """Systems of equations, Cholesky's factor and determinants, by LAPACK.
 
-LAPACK reads memory column after column, so a matrix as it lies in memory is the transposed one to it. It works in
-place: the caller copies what is to be overwritten into buffers, which are the outputs, and gives scratch memory for
-pivots. A right-hand side, and the solution that takes its place, lie column after column. Beside those in
-kernels/__init__.py the arguments are
+LAPACK reads memory column after column: to it, a matrix as it lies in memory is transposed. It works in
+place: the caller copies what is overwritten into buffers, which are the outputs, and gives scratch
+memory for pivots. A right-hand side, and the solution that replaces it, lie column after column.
+Arguments besides those in building.py:
 
-    ("rows",)     how many rows the matrix has, and columns
-    ("columns",)  how many columns the right-hand side has
+    ("rows",)     the number of rows, and columns, of the matrix
+    ("columns",)  the number of columns of the right-hand side
 
-Nothing is computed of a matrix of no rows. A failure's details are LAPACK's `info`.
+LAPACK is not called for a matrix of no rows. The detail of a failure is LAPACK's `info`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from engine.lowering.loops import (
 from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
 
 FEW = 1024
-"""At most so many elements of a right-hand side are solved for column by column."""
+"""A right-hand side of at most so many elements is solved column by column."""
 
 Count = Reference | Literal
 
 
 def solve_general(dtype: str, transposed: bool) -> Kernel:
-    """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU decomposition.
+    """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU
+    decomposition.
 
-    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many int64s as it
-    has rows. Where there is no solution it is made of NaNs.
+    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many
+    int64s as it has rows. If there is no solution, it is filled with NaN.
     """
     builder = _builder(dtype, ("output", 1))
     _declare_right_side(builder, dtype)
@@ -73,10 +74,11 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
 
 
 def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: bool) -> Kernel:
-    """Return the kernel that solves with a triangle of a matrix of `dtype`: input 0, as it lies or `transposed`.
+    """Return the kernel that solves with a triangle of input 0, a matrix of `dtype`, as it lies or
+    `transposed`.
 
-    `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the solution.
-    Where there is a 0 on the diagonal it is made of NaNs.
+    `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the
+    solution. If there is a 0 on the diagonal, it is filled with NaN.
     """
     builder = _builder(dtype, ("input", 0))
     _declare_right_side(builder, dtype)
@@ -96,11 +98,11 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
 
 
 def solve_positive(dtype: str, lower: bool) -> Kernel:
-    """Return the kernel that solves with a positive definite matrix of `dtype`, of which the `lower` or upper triangle is
-    read.
+    """Return the kernel that solves with a positive definite matrix; only the `lower` or upper triangle
+    is read.
 
-    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. Where that is not positive
-    definite the solution is made of NaNs.
+    Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. If the
+    matrix is not positive definite, the solution is filled with NaN.
     """
     builder = _builder(dtype, ("output", 1))
     _declare_right_side(builder, dtype)
@@ -118,10 +120,10 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
 
 
 def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
-    """Return the kernel of Cholesky's factor of a matrix of `dtype`, of which the `lower` or upper triangle is read.
+    """Return the kernel of Cholesky's factor of a matrix; only the `lower` or upper triangle is read.
 
-    Output: the matrix, which becomes the factor. Where it is not positive definite it returns NOT_POSITIVE_DEFINITE if
-    it `fails`, else the factor is made of NaNs.
+    Output: the matrix, which becomes the factor. If it is not positive definite, the kernel returns
+    NOT_POSITIVE_DEFINITE if it `fails`, else the factor is filled with NaN.
     """
     builder = _builder(dtype, ("output", 0))
     failed: tuple[Node, ...] = (Fail(NOT_POSITIVE_DEFINITE, "details", ("factored",)),)
@@ -135,9 +137,11 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
 
 
 def slogdet(dtype: str) -> Kernel:
-    """Return the kernel of the determinant of a matrix of `dtype`: its sign, and the logarithm of its magnitude.
+    """Return the kernel of the determinant of a matrix of `dtype`: its sign, and the logarithm of its
+    magnitude.
 
-    Outputs: the sign, the logarithm, the matrix, which is overwritten, and as many int64s as it has rows.
+    Outputs: the sign, the logarithm, the matrix, which is overwritten, and as many int64s as it has
+    rows.
     """
     builder = _builder(dtype, ("output", 2))
     builder.pointer("sign", dtype, ("output", 0))
@@ -157,10 +161,10 @@ def slogdet(dtype: str) -> Kernel:
 
 
 def _diagonal_product(dtype: str) -> tuple[Node, ...]:
-    """The sign and the logarithm of the product of the factor's diagonal, the sign changed by every exchange of rows.
+    """Return the nodes of the sign and logarithm of the factor's diagonal; exchanged rows change the sign.
 
-    Pivots are int64s or int32s, as LAPACK has integers: if they are int32s, the second, which is not 0, makes the first
-    int64 at least 2**32.
+    Pivots are int64s or int32s, the integers of this LAPACK. If they are int32s, the second of them is
+    not 0 and makes the first int64 at least 2**32.
     """
     body = (
         ReadElement("pivot", Place("matrix", (("at", "rows"), ("at",)))),
@@ -211,7 +215,9 @@ def _kernel(
     counted: tuple[str, ...] = (),
     before: tuple[Node, ...] = (),
 ) -> Kernel:
-    """`nodes` for a matrix that has rows, if LAPACK can count these and the lengths `counted`."""
+    """Return the kernel of `nodes`, which run if the matrix has rows and LAPACK can count these and
+    `counted`.
+    """
     limits: list[Node] = []
     for name in ("rows", *counted):
         is_long = Compute(f"{name}_long", "ge", (name, "limit"), "bool")
@@ -232,7 +238,7 @@ def _kernel(
 def _called(
     call: Call, name: str, failed: tuple[Node, ...], otherwise: tuple[Node, ...] = ()
 ) -> tuple[Node, ...]:
-    """`call`, then `failed` where its info, which gets this `name`, is not 0, else `otherwise`."""
+    """Return `call`, then `failed` if its info, which gets this `name`, is not 0, else `otherwise`."""
     return (
         WriteElement(Place("info"), "none"),
         call,
@@ -243,7 +249,7 @@ def _called(
 
 
 def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ...]:
-    """NaN in every row of these columns of the right-hand side; `name` begins the names of what that takes."""
+    """Return the nodes that fill these columns of the right-hand side with NaN; `name` begins their names."""
     at, nan, stop = f"{name}_at", f"{name}_nan", "rows"
     counted: tuple[Node, ...] = ()
     if isinstance(columns, Reference):
@@ -255,7 +261,7 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
 
 
 def _factorization(dtype: str) -> Call:
-    """Of the matrix, into LU with exchanged rows."""
+    """Return the call that factors the matrix into LU, with exchanged rows."""
     return Call(
         f"lapack_{BLAS_LETTERS[dtype]}getrf",
         (
@@ -274,8 +280,11 @@ def _cholesky(dtype: str, lower: bool) -> Call:
 
 
 def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """The columns of the right-hand side `solved`, in one call; or one after the other where they have FEW elements: for
-    more than one column OpenBLAS has its threads begin together, which takes longer than to solve."""
+    """Return the nodes that solve for all columns in one call, or one after the other for FEW elements.
+
+    For more than one column OpenBLAS starts its threads, which takes longer than to solve for few
+    elements.
+    """
     each = solved(Place("right", (("column", "rows"),)), Literal(number_bytes("int64", 1)), "solved_each")
     return (
         Compute("elements", "mul", ("rows", "columns"), "int64"),
@@ -292,7 +301,7 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
 def _triangular(
     dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
 ) -> Call:
-    """Solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
+    """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
     return Call(
         f"lapack_{BLAS_LETTERS[dtype]}trtrs",
         (
@@ -305,7 +314,7 @@ def _triangular(
 
 
 def _other_triangle(lower: bool) -> Loop:
-    """Zeros above the diagonal, or below it."""
+    """Return the loop that writes zeros above the diagonal, or below it."""
     if lower:
         inner: tuple[Node, ...] = (
             Compute("behind", "add", ("i", "one"), "int64"),

@@ -1,7 +1,7 @@
-"""A loop nest over operands, and the scalar statements inside it: what elementwise and reduction kernels share.
+"""A loop nest over operands with scalar statements inside it: the base of elementwise kernels and reductions.
 
-A nest has dims, numbered from the outermost. Adjacent dims that no operand tells apart become one loop, so that a
-nest over contiguous operands is one flat loop whatever its rank.
+The dims of a nest are numbered from the outermost. Adjacent dims that no operand tells apart become one
+loop: a nest over contiguous operands is one flat loop, whatever its rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _TRUE: Ref = ("constant", "bool", b"\1")
 
 @dataclass(frozen=True, slots=True)
 class NestOperand:
-    """An input of `dtype`: for each dim, whether it stands still there; `strided` unless C-contiguous in the others."""
+    """An input of `dtype`; `broadcast` says for each dim if it has one element there for all of the nest.
+
+    It is `strided` unless it is C-contiguous over the other dims.
+    """
 
     dtype: str
     broadcast: tuple[bool, ...]
@@ -68,7 +71,9 @@ def _runs_on(operand: NestOperand, dim: int) -> bool:
 
 
 def declare(builder: KernelBuilder, operands: Sequence[NestOperand], axes: Sequence[Axis]) -> None:
-    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides that are not implied."""
+    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides of strided
+    operands.
+    """
     for position, operand in enumerate(operands):
         builder.pointer(f"x{position}", operand.dtype, ("input", position))
     for axis in axes:
@@ -93,17 +98,17 @@ def contiguous_terms(axes: Sequence[Axis]) -> tuple[tuple[str, ...], ...]:
 
 @dataclass
 class Fused:
-    """The loads and statements of a nest whose loops are `axes`, outermost first.
+    """The reads and statements of a nest whose loops are `axes`, outermost first.
 
-    Each is emitted at the depth (number of loops around it) where all it needs is there, so that what an inner loop
-    does not change is computed outside it. What belongs at full depth can be emitted several times, as `copy`.
+    Each is emitted at the depth (the number of loops around it) where all its operands are known, so
+    that no inner loop repeats it. Those at full depth can be emitted several times, as `copy`.
     """
 
     operands: Sequence[NestOperand]
     statements: Sequence[Statement | Repeat]
     axes: Sequence[Axis]
     order: Sequence[Axis]
-    """The same axes in the order of memory."""
+    """The same axes, in the order of memory."""
 
     def __post_init__(self) -> None:
         self._constants: dict[Ref, str] = {}
@@ -121,7 +126,7 @@ class Fused:
         return dtype_of(ref, [operand.dtype for operand in self.operands], self.statements)
 
     def name(self, ref: Ref, copy: str = "") -> str:
-        """Return the name of what `ref` names, in the given `copy` of the innermost statements."""
+        """Return the name of the value of `ref`, in the given `copy` of the innermost statements."""
         self.dtype(ref)
         if ref[0] == "constant":
             return self._constant(ref)
@@ -130,7 +135,7 @@ class Fused:
         return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}{result}"
 
     def constants(self) -> tuple[Node, ...]:
-        """Return the definitions of all constants that were named so far."""
+        """Return the definitions of all constants named so far."""
         return tuple(
             Number(name, str(ref[1]), ref[2])
             for ref, name in self._constants.items()
@@ -138,7 +143,7 @@ class Fused:
         )
 
     def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
-        """Return the loads and statements at `depth`; `innermost` replaces the name of the innermost index."""
+        """Return the reads and statements at `depth`; `innermost` replaces the name of the innermost index."""
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
@@ -162,7 +167,7 @@ class Fused:
         return self._constants.setdefault(ref, f"c{len(self._constants)}")
 
     def place(self, position: int, innermost: str = "") -> Place:
-        """Return where the element of an input is; `innermost` replaces the name of the innermost index."""
+        """Return the place of the element of an input; `innermost` replaces the name of the innermost index."""
         operand = self.operands[position]
         moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
         if operand.strided:
@@ -204,7 +209,7 @@ Named = Callable[[Ref], str]
 def _nodes_of(
     statement: Statement | Repeat, target: str, arguments: tuple[str, ...], constant: Named
 ) -> tuple[Node, ...]:
-    """One statement of values with these names: its value is `target`, its results are `{target}_0`, ..."""
+    """Return the nodes of one statement: its value is `target`, or its results are `{target}_0`, ..."""
     if isinstance(statement, Repeat):
         return _Repeated(statement, target, constant).nodes(arguments)
     compute = Compute(target, statement.op, arguments, statement.dtype)
@@ -217,7 +222,7 @@ def _nodes_of(
 
 @dataclass(frozen=True, slots=True)
 class _Repeated:
-    """A Repeat whose names begin with `target`."""
+    """The nodes of a Repeat, whose names begin with `target`."""
 
     repeat: Repeat
     target: str
@@ -255,6 +260,6 @@ class _Repeated:
         return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
 
     def _handed_on(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
-        """What the next pass finds, under a name of its own: it may be what another state was."""
+        """Return the node that names a value for the next pass, which may be the old value of another state."""
         dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
         return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)

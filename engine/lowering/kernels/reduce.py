@@ -1,14 +1,14 @@
 """Reductions over some dims of a nest, with scalar statements fused in front of them.
 
-Arguments: inputs, extents, strides of strided inputs, output 0, which is C-contiguous over the dims that are kept.
+Arguments: inputs, extents, strides of strided inputs, and output 0, which is C-contiguous over the kept
+dims. The order of the loops depends on the dim that is innermost in memory:
 
-Two ways to walk, by which dim is innermost in memory:
-
-- It is reduced: each element of the output is finished before the next. Floats go through LANES partial results, which
-  the processor computes side by side, in blocks of BLOCK elements: the rounding error of a sum grows with BLOCK / LANES
-  plus the number of blocks, not with the number of elements (numpy's pairwise sum has about the same for usual sizes).
-- It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in its order.
-  A sum then adds element by element, as numpy's does along an outer axis.
+- It is reduced: each element of the output is finished before the next. Floats go through LANES partial
+  results, which the processor computes side by side, in blocks of BLOCK elements. The rounding error of a
+  sum grows with BLOCK / LANES plus the number of blocks, not with the number of elements (numpy's pairwise
+  sum has about the same for usual sizes).
+- It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in
+  its order. A sum then adds element by element, as numpy's does along an outer axis.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def reduction(
 ) -> Kernel:
     """Return the kernel that reduces `reduced`, a value of `body`, over `dims` of a nest of `rank` dims.
 
-    `kind` is sum, prod, max, min, all or any (the last two of bools); each element is cast to the dtype `accumulator`,
-    the outcome to the dtype `result`. max and min pass NaN on; over no elements they return EMPTY_REDUCTION (whether or
-    not the output is empty, as numpy does), where the others give their neutral element. Raises InvalidKernel if the
-    description contradicts itself.
+    `kind` is sum, prod, max, min, all or any (the last two of bools). Each element is cast to the dtype
+    `accumulator`, the outcome to the dtype `result`. max and min pass NaN on. Over no elements they
+    return EMPTY_REDUCTION (even if the output is empty, as in numpy); the others give their neutral
+    element. Raises InvalidKernel if the description contradicts itself.
     """
     return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, frozenset(dims), accumulator, result)
 
@@ -147,7 +147,7 @@ class _ReductionNest:
         return (cast, WriteElement(Place("y", contiguous_terms(self.kept)), "result"))
 
     def nest(self, axes: Sequence[Axis], first: int, inside: tuple[Node, ...]) -> tuple[Node, ...]:
-        """Loops over `axes`, the outermost at depth `first`, around `inside`."""
+        """Return loops over `axes`, the outermost at depth `first`, around `inside`."""
         for depth in reversed(range(first, first + len(axes))):
             axis = axes[depth - first]
             inside = (*self.fused.nodes(depth), Loop(axis.index, 0, axis.extent, 1, inside))
@@ -168,14 +168,14 @@ class _ReductionNest:
         return before + self.nest(self.kept, 0, inner + self.store(total))
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
-        """A loop over a reduced axis around `inner`, which adds to what came before."""
+        """Return a loop over a reduced axis around `inner`, which adds to `total`, and the name of its total."""
         axis, name = self.fused.axes[depth], f"total{depth}"
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
         loop = Loop(axis.index, 0, axis.extent, 1, inner, (Carried(name, initial, total),))
         return (*self.fused.nodes(depth), loop), name
 
     def in_turn(self, initial: str) -> tuple[tuple[Node, ...], str]:
-        """The innermost loop, element by element; returns it and the name of what has been accumulated."""
+        """Return the innermost loop, element by element, and the name of its total."""
         depth, axis = self.fused.depth, self.gone[-1]
         body = (
             *self.fused.nodes(depth),
@@ -185,7 +185,9 @@ class _ReductionNest:
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
 
     def in_lanes(self, initial: str) -> tuple[tuple[Node, ...], str]:
-        """The innermost loop: whole groups of LANES in blocks, then what is left, element by element."""
+        """Return the innermost loop, whole groups of LANES in blocks, then single elements, and its
+        total's name.
+        """
         depth, axis = self.fused.depth, self.gone[-1]
         block = Loop(
             "block", 0, "grouped", BLOCK, self.block_of_lanes(), (Carried("blocks", initial, "blocks_next"),)
@@ -272,7 +274,7 @@ class _ReductionNest:
 
 
 def neutral_element(kind: str, dtype: str) -> bytes:
-    """Return the little-endian bytes of what leaves any element of `dtype` as it is under `kind`."""
+    """Return the little-endian bytes of the number that changes no element of `dtype` under `kind`."""
     if kind in ("max", "min"):
         lowest = kind == "max"
         if dtype in FLOATS:
@@ -295,7 +297,7 @@ def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:
 
 
 def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
-    """`{start}_end` is where what begins at `start` and is of `size` ends, at the latest at `stop`."""
+    """Return the nodes of `{start}_end`: `start` plus `size`, but at most `stop`."""
     return (
         Compute(f"{start}_full", "add", (start, size), "int64"),
         Compute(f"{start}_end", "minimum", (f"{start}_full", stop), "int64"),
@@ -303,7 +305,7 @@ def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
 
 
 def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
-    """`lanes`, and `grouped`, how many elements of the innermost axis go through them."""
+    """Return the nodes of `lanes`, and of `grouped`: the number of innermost elements that go through them."""
     return (
         Array("lanes", dtype, LANES),
         constant("lane_count", "int64", LANES),

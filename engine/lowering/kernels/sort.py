@@ -1,8 +1,8 @@
-"""The order of the elements of each row of a contiguous matrix: a merge sort from the bottom up, which is stable.
+"""The sorting order of each row of a contiguous matrix: a stable merge sort from the bottom up.
 
-Runs of `width` positions are sorted; each pass merges two neighbours (Knuth, "The Art of Computer Programming", volume 3,
-5.2.4). Input 0 is the matrix, output 0 the positions, output 1 scratch memory for those of a row; the extents of the dims
-0 and 1 are asked for. NaNs come last.
+Each pass merges neighbouring runs of `width` sorted positions (Knuth, "The Art of Computer
+Programming", volume 3, 5.2.4). Input 0 is the matrix, output 0 the positions, output 1 scratch memory
+for those of one row. The extents of the dims 0 and 1 are asked for. NaNs come last.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _place(pointer: str, index: str) -> Place:
 
 
 def _merge(dtype: str) -> tuple[Node, ...]:
-    """One pass: each two runs of `width` become one of `double`."""
+    """Return the nodes of one pass: each two runs of `width` become one of `double`."""
     body = (
         *_bounds(),
         *_candidate("left"),
@@ -63,7 +63,7 @@ def _merge(dtype: str) -> tuple[Node, ...]:
 
 
 def _bounds() -> tuple[Node, ...]:
-    """Where the two runs begin and end, and how far into them the merge is."""
+    """Return the nodes of the bounds of the two runs, and of the merge's positions in them."""
     return (
         Compute("behind_start", "mod", ("at", "double"), "int64"),
         Compute("begin", "sub", ("at", "behind_start"), "int64"),
@@ -78,7 +78,7 @@ def _bounds() -> tuple[Node, ...]:
 
 
 def _candidate(side: str) -> tuple[Node, ...]:
-    """The next position and element of a run; of one that is used up, any."""
+    """Return the nodes of the next position and element of a run; of a used-up run, of any."""
     return (
         Compute(f"{side}_at", "minimum", (side, "last"), "int64"),
         ReadElement(f"{side}_position", _place("order", f"{side}_at")),
@@ -87,7 +87,7 @@ def _candidate(side: str) -> tuple[Node, ...]:
 
 
 def _takes_right(dtype: str) -> tuple[Node, ...]:
-    """Whether the right run's element comes next: it is less, or the left run is used up."""
+    """Return the nodes of `takes_right`: the right element is less, or the left run is used up."""
     less: tuple[Node, ...] = (Compute("is_below", "lt", ("right_element", "left_element"), "bool"),)
     name = "is_below"
     if dtype in FLOATS:

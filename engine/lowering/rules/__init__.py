@@ -1,4 +1,6 @@
-"""How each family of Ops is lowered. `RULES` maps a class of Ops to its rule; what only Python can compute has one, too."""
+"""The rules by which Ops are lowered: `RULES` has one for each class of Ops; user Ops have those of
+callbacks.py.
+"""
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -33,7 +35,7 @@ RULES: dict[type[Op], OpRule] = {
 
 
 def rule_of(node: Apply) -> OpRule | None:
-    """The rule by which `node` is lowered; None if there is none."""
+    """Return the rule by which `node` is lowered, or None if there is none."""
     by_python = type(node.op) is Elemwise and not has_loops(node)
     found = None if by_python else RULES.get(type(node.op))
     return found or (python_rule(node) if needs_python(node.op) else None)

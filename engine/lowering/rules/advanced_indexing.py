@@ -60,7 +60,9 @@ def _lower_scatter(lowering: Lowering, node: Apply) -> None:
 
 
 def _onto(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
-    """What the result holds at first, and the result; a base to copy is appended to `reads`."""
+    """Return the state of the result before the change, and the result; a base to copy is appended to
+    `reads`.
+    """
     base, output = node.inputs[0], node.outputs[0]
     if is_zeros(base):
         return "zeros", lowering.allocate(output, reads, lowering.dims[output], (count,))
@@ -101,7 +103,7 @@ def _call(
 
 
 def is_zeros(variable: Variable) -> bool:
-    """Whether every element is known to be 0 (and not -0.0), so that nothing has to be copied."""
+    """Return True if every element is known to be 0 (and not -0.0), so that nothing has to be copied."""
     if isinstance(variable, Constant):
         return not is_data(variable) and not any(variable.data.tobytes())
     node = variable.owner
@@ -135,7 +137,7 @@ def _lower_flat_nonzero(lowering: Lowering, node: Apply) -> None:
 
 
 def _count(lowering: Lowering, mask: Value, size: int) -> Value:
-    """Where the number of what is true is written."""
+    """Return the array with the number of true elements of `mask`."""
     table = lowering.table
     result = table.buffer("int64", (), max(mask.stage, table.stage((size,))))
     as_number = Statement("cast", (("input", 0),), "int64")

@@ -50,7 +50,7 @@ def _read(node: Apply) -> list[Variable]:
 
 
 def _demand_memory(lowering: Lowering, dims: list[int], node: Apply) -> None:
-    """Demand that an array of these lengths has no more bytes than an int64 counts."""
+    """Demand that an int64 can count the bytes of an array of these lengths."""
     table = lowering.table
     left = table.constant((2**63 - 1) // ITEM_SIZES[dtype(node.outputs[0])])
     for register in dims:
@@ -70,9 +70,10 @@ def _lower_arange(lowering: Lowering, node: Apply) -> None:
 
 
 def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
-    """The register of the number of int64s from `start`, in steps, to before `stop`.
+    """Return the register of the number of int64s from `start`, in steps of `step`, to before `stop`.
 
-    No step on the way leaves the int64s, whatever the bounds are: what is divided is not their distance.
+    Nothing computed on the way exceeds an int64, whatever the bounds are: each bound is divided, not
+    their distance.
     """
     one, two = table.constant(1), table.constant(2)
     about = tuple(str(table.canonical(register)) for register in (start, stop, step))
@@ -97,7 +98,7 @@ def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
 
 
 def _upwards(table: Table, bound: int, step: int) -> int:
-    """The register of `bound`, or, where the step is negative, of -1 - `bound`: so that steps go upwards."""
+    """Return the register of `bound` or, if the step is negative, of -1 - `bound`, so that steps go upwards."""
     one, zero = table.constant(1), table.constant(0)
     is_up = table.compute("MAX", table.compute("MIN", step, one), zero)
     is_down = table.compute("SUB", one, is_up)

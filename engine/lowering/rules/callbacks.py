@@ -30,7 +30,7 @@ from engine.tensor.type import TensorType
 
 
 def python_rule(node: Apply) -> OpRule | None:
-    """The rule for `node`, which a user's Op computes; None if that has no perform(), or is not one on tensors."""
+    """Return the rule for `node` of a user Op, or None if it has no perform() or is not one on tensors."""
     if type(node.op) is Elemwise:
         return _ELEMENTWISE
     if type(node.op).perform is Op.perform and not hasattr(node.op, "numba_function"):
@@ -41,7 +41,7 @@ def python_rule(node: Apply) -> OpRule | None:
 
 
 def _may_be_kernel(node: Apply) -> bool:
-    """Whether `node` is a function of arrays for numba that gives one number, and was not refused so far."""
+    """Return True if `node` gives numba a function of arrays that returns one number, not refused so far."""
     if not hasattr(node.op, "numba_function") or len(node.outputs) != 1:
         return False
     if _signature(node) in refused_signatures(node.op):
@@ -67,7 +67,9 @@ def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
 
 
 def _evaluation(function: Embedded) -> Kernel:
-    """Return the kernel that stores the number that `function` returns for its arrays, which are C-contiguous."""
+    """Return the kernel that stores the number that `function` returns for its arrays, which are
+    C-contiguous.
+    """
     builder, arrays = KernelBuilder(), []
     for position, (of, rank) in enumerate(zip(function.arguments, function.ranks or (), strict=True)):
         pointer = builder.pointer(f"x{position}", of, ("input", position))
@@ -117,7 +119,7 @@ def _reads(node: Apply) -> Sequence[Variable]:
 
 
 def _lengths(node: Apply) -> Sequence[Variable]:
-    """Only the result tells the lengths that the types leave open."""
+    """Return the inputs if the types leave lengths open: only the result tells those."""
     return () if _has_known_lengths(node) else node.inputs
 
 

@@ -25,7 +25,7 @@ _IN_REGISTERS = {"add": "ADD", "sub": "SUB", "mul": "MUL", "maximum": "MAX", "mi
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """An elementwise computation ready for a nest of lengths `dims`: operands, statements, and what comes out."""
+    """An elementwise computation ready for a nest of lengths `dims`: operands, statements and outputs."""
 
     values: tuple[Value, ...]
     operands: tuple[NestOperand, ...]
@@ -35,12 +35,15 @@ class Loops:
 
 
 def has_loops(node: Apply) -> bool:
-    """Whether `node` is elementwise and computed in loops of a kernel, not by Python."""
+    """Return True if `node` is elementwise and a kernel computes it, not Python."""
     return isinstance(node.op, Elemwise) and embedded.has_loops(node)
 
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
-    """The lengths of what `node` computes. Every dim that is not statically 1 must have the same length at run time."""
+    """Return the lengths of the output of `node`.
+
+    Every dim that is not statically 1 must have the same length at run time.
+    """
     rank = cast(Any, node.outputs[0].type).ndim
     dims = []
     for dim in range(rank):
@@ -56,7 +59,7 @@ def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
 
 
 def read_inputs(node: Apply) -> list[Variable]:
-    """The inputs whose values an elementwise node reads: constants of one element are part of the kernel."""
+    """Return the inputs that an elementwise node reads; constants of one element are part of the kernel."""
     body = elementwise_body(node)
     used = {ref[1] for statement in body.statements for ref in statement.arguments if ref[0] == "input"}
     used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
@@ -64,7 +67,7 @@ def read_inputs(node: Apply) -> list[Variable]:
 
 
 def loops_of(lowering: Lowering, node: Apply) -> Loops:
-    """The loops that compute `node`, of the operands that they read only."""
+    """Return the loops that compute `node`, over only the operands that they read."""
     body = elementwise_body(node)
     read = list(dict.fromkeys(read_inputs(node)))
     places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
@@ -90,7 +93,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
 
 
 def elementwise_body(node: Apply) -> ScalarBody:
-    """The statements of an elementwise node."""
+    """Return the statements of an elementwise node."""
     scalar_op = cast(Elemwise, node.op).scalar_op
     # What a user's function reads may be another the next time.
     find = scalar_statements if needs_python(scalar_op) else _statements
@@ -103,7 +106,7 @@ def _statements(scalar_op: ScalarOp, dtypes: tuple[str, ...]) -> ScalarBody:
 
 
 def is_baked(variable: Variable) -> bool:
-    """Whether `variable` is a constant of one element, which kernels have in them."""
+    """Return True if `variable` is a constant of one element, which becomes a part of kernels."""
     return isinstance(variable, Constant) and not is_data(variable) and variable.data.size == 1
 
 
@@ -128,7 +131,7 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
 
 
 def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
-    """Arithmetic on lengths stays in registers; whether this was such."""
+    """Lower arithmetic on int64 scalars to registers; return False if `node` is not that."""
     known = [v in lowering.scalars or is_baked(v) for v in node.inputs]
     if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
         return False

@@ -48,7 +48,7 @@ def _kernel(
     right: tuple[int, ...],
     inner: int,
 ) -> tuple[Kernel, list[Value], tuple[int, ...]]:
-    """The kernel, its operands in its order, and the lengths of its nest."""
+    """Return the kernel, its operands in its order, and the lengths of its nest."""
     if len(left) == 2 and len(right) == 2:
         return matrix_matrix(dtype, *transposed), values, (left[0], inner, right[1])
     if len(left) == 2:
@@ -59,8 +59,10 @@ def _kernel(
 
 
 def as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
-    """The contiguous memory of `value`, and whether it has to be read as transposed; copied if it is neither, or not
-    of `dtype`."""
+    """Return the contiguous memory of `value`, and True if it is to be read as transposed.
+
+    It is a copy if `value` is neither, or not of `dtype`.
+    """
     if value.dtype == dtype and value.strides is not None and len(value.dims) == 2:
         rows, columns = (lowering.table.canonical(r) for r in value.dims)
         row_stride, column_stride = (lowering.table.canonical(r) for r in value.strides)
@@ -70,7 +72,9 @@ def as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, boo
 
 
 def _rows(lowering: Lowering, node: Apply) -> int:
-    """The number of rows of the matrix, which must be square, and of the right-hand side, if there is one."""
+    """Return the number of rows of the matrix, which must be square, and of the right-hand side, if
+    there is one.
+    """
     table = lowering.table
     rows, columns = lowering.dims_of(node.inputs[0])
     rows = table.same(rows, columns, Check("rows", str(node.op), ("the matrix must be square",)))
@@ -81,14 +85,14 @@ def _rows(lowering: Lowering, node: Apply) -> int:
 
 
 def _copied(lowering: Lowering, value: Value, stage: int) -> Value:
-    """A copy of `value` that nothing else reads."""
+    """Return a copy of `value` that nothing else reads."""
     result = lowering.table.buffer(value.dtype, value.dims, stage)
     lowering.copy(value, result)
     return result
 
 
 def _right_side(lowering: Lowering, node: Apply, matrix: Value, rows: int) -> Value:
-    """A copy of the right-hand side, column after column: memory for the solution, which is declared to be there."""
+    """Return a copy of the right-hand side, column after column, declared as the memory of the solution."""
     table, output = lowering.table, node.outputs[0]
     value = lowering.value_of(node.inputs[1])
     if len(value.dims) == 1:

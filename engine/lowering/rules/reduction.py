@@ -1,4 +1,4 @@
-"""Lowering of reductions. An elementwise computation that only a reduction reads runs inside the reduction's loops."""
+"""Lowering of reductions. An elementwise computation that only a reduction reads runs inside its loops."""
 
 from __future__ import annotations
 

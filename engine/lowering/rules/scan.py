@@ -1,7 +1,7 @@
 """Lowering of Scan: a loop of the program, whose passes call the kernels of the inner graph.
 
-Nothing is moved from step to step: new rows are written where they stay (scan_rows.py). What the loop does not change
-is computed outside it (body.py).
+New rows are written to their final place (scan_rows.py): no step moves a row. What is the same in every
+step is computed outside the loop (body.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from engine.lowering.steps import CarriedRegister, Check, LoopStep
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a step computes for those that ask for the outer outputs `wanted`: the inner outputs at `positions`, and how
-    often each variable of its graph is read."""
+    """The part of a step that the wanted outer outputs need.
+
+    It has the inner outputs at `positions`, and the number of reads of each variable of its graph.
+    """
 
     info: ScanInfo
     graph: InnerGraph
@@ -34,7 +36,9 @@ class _Step:
 
     @classmethod
     def of(cls, op: Scan, rule_of: FindRule, wanted: Collection[int]) -> _Step:
-        """A state is also computed if something that is computed reads it."""
+        """Return what the outer outputs `wanted` need; a state is also computed if something computed
+        reads it.
+        """
         info, graph = op.info, inner_graph(op.fgraph)
         found = {*wanted, *([info.n_inner_outputs - 1] if info.is_while else [])}
         taps = info.inner_inputs(graph.inputs).taps
@@ -47,7 +51,7 @@ class _Step:
             found |= read
 
     def read(self, node: Apply) -> list[Variable]:
-        """The outer inputs whose values the steps read."""
+        """Return the outer inputs whose values the steps read."""
         outer, inner = self.info.outer_inputs(node.inputs), self.info.inner_inputs(self.graph.inputs)
         rows = [v for v, row in zip(outer.sequences, inner.rows, strict=True) if self.uses.get(row)]
         states = [v for s, v in enumerate(outer.initials) if s in self.positions]
@@ -56,7 +60,7 @@ class _Step:
 
 
 def scan_rule(rule_of: FindRule) -> OpRule:
-    """The rule of Scan, whose inner graph has nodes with the rules that `rule_of` gives."""
+    """Return the rule of Scan, whose inner graph has nodes with the rules that `rule_of` gives."""
 
     def read(node: Apply) -> list[Variable]:
         op = cast(Scan, node.op)
@@ -89,7 +93,7 @@ class _Lowered:
         self.rows: dict[int, Rows] = {}
 
     def run(self) -> None:
-        """Checks, the loop, and what is there after it."""
+        """Lower the checks, the loop, and the results after it."""
         self._check_lengths()
         loop = self.table.begin_loop(self._stage(), self.count)
         outputs = self.step.graph.outputs
@@ -107,7 +111,7 @@ class _Lowered:
         self._give_results(loop)
 
     def _check_lengths(self) -> None:
-        """The number of steps is not negative, sequences are long enough, and states have their initial rows."""
+        """Demand enough steps (at least 0), rows of each sequence, and initial rows of each state."""
         table, name = self.table, str(self.op)
         table.demand(self.count, Check("steps", name, ()))
         for number, sequence in enumerate(self.outer.sequences):
@@ -120,7 +124,7 @@ class _Lowered:
             table.same(due, self.lowering.dims_of(initial)[0], Check("initial-rows", name, (str(state),)))
 
     def _stage(self) -> int:
-        """The first stage in which all is there that the steps read."""
+        """Return the first stage in which everything is known that the steps read."""
         lowering, table = self.lowering, self.table
         stages = [table.floor, table.stage((self.count,))]
         stages += [table.stage(lowering.dims_of(variable)) for variable in self.node.inputs[1:]]
@@ -135,7 +139,7 @@ class _Lowered:
         return max(stages)
 
     def _declare(self, body: Body, loop: LoopStep) -> None:
-        """Say where each step finds its inputs, and where its outputs go."""
+        """Declare where each step finds its inputs and writes its outputs."""
         lowering, step = self.lowering, self.step
         for row, sequence in zip(self.inner.rows, self.outer.sequences, strict=True):
             body.dims[row] = lowering.dims_of(sequence)[1:]
@@ -177,7 +181,7 @@ class _Lowered:
                 body.declare(tap, rows.tap(offset))
 
     def _lower_step(self, body: Body, loop: LoopStep) -> None:
-        """Lower the graph of a step, and see to it that its outputs get where they belong."""
+        """Lower the graph of a step, and write its outputs to their places."""
         graph = self.step.graph
         # What a step only passes on is copied before the step may overwrite it.
         passed_on = [p for p in self.step.positions if graph.outputs[p] in graph.inputs]
@@ -203,7 +207,7 @@ class _Lowered:
             body.write(output, self.rows[position].place_of(body.value_of(output)))
 
     def _give_results(self, loop: LoopStep) -> None:
-        """The lengths of the outer outputs, and the values of those that are wanted."""
+        """Declare the lengths of the outer outputs, and the values of the wanted ones."""
         lowering, table = self.lowering, self.table
         done = self.count if loop.done is None else loop.done
         for position, output in enumerate(self.node.outputs):

@@ -1,7 +1,7 @@
-"""Where the rows of a Scan are: which address each step reads a sequence or a state at, and writes a new row at.
+"""The rows of a Scan: the addresses at which each step reads a sequence or a state, and writes a new row.
 
-Addresses are kept in registers that the loop carries: it adds the size of a row after each pass, or, in a ring of rows,
-has the registers exchange their addresses, so that no row is ever moved.
+The loop carries these addresses in registers. It adds the size of a row after each pass or, for a ring
+of rows, exchanges the addresses. No row is ever moved.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ class Rows(Protocol):
     """The rows that the steps write one after the other."""
 
     def place(self, dims: Sequence[int]) -> Value | None:
-        """Where a step writes its row, of lengths `dims`; None if it is not known before the first step.
+        """Return where a step writes its row, of lengths `dims`; None if that is unknown before the
+        first step.
 
         The program stops if the lengths are not those of the other rows.
         """
 
     def place_of(self, value: Value) -> Value:
-        """Where a step writes the row that it has in `value`."""
+        """Return where a step writes the row that it has in `value`."""
 
     def result(self, done: int) -> Value:
-        """After the loop, of which `done` steps were made: where what is asked for of the rows is."""
+        """Return the wanted rows after the loop, of which `done` steps were made."""
 
 
 def sequence_row(table: Table, loop: LoopStep, rows: Value) -> Value:
-    """The row that each step reads of a sequence."""
+    """Return the row that each step reads of a sequence."""
     strides = rows.strides or table.strides(rows.dims)
     pointer = _advanced(table, loop, rows.pointer, strides[0], rows.dtype)
     dims = rows.dims[1:]
@@ -43,7 +44,9 @@ def sequence_row(table: Table, loop: LoopStep, rows: Value) -> Value:
 
 
 def _advanced(table: Table, loop: LoopStep, initial: int, elements: int, dtype: str) -> int:
-    """A register with the address in `initial` at the first step, and so many elements behind at each further one."""
+    """Return a register with the address in `initial` at the first step, and `elements` more at each
+    further one.
+    """
     register = table.new(loop.first)
     by = table.compute("MULSAT", elements, table.constant(ITEM_SIZES[dtype]))
     loop.carried.append(CarriedRegister(register, initial, by))
@@ -51,7 +54,7 @@ def _advanced(table: Table, loop: LoopStep, initial: int, elements: int, dtype: 
 
 
 class _State:
-    """What all states have: `n` initial rows of lengths `row`, and the checks of new ones."""
+    """A state: `n` initial rows of lengths `row`, and the checks of new ones."""
 
     def __init__(
         self, lowering: Lowering, loop: LoopStep, output: Variable, initial: Variable, what: tuple[str, str]
@@ -90,10 +93,10 @@ class _State:
 
 
 class Trace(_State):
-    """A state of which all rows are kept, behind the initial ones, as they are computed."""
+    """A state of which all rows are kept: the initial ones, then the computed ones."""
 
     def begin(self, m: int, is_while: bool) -> None:
-        """Make room for the `m` initial rows and those of all steps."""
+        """Allocate memory for the `m` initial rows and those of all steps."""
         table, loop = self.table, self.loop
         self.m, self._is_while = m, is_while
         dims = (table.compute("ADDSAT", loop.count, table.constant(m)), *self.row)
@@ -110,7 +113,7 @@ class Trace(_State):
         return self._at(pointer, self.rows.buffer, self.loop.first)
 
     def tap(self, tap: int) -> Value:
-        """The row that each step reads as `tap`."""
+        """Return the row that each step reads as `tap`."""
         return self._moving(tap)
 
     def _new_row(self) -> Value:
@@ -122,13 +125,14 @@ class Trace(_State):
 
 
 class Ring(_State):
-    """A state of which only the last rows are kept: as many as are read, and one more for the new row.
+    """A state of which only the last rows are kept: as many as steps read, and one for the new row.
 
-    If the graph of a step overwrites its one tap with the new row (`is_inplace`), there is no other row.
+    If the graph of a step overwrites its one tap with the new row (`is_inplace`), there is no other
+    row.
     """
 
     def begin(self, m: int, keep: int, is_inplace: bool) -> None:
-        """Make room for `m` rows, the initial ones; the last `keep` are asked for."""
+        """Allocate memory for `m` rows, the initial ones; the last `keep` are asked for."""
         table, loop = self.table, self.loop
         self.m, self.keep, self.is_inplace = m, keep, is_inplace
         size = m if is_inplace else m + 1
@@ -142,7 +146,7 @@ class Ring(_State):
             loop.rings.append(self._pointers)
 
     def tap(self, tap: int) -> Value:
-        """The row that each step reads as `tap`."""
+        """Return the row that each step reads as `tap`."""
         return self._at(self._pointers[self.m + tap], self.rows.buffer, self.loop.first)
 
     def _new_row(self) -> Value:
@@ -158,7 +162,7 @@ class Ring(_State):
 
 
 class Mapped:
-    """The rows of an output that no later step reads. Where they go is known when the lengths of one are."""
+    """The rows of an output that no later step reads. Their place is known with the lengths of one row."""
 
     def __init__(
         self, lowering: Lowering, loop: LoopStep, output: Variable, is_while: bool, what: tuple[str, str]
@@ -189,7 +193,9 @@ class Mapped:
         return self.place(value.dims) or self._late_place(value)
 
     def _late_place(self, value: Value) -> Value:
-        """Memory for all rows is made at the first step, when the lengths of its row are known."""
+        """Return the place of a row if only a step knows its lengths: the first allocates memory for
+        all rows.
+        """
         table = self.table
         dims = self.lengths(value.dims)
         self._rows = table.buffer(value.dtype, (self.loop.count, *dims), table.stage(dims))
@@ -200,19 +206,21 @@ class Mapped:
         return replace(row, stage=max(row.stage, value.stage))
 
     def lengths(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """The lengths that all rows have, of which a step finds `dims`; of no row, 0 where only steps know them."""
+        """Return the lengths that all rows have, of which a step finds `dims`; 0 if only steps know and
+        none is made.
+        """
         if self._lengths is None:
             self._lengths = tuple(self._kept(dim, length) for dim, length in enumerate(dims))
         return self._lengths
 
     @property
     def is_late(self) -> bool:
-        """Whether the lengths of a row are known only when a step was made."""
+        """Return True if the lengths of a row are known only after a step."""
         assert self._lengths is not None
         return self.table.stage(self._lengths) >= self.loop.floor
 
     def _kept(self, dim: int, length: int) -> int:
-        """The length that the first row has along `dim`, which all others must have."""
+        """Return the length that the first row has along `dim`, which all others must have."""
         table, loop = self.table, self.loop
         if table.stage((length,)) < loop.floor:
             return length
@@ -230,7 +238,7 @@ class Mapped:
         return kept
 
     def dims(self, done: int) -> tuple[int, ...]:
-        """After the loop, of which `done` steps were made: the lengths of all rows together."""
+        """Return the lengths of all rows together after the loop, of which `done` steps were made."""
         table, after = self.table, self.loop.stage + 1
         found = [done]
         for length in self._lengths or ():
@@ -250,5 +258,5 @@ class Mapped:
 
 
 def _shortened(table: Table, rows: Value, length: int) -> Value:
-    """The first rows, `length` of them."""
+    """Return the first `length` rows."""
     return replace(rows, dims=(length, *rows.dims[1:]), stage=max(rows.stage, table.stage((length,))))

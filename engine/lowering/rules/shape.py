@@ -1,4 +1,4 @@
-"""Lowering of Ops that only rearrange: views are registers, and nothing is copied unless it must be."""
+"""Lowering of Ops that only rearrange: they become views, in registers, and copy only if they must."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _lower_dimshuffle(lowering: Lowering, node: Apply) -> None:
 
 
 def _rearranged(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
-    """`value` with its dims in another order: strided, unless the dims longer than 1 keep theirs."""
+    """Return `value` with its dims in another order: strided, unless the dims longer than 1 keep theirs."""
     table = lowering.table
     one = table.constant(1)
     moved = [dim for dim in order if dim != "x" and table.canonical(value.dims[dim]) != one]
@@ -74,7 +74,7 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
 
 
 def _filled(table: Table, given: list[int], is_free: list[bool], size: int, check: Check) -> list[int]:
-    """The lengths `given`, of which the free one, if there is one, is what is left of `size`."""
+    """Return the lengths `given`, of which the free one, if there is one, is the rest of `size`."""
     known = [register for register, free in zip(given, is_free, strict=True) if not free]
     for register in known:
         table.demand(register, Check("negative", check.op, ()))
@@ -90,7 +90,7 @@ def _filled(table: Table, given: list[int], is_free: list[bool], size: int, chec
 def _worked_out(
     table: Table, given: list[int], may_be_free: list[bool], size: int, check: Check
 ) -> list[int]:
-    """The lengths `given`, of which one may be -1 when the program runs, and is then what is left of `size`."""
+    """Return the lengths `given`, of which one may be -1 at run time: it becomes the rest of `size`."""
     zero, one = table.constant(0), table.constant(1)
     frees, known = [], []
     for register, may_be in zip(given, may_be_free, strict=True):
@@ -110,7 +110,7 @@ def _worked_out(
 
 
 def _check_divides(table: Table, divisor: int, size: int, check: Check) -> None:
-    """Demand that the known lengths, which multiply to `divisor`, leave one answer for the free one."""
+    """Demand that the known lengths, whose product is `divisor`, leave one answer for the free one."""
     one = table.constant(1)
     if table.canonical(divisor) != one:
         table.same(table.compute("MIN", divisor, one), one, check)

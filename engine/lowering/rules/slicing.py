@@ -1,7 +1,7 @@
-"""Lowering of basic indexing: a part of an array is a view, whose lengths and strides are worked out in registers.
+"""Lowering of basic indexing: a part of an array is a view, with its lengths and strides in registers.
 
-Slices mean what `slice.indices` says. As the sign of a number may be known only when the program runs, a choice is
-written as arithmetic with a register that holds 0 or 1.
+Slices mean what `slice.indices` says. The sign of a number may be unknown until the program runs: a
+choice is then arithmetic with a register that holds 0 or 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from engine.tensor.slicing import FULL, IncSubtensor, Subtensor, parts_of
 
 
 class _Range(NamedTuple):
-    """What is taken along one axis, in registers; `length` is None for a single index, which drops the axis."""
+    """The part that is taken along one axis, in registers; `length` is None for an index, which drops
+    the axis.
+    """
 
     start: int
     step: int
@@ -53,7 +55,7 @@ def _ranges(
 
 
 def _index(table: Table, index: int, length: int, where: tuple[str, int]) -> int:
-    """The index counted from the start; the program stops if it is out of range."""
+    """Return the register of the index counted from the start; the program stops if it is out of range."""
     op, axis = where
     check = Check("index", op, (str(axis), str(index), str(length)))
     behind = table.compute("SUB", table.compute("SUB", length, table.constant(1)), index)
@@ -95,19 +97,19 @@ def _slice(table: Table, length: int, parts: tuple[int | None, int | None, int |
 
 
 def _sign(table: Table, register: int) -> int:
-    """1 if `register` holds a positive number, else 0."""
+    """Return the register of 1 if `register` holds a positive number, else of 0."""
     return table.compute("MIN", table.compute("MAX", register, table.constant(0)), table.constant(1))
 
 
 def _clamp(table: Table, register: int, length: int, bounds: tuple[int, int]) -> int:
-    """A start or stop counted from the start of the axis and within `bounds`."""
+    """Return the register of a start or stop counted from the start of the axis and within `bounds`."""
     is_negative = _sign(table, table.compute("NEG", register))
     counted = table.compute("ADD", register, table.compute("MUL", is_negative, length))
     return table.compute("MIN", table.compute("MAX", counted, bounds[0]), bounds[1])
 
 
 def _view(table: Table, value: Value, ranges: Sequence[_Range]) -> Value:
-    """The part of `value` that `ranges` choose."""
+    """Return the part of `value` that `ranges` choose."""
     strides = value.strides or table.strides(value.dims)
     offset = table.constant(0)
     for stride, taken in zip(strides, ranges, strict=True):
@@ -122,7 +124,7 @@ def _view(table: Table, value: Value, ranges: Sequence[_Range]) -> Value:
 
 
 def _runs_on(table: Table, ranges: Sequence[_Range]) -> bool:
-    """Whether the part is in one piece: single indices, then at most one slice of step 1, then all of the rest."""
+    """Return True if the part is in one piece: single indices, at most one slice of step 1, then whole axes."""
     rest = [*ranges]
     while rest and rest[0].length is None:
         rest.pop(0)
@@ -159,7 +161,7 @@ def _lower_inc_subtensor(lowering: Lowering, node: Apply) -> None:
 
 
 def _onto(lowering: Lowering, node: Apply, given: Value, ranges: Sequence[_Range]) -> Value:
-    """The result of `node`, holding what its base holds."""
+    """Return the array of the result of `node`, which holds the elements of its base."""
     base, output = node.inputs[0], node.outputs[0]
     dims = lowering.dims[output]
     needed = [
@@ -179,7 +181,7 @@ def _onto(lowering: Lowering, node: Apply, given: Value, ranges: Sequence[_Range
 
 
 def fill_zeros(lowering: Lowering, result: Value) -> None:
-    """Make every element of `result` 0."""
+    """Set every element of `result` to 0."""
     zero: Ref = ("constant", result.dtype, bytes(ITEM_SIZES[result.dtype]))
     kernel = elementwise([], [], [zero], len(result.dims))
     lowering.table.call(kernel, [], [result], "zeros", result.dims)
@@ -188,7 +190,9 @@ def fill_zeros(lowering: Lowering, result: Value) -> None:
 def write_part(
     lowering: Lowering, given: Value, broadcast: tuple[bool, ...], target: Value, adds: bool, op: str
 ) -> None:
-    """Set `target`, a view of a buffer, to `given`, or add that to it; `given` stands still along `broadcast` dims."""
+    """Set `target`, a view of a buffer, to `given`, or add it; `given` has one element along
+    `broadcast` dims.
+    """
     table = lowering.table
     kernel = update(NestOperand(given.dtype, broadcast, given.strides is not None), adds)
     strides = table.strides(target.dims) if target.strides is None else target.strides
@@ -202,7 +206,7 @@ def _read(node: Apply) -> list[Variable]:
 
 
 def _skipped(node: Apply) -> int | None:
-    """How many rows at the beginning are left out of all the others, if that is what `node` does."""
+    """Return how many first rows `node` leaves out, if it takes all the others."""
     if cast(Subtensor, node.op).entries != ("a:",) or not isinstance(node.inputs[1], Constant):
         return None
     start = int(node.inputs[1].data)
