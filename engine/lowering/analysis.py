@@ -79,7 +79,9 @@ class GraphAnalysis:
         return variable
 
     def kept_arrays(self, outputs: Sequence[Variable]) -> dict[Variable, int]:
-        """Return the variables computed into arrays of the caller, and how many first rows it does not get."""
+        """Return the variables computed into arrays of the caller, and how many first rows it does not
+        get.
+        """
         kept = {self.origin(variable): 0 for variable in outputs}
         for variable in outputs:
             skipped = self.skipped(variable)

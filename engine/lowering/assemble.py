@@ -71,8 +71,9 @@ class _ProgramLayout:
 
     def name_arrays(self, buffers: Sequence[Buffer]) -> None:
         """Record which arrays the next instruction stops for (runtime/failures.py)."""
+        canonical = self.table.canonical
         about = [
-            f"{b.dtype} {','.join(str(self.table.canonical(dim)) for dim in b.dims)} {self.writers.get(b, '')}"
+            f"{b.dtype} {','.join(str(canonical(dim)) for dim in b.dims)} {self.writers.get(b, '')}"
             for b in buffers
         ]
         self.sites.append(Site(len(self.assembler.code), "memory", "", tuple(about)))

@@ -138,7 +138,9 @@ class Check:
 
 
 class ArithmeticInstruction(NamedTuple):
-    """An instruction of the arithmetic (runtime/instructions.py), and its failure if it may stop the program."""
+    """An instruction of the arithmetic (runtime/instructions.py), and its failure if it may stop the
+    program.
+    """
 
     name: str
     operands: tuple[int, ...]

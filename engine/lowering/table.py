@@ -46,7 +46,9 @@ class Table:
     initial: dict[int, int] = field(default_factory=dict)
     arithmetic: dict[int, list[ArithmeticInstruction]] = field(default_factory=dict)
     addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """For views, by stage: (register of the address, register of the base address, register of the distance)."""
+    """For views, by stage: (register of the address, register of the base address, register of the
+    distance).
+    """
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     count: int = FIRST_FREE
@@ -93,7 +95,9 @@ class Table:
         return register
 
     def same(self, first: int, second: int, check: Check) -> int:
-        """Demand that two registers hold the same number; return the one that stands for both from here on."""
+        """Demand that two registers hold the same number; return the one that stands for both from here
+        on.
+        """
         first, second = self.canonical(first), self.canonical(second)
         if first == second:
             return first
@@ -161,7 +165,9 @@ class Table:
         return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
 
     def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
-        """Return a new C-contiguous array, written in `stage`; with `result` the caller makes and keeps it."""
+        """Return a new C-contiguous array, written in `stage`; with `result` the caller makes and keeps
+        it.
+        """
         stage = max(stage, self.floor)
         dims = tuple(map(self.canonical, dims))
         nbytes = self.compute("MULSAT", self.product(dims), self.constant(ITEM_SIZES[dtype]))

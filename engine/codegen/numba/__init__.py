@@ -1,1 +1,1 @@
-"""The compiler of kernels: the loop language printed as Python, compiled by numba's own pipeline to object code."""
+"""Code generation by numba: the loop language printed as Python, then compiled to object code."""

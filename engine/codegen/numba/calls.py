@@ -1,7 +1,8 @@
-"""Users' functions on arrays, compiled by numba and called as they are, what was compiled being kept in the store.
+"""User functions on arrays, compiled by numba and called from Python; numba's results are kept in the store.
 
-They allocate, raise and call numba's runtime as they like, so they are no kernels. A call is shown C-contiguous copies of the
-inputs, which it may keep or overwrite, so there is one signature for a node; what numba does not compile, `perform` computes.
+They may allocate, raise and call numba's runtime, so they are no kernels. A call gets C-contiguous
+copies of the inputs, which it may keep or overwrite: a node has one signature. If numba does not
+compile the function, `perform` computes.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -30,7 +31,7 @@ Call = Callable[[Sequence[Any]], list[Any]]
 
 
 def compiled_call(node: Apply) -> Call:
-    """What computes the outputs of `node` from arrays: the function that its Op gives numba, or, without one, `perform`.
+    """Return a function from the inputs of `node` to its outputs: what its Op gives numba, or else `perform`.
 
     Raises TypeError if what the Op gives is no function.
     """
@@ -39,20 +40,25 @@ def compiled_call(node: Apply) -> Call:
 
 
 def stored_dispatcher(function: Any) -> Any:
-    """A dispatcher of `function` whose overloads are in the store, if it can be described; of one of numba's, one like it,
-    for that may be used elsewhere, and keep its own elsewhere. A plain function has numpy's rules for division by 0."""
+    """Return a dispatcher of `function`, whose overloads are kept in the store if it can be described.
+
+    A dispatcher is not changed but copied, because it may be used elsewhere and keep its overloads
+    elsewhere. A plain function gets numpy's rules for division by 0.
+    """
     dispatcher = dispatcher_like(function)
     try:
-        if hasattr(dispatcher, "targetoptions"):  # where NUMBA_DISABLE_JIT is set, it is the function
+        if hasattr(dispatcher, "targetoptions"):  # with NUMBA_DISABLE_JIT it is the function itself
             keep_overloads(dispatcher, encode(function, DESCRIBED))
     except Unfingerprintable as error:
-        _log().info("what numba compiles of %s is not kept: %s", dispatcher.py_func.__qualname__, error)
+        _log().info(
+            "the code that numba compiles for %s is not kept: %s", dispatcher.py_func.__qualname__, error
+        )
         default_cache().note_bypass("numba", "unfingerprintable")
     return dispatcher
 
 
 class _CompiledCall:
-    """The compiled function at its place; numba compiles, or finds, it with the first call."""
+    """The compiled function of a node; numba compiles it, or finds it in the store, at the first call."""
 
     def __init__(self, node: Apply, dispatcher: Any) -> None:
         self._node = node
@@ -79,7 +85,7 @@ class _CompiledCall:
         return self._taken(found)
 
     def _prepare(self, arguments: Sequence[Any]) -> None:
-        """Before the first call: find what it needs, or compile it, when it is this process's turn."""
+        """Find or compile the overload before the first call: one process compiles, others wait for it."""
         overloads = getattr(self._dispatcher, "_cache", None)
         if not self._is_prepared and isinstance(overloads, StoredOverloads):
             overloads.get_or_compile(self._dispatcher, tuple(map(numba.typeof, arguments)))
@@ -91,7 +97,7 @@ class _CompiledCall:
         del found
         if len(cells) != count:
             raise TypeError(
-                f"Running {self._node.op}: its numba_function() gave {len(cells)} results, {count} are due"
+                f"Running {self._node.op}: its numba_function() returned {len(cells)} results instead of {count}"
             )
         return [taken(self._node, position, cell) for position, cell in enumerate(cells)]
 

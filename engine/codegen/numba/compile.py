@@ -1,9 +1,10 @@
-"""Compiles a kernel to object code, one object for each CPU level, with numba's own pipeline.
+"""Compilation of a kernel to object code, one object for each CPU level, with numba's own pipeline.
 
-numba's front end runs once and gives one LLVM module: no Python or cfunc wrappers, one exported function
-`int32 symbol(int64 *arguments)`, everything else internal. It is then optimized and emitted for each level with that
-level's CPU and features and nothing of this host's. The symbols of each object are checked, because code generation
-adds some (memset, sincos) that the module never declared.
+numba's front end runs once and gives one LLVM module without Python or cfunc wrappers, with one
+exported function `int32 symbol(int64 *arguments)`; everything else is internal. It is then optimized
+and emitted for each level, with the CPU and features of that level and nothing of this host. The
+symbols of each object are checked, because code generation adds some (memset, sincos) that the module
+never declared.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -32,17 +33,18 @@ from engine.runtime.target import compiled_levels, process_triple
 from engine.scalar.embedded import Embedded
 
 _fit: set[str] = set()
-"""The names of users' functions that were compiled in this process and may be parts of kernels."""
+"""The names of the user functions compiled in this process that may be parts of kernels."""
 _RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
-"""What a function of numba's returns is a status: 0 but for exceptions."""
+"""A function that numba compiles returns a status: 0 unless it raised an exception."""
 _ARGUMENTS = types.CPointer(types.int64)
 
 
 def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
     """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
 
-    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if the compiler refuses it or its code
-    needs more than libm and its externals, FunctionRefused if that is so for a user's function in it.
+    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if the compiler refuses it
+    or its code needs more than libm and its externals, and FunctionRefused if a user function in it
+    does.
     """
     source = print_kernel(kernel)
     _compile_functions(source.functions)
@@ -58,7 +60,7 @@ def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
 
 
 def _compile_functions(functions: Sequence[Embedded]) -> None:
-    """Compile what users' Ops have in a kernel; raises FunctionRefused."""
+    """Compile the user functions of a kernel; raises FunctionRefused."""
     unknown = [function for function in functions if function.name not in _fit]
     if not unknown:
         return
@@ -73,8 +75,10 @@ def _compile_functions(functions: Sequence[Embedded]) -> None:
 
 
 def _check_function(function: Embedded, module: Any, symbol: str) -> None:
-    """Raise FunctionRefused if what is in `module` under `symbol` is not fit for a kernel. What a function on arrays raises
-    is to come through, so it may not."""
+    """Raise FunctionRefused if the code under `symbol` in `module` is not fit for a kernel.
+
+    A function on arrays must not raise: a kernel could not pass its exception on to the caller.
+    """
     module, machine = _optimized(_isolated(module, symbol), compiled_levels()[0])
     returned = set(_RETURNED.findall(str(module.get_function(symbol))))
     symbols = read_symbols(machine.emit_object(module))
@@ -86,9 +90,10 @@ def _check_function(function: Embedded, module: Any, symbol: str) -> None:
 
 
 class _KernelCompiler(compiler.CompilerBase):
-    """numba's passes from bytecode to LLVM, without those that look for what printed kernels never contain.
+    """numba's passes from bytecode to LLVM, without those for what printed kernels never contain.
 
-    No array expressions, closures, literals to unroll, or variables of two types: 0.7 of the time in the front end.
+    There are no array expressions, closures, literals to unroll, or variables of two types: 0.7 of the
+    time in the front end.
     """
 
     def define_pipelines(self) -> list[PassManager]:
@@ -121,7 +126,7 @@ def _lowered(source: Source) -> Any:
 
 
 def _linked(compiled: Any, symbol: str) -> bytes:
-    """Return the bitcode of the compiled function behind an entry named `symbol`, the only name that stays visible."""
+    """Return the bitcode of the compiled function behind an entry named `symbol`, the only visible name."""
     _add_entry(compiled, symbol)
     library = compiled.library
     module = library._final_module
@@ -131,8 +136,11 @@ def _linked(compiled: Any, symbol: str) -> bytes:
 
 
 def _isolated(module: Any, symbol: str) -> bytes:
-    """The bitcode of `module` with nothing visible but `symbol`. What users' functions bring along has names made of
-    numba's counters: it is numbered, so that the same kernel is the same bytes in every process."""
+    """Return the bitcode of `module` with nothing visible but `symbol`.
+
+    numba puts counters into the names that user functions bring along. They are numbered here instead,
+    so that one kernel is the same bytes in every process.
+    """
     named = [*module.functions, *module.global_variables]
     for number, value in enumerate(value for value in named if not value.is_declaration):
         is_entry = value.name == symbol
@@ -165,7 +173,7 @@ def _emitted(bitcode: bytes, level: str) -> bytes:
 
 
 def _optimized(bitcode: bytes, level: str) -> tuple[Any, Any]:
-    """The module in `bitcode`, optimized for `level`, and the machine that emits its code."""
+    """Return the module in `bitcode`, optimized for `level`, and the machine that emits its code."""
     module = llvm.parse_bitcode(bitcode)
     module.verify()
     machine = llvm.Target.from_triple(process_triple()).create_target_machine(

@@ -1,7 +1,9 @@
-"""numba's typing and target contexts with only what printed kernels use: whole numbers, ranges, pointers, intrinsics.
+"""numba's typing and target contexts with only what kernels use: integers, ranges, pointers, intrinsics.
 
-numba's own contexts also load what arrays, lists, dicts, random numbers and installed extensions need, scipy.linalg
-among them: a sixth of a cold start.
+numba's own contexts also load the parts for arrays, lists, dicts, random numbers and installed
+extensions, scipy.linalg among them: a sixth of a cold start. LLVM's pass managers are freed here with
+their last reference. llvmlite's inherit an empty `_dispose` before their own, so each leaks its passes:
+80 kB per kernel and level, and as much again in numba's pipeline.
 """
 
 # mypy: disable-error-code="no-untyped-call,misc,attr-defined"
@@ -25,11 +27,11 @@ TYPES: dict[str, Any] = {
     "int32": types.int32,
     "bool": types.boolean,
 }
-"""numba's type of the numbers of each dtype."""
+"""numba's type for the numbers of each dtype."""
 
 
 class _TypingContext(BaseContext):
-    """The types of what numba's own module of built-ins declares; others come with arrays, lists and the like."""
+    """The types of what numba's own module of built-ins declares, without arrays, lists and the like."""
 
     def load_additional_registries(self) -> None:
         """Load nothing more than `_load_builtins`."""
@@ -40,7 +42,7 @@ class _TypingContext(BaseContext):
 
 @cache
 def _builtins() -> Any:
-    """One registry, however often numba asks: it keeps every registry that it was given."""
+    """Return one registry, however often numba asks: it keeps every registry that it gets."""
     from numba.core.typing import builtins, templates
 
     own = templates.Registry()
@@ -55,13 +57,13 @@ def _builtins() -> Any:
 
 
 def _is_of(module: ModuleType, template: type) -> bool:
-    """Whether `template`, or what numba made it of, is defined in `module`."""
+    """Return True if `template`, or a class that numba derived it from, is defined in `module`."""
     return any(base.__module__ == module.__name__ for base in template.__mro__)
 
 
 class _TargetContext(cpu.CPUContext):
     def init(self) -> None:
-        """As numba's, with passes that are freed."""
+        """Initialize as numba does, with passes that are freed."""
         super().init()
         codegen: Any = self._internal_codegen
         codegen._module_pass_manager = _freed(codegen._module_pass_manager)
@@ -74,7 +76,7 @@ class _TargetContext(cpu.CPUContext):
 
 
 def _freed(make: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
-    """Make pass managers, each beside its builder, as `make` does."""
+    """Return `make`, which makes pass managers beside their builders, such that these managers are freed."""
 
     def made(**options: Any) -> tuple[Any, Any]:
         passes, builder = make(**options)
@@ -85,7 +87,7 @@ def _freed(make: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any
 
 @cache
 def contexts() -> tuple[Any, Any]:
-    """The typing and the target context that kernels are compiled with, the same ones for all of a process."""
+    """Return the typing and the target context of all kernels of this process."""
     typing = _TypingContext()
     target = _TargetContext(typing, "cpu")
     typing.refresh()
@@ -105,7 +107,7 @@ _FREED: dict[type, type] = {ModulePassManager: _ModulePasses, FunctionPassManage
 
 
 def freed(passes: Any) -> Any:
-    """Return `passes`, a pass manager, such that it is freed with its last reference."""
+    """Return `passes`, a pass manager, made to be freed with its last reference."""
     if type(passes)._dispose is ObjectRef._dispose:
         passes.__class__ = _FREED[type(passes)]
     return passes

@@ -1,6 +1,6 @@
-"""LLVM IR of the scalar operations: numpy's meaning, spelled out for each dtype (operations.py says what it is).
+"""LLVM IR of the scalar operations, whose meaning operations.py defines: numpy's, for each dtype.
 
-No operation can trap: a divisor that would (0, or -1 under the smallest integer) is replaced before the division.
+No operation can trap: a divisor that would (0, or -1 under the smallest integer) is replaced first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "neq":
 
 Builder = Any
 Value = Any
-"""llvmlite says nothing about its types."""
+"""llvmlite has no annotations for its types."""
 
 
 def constant_of(dtype: str, value: bytes) -> ir.Constant:
@@ -64,7 +64,7 @@ def constant_of(dtype: str, value: bytes) -> ir.Constant:
 
 
 def emit_operation(builder: Builder, op: str, dtypes: tuple[str, ...], arguments: list[Value]) -> Value:
-    """Emit `op` of `arguments` (of dtype dtypes[0], behind `where`'s condition) and return the result."""
+    """Emit `op` of `arguments` (of dtype dtypes[0], but for the condition of `where`); return the result."""
     dtype = dtypes[0]
     if op == "cast":
         return _cast(builder, dtype, dtypes[1], arguments[0])
@@ -103,7 +103,7 @@ def _call_intrinsic(b: Builder, op: str, *arguments: Value) -> Value:
 
 
 def _call_libm(b: Builder, name: str, *arguments: Value) -> Value:
-    """libm's function of doubles of that name, or its namesake of floats."""
+    """Call the function `name` of libm for doubles, or its variant for floats."""
     operand = arguments[0].type
     name = name if isinstance(operand, ir.DoubleType) else f"{name}f"
     function = b.module.globals.get(name)
@@ -119,7 +119,7 @@ def _is_infinite(b: Builder, x: Value) -> Value:
 
 
 def _gammaln(b: Builder, x: Value) -> Value:
-    """libm's, but for minus infinity, where it is SciPy's."""
+    """libm's lgamma; for minus infinity, SciPy's value."""
     smallest = x.type(-math.inf)
     return b.select(b.fcmp_ordered("==", x, smallest), smallest, _call_libm(b, "lgamma", x))
 
@@ -142,7 +142,7 @@ def _float_sign(b: Builder, x: Value) -> Value:
 
 
 def _small_exponential(b: Builder, x: Value) -> Value:
-    """exp(-|x|), which neither overflows nor loses what is small."""
+    """exp(-|x|), which does not overflow, and keeps small numbers."""
     return _call_intrinsic(b, "exp", b.fneg(_call_intrinsic(b, "abs", x)))
 
 
@@ -158,7 +158,9 @@ def _softplus(b: Builder, x: Value) -> Value:
 
 
 def _is_opposite(b: Builder, remainder: Value, y: Value) -> Value:
-    """C's remainder is not 0 and has the sign that the divisor `y` has not: Python's is one divisor further."""
+    """Return True if C's remainder is not 0 and has another sign than `y`: then Python's is one divisor
+    more.
+    """
     zero = y.type(0.0)
     opposite = b.xor(b.fcmp_ordered("<", y, zero), b.fcmp_ordered("<", remainder, zero))
     return b.and_(b.fcmp_unordered("!=", remainder, zero), opposite)
@@ -173,7 +175,7 @@ def _float_mod(b: Builder, x: Value, y: Value) -> Value:
 
 
 def _float_floor_div(b: Builder, x: Value, y: Value) -> Value:
-    """numpy's npy_divmod, which is Python's float_divmod: the quotient of what the remainder leaves, rounded."""
+    """numpy's npy_divmod, the same as Python's float_divmod: the rounded quotient without the remainder."""
     zero, one = x.type(0.0), x.type(1.0)
     ratio, remainder = b.fdiv(x, y), b.frem(x, y)
     quotient = b.fdiv(b.fsub(x, remainder), y)
@@ -210,7 +212,7 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., Value]] = {
 
 
 def _integer_division(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Python's quotient and remainder; 0 and 0 by 0, and the wrapped negative of `x` and 0 by -1."""
+    """Return Python's quotient and remainder; 0 and 0 by 0, the wrapped negative of `x` and 0 by -1."""
     zero, one = x.type(0), x.type(1)
     by_zero = b.icmp_signed("==", y, zero)
     by_minus_one = b.icmp_signed("==", y, x.type(-1))
@@ -225,7 +227,7 @@ def _integer_division(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _integer_power(b: Builder, x: Value, exponent: Value) -> Value:
-    """By squaring; the exponent's bits are read from the lowest, until none is left."""
+    """Exponentiation by squaring, from the lowest bit of the exponent until no bit is left."""
     zero, one = x.type(0), x.type(1)
     before = b.block
     loop, after = b.append_basic_block("power"), b.append_basic_block("power.end")

@@ -1,8 +1,8 @@
-"""Users' functions on numbers, compiled by numba to be linked into kernels.
+"""User functions on numbers, compiled by numba to be linked into kernels.
 
-A function is compiled anew for this, in numba's full contexts, without wrappers, and with the options that it was decorated
-with; a plain Python function with numpy's rules for division by 0. What it calls is linked along. Whether its code asks for
-more than a kernel may is seen when the kernel is compiled.
+Each is compiled from scratch for this, in numba's full contexts, without wrappers, and with the options
+of its decorator; a plain Python function gets numpy's rules for division by 0. The functions that it
+calls are linked along. compile.py checks that its code needs no more than a kernel may.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
@@ -25,13 +25,14 @@ from engine.scalar.embedded import DESCRIBED, Embedded
 Generate = Callable[..., ir.Value]
 
 _compiled: dict[str, Any] = {}
-"""By name; what a name stands for never changes."""
+"""The compiled functions by name; one name always means the same function."""
 
 
 def compile_function(embedded: Embedded) -> Any:
-    """`embedded` as numba compiles it, once in a process.
+    """Return `embedded` as numba compiles it, once per process.
 
-    Raises FunctionRefused if numba refuses it, if it gives another kind of number, or has addresses of this process.
+    Raises FunctionRefused if numba refuses it, if it returns another kind of number, or contains
+    addresses of this process.
     """
     found = _compiled.get(embedded.name)
     if found is None:
@@ -48,14 +49,17 @@ def compile_function(embedded: Embedded) -> Any:
 def _check(embedded: Embedded, compiled: Any) -> None:
     result, due = types.unliteral(compiled.signature.return_type), TYPES[embedded.result]
     if _kind(result) > _kind(due):
-        raise embedded.refused(f"it gives {result} where {embedded.result} is due")
+        raise embedded.refused(f"it returns {result} instead of {embedded.result}")
     if compiled.library.has_dynamic_globals:
         raise embedded.refused("it has addresses of this process, or large arrays, in it")
 
 
 def dispatcher_like(function: Any) -> Any:
-    """A new dispatcher of `function`, with the options of the one that it may be: a plain function has numpy's rules for
-    division by 0. With NUMBA_DISABLE_JIT it is the function itself."""
+    """Return a new dispatcher of `function`, with the same options if it is a dispatcher.
+
+    A plain function gets numpy's rules for division by 0. With NUMBA_DISABLE_JIT the function itself is
+    returned.
+    """
     plain = getattr(function, "py_func", function)
     if plain is function:
         return numba.njit(error_model="numpy")(plain)
@@ -65,9 +69,9 @@ def dispatcher_like(function: Any) -> Any:
 
 
 def generator_of(name: str, result: str) -> Generate:
-    """What writes the call of the compiled function of that name, and what becomes of an exception.
+    """Return the function that emits the call of the compiled function `name` and the check for an exception.
 
-    For each array there is its address, and then its lengths.
+    An array is passed as its address and then its lengths.
     """
     found = _compiled[name]
 
@@ -87,7 +91,7 @@ def generator_of(name: str, result: str) -> Generate:
 
 
 def _arrays(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
-    """The arguments of types `of`: arrays are put together of their address and their lengths."""
+    """Yield the arguments of types `of`; an array is built from its address and its lengths."""
     rest = list(words)
     for argument in of:
         if not isinstance(argument, types.Array):
@@ -133,6 +137,6 @@ def _compile(embedded: Embedded) -> Any:
 
 
 def _kind(of: Any) -> int:
-    """0 for bool, 1 for whole numbers, 2 for other real numbers, 3 for all else."""
+    """Return 0 for bool, 1 for integers, 2 for other real numbers, 3 for everything else."""
     kinds = (types.Boolean, types.Integer, types.Float)
     return next((kind for kind, cls in enumerate(kinds) if isinstance(of, cls)), 3)

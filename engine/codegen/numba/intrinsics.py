@@ -1,7 +1,8 @@
-"""The functions that printed kernels call: their types, for numba, and the LLVM IR of each (`emission.py`).
+"""The functions that printed kernels call: their types, for numba, and the LLVM IR of each (emission.py).
 
-They are registered with the contexts that kernels are compiled with, each under one signature. numba's own decorator for
-such functions refreshes its global context whenever one is typed: a sixth of a cold start.
+They are registered with the contexts that compile kernels, each under one signature. numba's own
+decorator for such functions refreshes its global context whenever one is typed: a sixth of a cold
+start.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -22,7 +23,9 @@ from engine.lowering.operations import SIGNATURES
 from engine.runtime.kernel_interface import ITEM_SIZES
 
 Made = tuple[Any, Callable[..., ir.Value]]
-"""The signature of a function, and what writes its LLVM IR for (context, builder, signature, arguments)."""
+"""The signature of a function, and the emitter of its LLVM IR from (context, builder, signature,
+arguments).
+"""
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
@@ -33,7 +36,7 @@ _POINTERS: dict[str, Any] = {
 
 @cache
 def function_of(described: Intrinsic) -> Any:
-    """Return the function that `described` asks for, known to the contexts; one object for one description."""
+    """Return the function that `described` asks for, registered with the contexts; the same one each time."""
     signature, generate = _MAKERS[described.kind](described)
 
     def function(*_: Any) -> Any:
@@ -77,14 +80,14 @@ def _compute(described: Intrinsic) -> Made:
 
 
 def _function(described: Intrinsic) -> Made:
-    from engine.codegen.numba.functions import generator_of  # loaded where a kernel has such, and not before
+    from engine.codegen.numba.functions import generator_of  # loaded only for kernels with user functions
 
     *parameters, result = (TYPES[dtype] for dtype in described.dtypes)
     return result(*parameters), generator_of(described.op, described.dtypes[-1])
 
 
 def _evaluate(described: Intrinsic) -> Made:
-    """The function of arrays, `value` being their ranks: each comes as its address and its lengths."""
+    """Call a function of arrays, whose ranks are `value`: each is passed as its address and its lengths."""
     from engine.codegen.numba.functions import generator_of
 
     *dtypes, result = described.dtypes
@@ -159,7 +162,7 @@ def _literal(described: Intrinsic) -> Made:
 
 
 def _call(described: Intrinsic) -> Made:
-    """The external takes addresses; passed as int64 they go in the same registers and stack slots."""
+    """Call an external, which takes addresses; int64s go in the same registers and stack slots."""
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
         function_type = ir.FunctionType(ir.VoidType(), [_WORD] * described.size)

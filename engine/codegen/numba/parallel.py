@@ -1,9 +1,10 @@
-"""Compiles many kernels, in several processes when there are enough of them to pay.
+"""Compilation of many kernels, in several processes if there are enough kernels to pay for their start.
 
-A worker is a fresh interpreter that runs worker.py and nothing of the user's: not `__main__`, which need not be
-importable or guarded. It costs its start, so kernels are shared out by estimated time; workers start before this
-process imports numba itself. This process compiles its own share meanwhile, and whatever a worker did not bring back: a worker that cannot
-start, dies, or is late costs time, never a result.
+A worker is a fresh interpreter that runs worker.py and none of the user's code: `__main__` need not be
+importable or guarded. Because starting it takes time, kernels are shared out by estimated cost, and
+workers start before this process imports numba. This process compiles its own share meanwhile, and then
+all that workers did not return: a worker that cannot start, dies, or is late costs time, never a
+result.
 """
 
 from __future__ import annotations
@@ -25,21 +26,23 @@ Objects = dict[str, bytes]
 Request = tuple[Kernel, str]
 
 START_COST = 12.0
-"""What a worker's start costs (Python, numba, its first kernel), in small kernels; measured: 0.58 s against 0.048 s."""
+"""The cost of starting a worker (Python, numba, its first kernel), in small kernels: 0.58 s against
+0.048 s.
+"""
 LEAST_SHARE = 8.0
-"""A worker is not started for less than this."""
+"""No worker is started for less than this cost."""
 MAX_PROCESSES = 8
 RESULT = b"\x8e\x01cachegraph-kernels\x02\xe8"
-"""What comes before a worker's result; anything before it was printed by something else."""
+"""The mark before a worker's result; other code in the worker may print before it."""
 _WAIT_SECONDS = 120.0
 
 
 def compile_kernels(requests: Sequence[Request], processes: int | None = None) -> list[Objects]:
     """Return level -> object code for each (kernel, symbol), in order; raises as compile_kernel does.
 
-    At most `processes` compile at once (default: as many as this process has CPUs, and no more than MAX_PROCESSES).
+    At most `processes` compile at once; by default one per CPU of this process, at most MAX_PROCESSES.
     """
-    # Users' functions are of this process, which need not be importable by another.
+    # User functions belong to this process: a worker may be unable to import them.
     shared = [n for n, (kernel, _) in enumerate(requests) if not has_functions(kernel.body)]
     costs = [cost_of(requests[n][0]) for n in shared]
     shares = share_out(costs, processes or _cpu_count())
@@ -58,15 +61,15 @@ def compile_kernels(requests: Sequence[Request], processes: int | None = None) -
 
 
 def cost_of(kernel: Kernel) -> float:
-    """Return about how long `kernel` takes to compile, in small kernels (of a few statements)."""
+    """Return the estimated cost of compiling `kernel`, in small kernels (of a few statements)."""
     return 0.8 + _count(kernel.body) / 50
 
 
 def share_out(costs: Sequence[float], processes: int) -> list[list[int]]:
-    """Return which kernels each process compiles, this one first.
+    """Return the positions of the kernels that each process compiles; this process comes first.
 
-    As many processes as get LEAST_SHARE each; the largest kernel first, to whoever will be done first. A worker begins
-    at START_COST.
+    There are as many processes as get LEAST_SHARE each. The most expensive kernel is given out first,
+    to the process that will finish first. A worker begins at START_COST.
     """
     for count in range(max(1, processes), 1, -1):
         shares = _shared_among(costs, [0.0] + [START_COST] * (count - 1))
@@ -76,7 +79,7 @@ def share_out(costs: Sequence[float], processes: int) -> list[list[int]]:
 
 
 def has_functions(nodes: Sequence[Node]) -> bool:
-    """Whether users' functions are called among `nodes`."""
+    """Return True if `nodes` call user functions."""
     for node in nodes:
         if isinstance(node, Loop):
             found = has_functions(node.body)
@@ -101,7 +104,7 @@ def _shared_among(costs: Sequence[float], done: list[float]) -> list[list[int]]:
 
 
 def _count(nodes: Sequence[Node]) -> int:
-    """Statements, a loop counting as five."""
+    """Return the number of statements; a loop counts as five."""
     total = 0
     for node in nodes:
         if isinstance(node, Loop):
@@ -120,7 +123,7 @@ def _cpu_count() -> int:
 
 @dataclass
 class _Worker:
-    """One worker process, while entered, and the kernels (`share`, positions in `requests`) that it compiles."""
+    """A context manager: a worker process and its `share`, the positions in `requests` that it compiles."""
 
     requests: Sequence[Request]
     share: Sequence[int]
@@ -142,7 +145,7 @@ class _Worker:
         self.files.close()
 
     def results(self) -> Iterator[tuple[int, Objects]]:
-        """What the worker compiled, by position; nothing if it failed."""
+        """Yield the objects that the worker compiled, by position; none if it failed."""
         objects = self._received() or []
         for position, found in zip(self.share, objects, strict=False):
             if found is not None:
@@ -177,10 +180,10 @@ class _Worker:
 
 
 def _import_path() -> list[str]:
-    """Where this process imports from, so that a worker finds the same packages."""
+    """Return the paths this process imports from, so that a worker finds the same packages."""
     return [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
 
 
 def _is_interpreter(executable: str | None) -> bool:
-    """An application that embeds Python may be its own sys.executable: it is not to be started again."""
+    """Return True if `executable` is Python: an application that embeds it must not be started again."""
     return bool(executable) and "python" in os.path.basename(str(executable)).lower()

@@ -1,7 +1,8 @@
-"""Prints a kernel as a Python function for numba: one statement a value, deterministic, no arithmetic of Python's own.
+"""The printer of kernels as Python functions for numba: one statement per value, always the same text.
 
-Every operation is a call of an intrinsic whose name says the operation and its dtypes, because Python's operators
-would promote (int32 + int32 is int64 to numba) and raise; intrinsics.py makes each from its `Intrinsic`.
+Every operation is the call of an intrinsic, whose name states the operation and its dtypes: Python's
+operators would promote (int32 + int32 is int64 to numba) and raise. intrinsics.py makes each from its
+`Intrinsic`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _INDENT = "    "
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """One function that printed source calls: its `kind`, and what distinguishes it within the kind."""
+    """A function that printed source calls: its `kind`, and its differences within the kind."""
 
     kind: str
     op: str = ""
@@ -47,15 +48,17 @@ class Intrinsic:
 
     @property
     def name(self) -> str:
-        """A Python identifier that says all the fields."""
+        """Return a Python identifier made of all fields."""
         size = str(self.size) if self.size else ""
         return "_".join(part for part in (self.kind, self.op, *self.dtypes, self.value.hex(), size) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A printed kernel: `text` defines FUNCTION_NAME(arguments); it refers to nothing but `intrinsics`, some of which call
-    `functions` of users'."""
+    """A printed kernel: `text` defines FUNCTION_NAME(arguments), which refers to nothing but `intrinsics`.
+
+    Some of these call user functions, which are in `functions`.
+    """
 
     text: str
     intrinsics: tuple[Intrinsic, ...]

@@ -1,8 +1,8 @@
-"""A process that compiles kernels for another: `python -m engine.codegen.numba.worker`, started by parallel.py.
+"""A process that compiles kernels for parallel.py: `python -m engine.codegen.numba.worker`.
 
-It reads a pickled list of (kernel, symbol) from its standard input and writes RESULT and a pickled list to its standard
-output: level -> object code for each kernel, or None for one that did not compile. Both pickles pass between two
-processes of one user that run the same code.
+It reads a pickled list of (kernel, symbol) from standard input and writes RESULT and a pickled list to
+standard output: level -> object code for each kernel, or None if it did not compile. Both pickles pass
+between two processes of one user that run the same code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _compiled(kernel: Kernel, symbol: str) -> dict[str, bytes] | None:
 
 
 def _main() -> None:
-    """Keep standard output for the result: what anything prints from here on goes to standard error."""
+    """Keep standard output for the result: everything printed from here on goes to standard error."""
     with os.fdopen(os.dup(1), "wb") as target:
         os.dup2(2, 1)
         compile_for_parent(sys.stdin.buffer, target)

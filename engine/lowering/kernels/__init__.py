@@ -1,1 +1,1 @@
-"""The families of kernels: each module turns a description of a computation into a `Kernel` of the loop language."""
+"""The families of kernels: each module describes computations of one kind in the loop language."""

@@ -6,7 +6,7 @@ anything to the output. Arguments besides those in building.py:
 
     ("count",)  the number of integers in the index
     ("size",)   the number of rows of the array
-    ("row",)    the number of elements of a row; not asked for if the array is a vector, whose rows are elements
+    ("row",)    the number of elements of a row; not asked for if the array is a vector (of rows of 1)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Base = Literal["copied", "zeros", "overwritten"]
 
 
 def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
-    """Return the kernel of `output[i] = array[index[i]]`: input 0 is the array, of `dtype`, input 1 the index.
+    """Return the kernel of `output[i] = array[index[i]]`: input 0 is the array, input 1 the index.
 
     Raises InvalidKernel if `index_dtype` is no integer.
     """

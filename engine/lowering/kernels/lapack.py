@@ -153,7 +153,7 @@ def slogdet(dtype: str) -> Kernel:
         constant("unit", dtype, 1.0),
         constant("minus", dtype, -1.0),
     )
-    # What a matrix of no rows has; its factorization is not asked for.
+    # The result for a matrix of no rows, which is not factored.
     initial = (WriteElement(Place("sign"), "unit"), WriteElement(Place("logarithm"), "nothing"))
     # A pivot that is 0 is no failure here.
     nodes = (_factorization(dtype), *_diagonal_product(dtype))
@@ -301,7 +301,9 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
 def _triangular(
     dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
 ) -> Call:
-    """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that transposed."""
+    """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that
+    transposed.
+    """
     return Call(
         f"lapack_{BLAS_LETTERS[dtype]}trtrs",
         (

@@ -143,7 +143,9 @@ class Fused:
         )
 
     def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
-        """Return the reads and statements at `depth`; `innermost` replaces the name of the innermost index."""
+        """Return the reads and statements at `depth`; `innermost` replaces the name of the innermost
+        index.
+        """
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
@@ -158,7 +160,7 @@ class Fused:
     def _statement(self, position: int, copy: str) -> tuple[Node, ...]:
         statement = self.statements[position]
         arguments = tuple(self.name(ref, copy) for ref in statement.arguments)
-        # What a Repeat gives has a name for each result, all of which begin with this.
+        # The names of all results of a Repeat begin with this.
         is_innermost = self._value_depths[position] == self.depth
         target = f"v{position}{copy if is_innermost else ''}"
         return _nodes_of(statement, target, arguments, self._constant)
@@ -167,7 +169,9 @@ class Fused:
         return self._constants.setdefault(ref, f"c{len(self._constants)}")
 
     def place(self, position: int, innermost: str = "") -> Place:
-        """Return the place of the element of an input; `innermost` replaces the name of the innermost index."""
+        """Return the place of the element of an input; `innermost` replaces the name of the innermost
+        index.
+        """
         operand = self.operands[position]
         moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
         if operand.strided:
@@ -260,6 +264,8 @@ class _Repeated:
         return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
 
     def _handed_on(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
-        """Return the node that names a value for the next pass, which may be the old value of another state."""
+        """Return the node that names a value for the next pass, which may be the old value of another
+        state.
+        """
         dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
         return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)

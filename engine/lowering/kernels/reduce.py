@@ -168,7 +168,9 @@ class _ReductionNest:
         return before + self.nest(self.kept, 0, inner + self.store(total))
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
-        """Return a loop over a reduced axis around `inner`, which adds to `total`, and the name of its total."""
+        """Return a loop over a reduced axis around `inner`, which adds to `total`, and the name of its
+        total.
+        """
         axis, name = self.fused.axes[depth], f"total{depth}"
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
         loop = Loop(axis.index, 0, axis.extent, 1, inner, (Carried(name, initial, total),))
@@ -305,7 +307,9 @@ def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
 
 
 def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
-    """Return the nodes of `lanes`, and of `grouped`: the number of innermost elements that go through them."""
+    """Return the nodes of `lanes`, and of `grouped`: the number of innermost elements that go through
+    them.
+    """
     return (
         Array("lanes", dtype, LANES),
         constant("lane_count", "int64", LANES),

@@ -1,10 +1,10 @@
 """Lowering of what Python computes: user Ops, and SciPy's solvers on compiled functions of their own.
 
-The program stops and has `perform` called (graph/evaluation.py), or the function that the Op gives numba
-(codegen/numba/calls.py). A function for numba that returns one number is tried as a kernel first.
+The program stops and has `perform` called (graph/evaluation.py), or the function that the Op gives
+numba (codegen/numba/calls.py). A function for numba that returns one number is tried as a kernel first.
 
-The options of a user Op's callback, as JSON: {"op": its name in what is stored, "inputs" and "outputs": a list of
-[dtype, [length or null for each axis]]}.
+The options of a user Op's callback, as JSON: {"op": its name in what is stored, "inputs" and "outputs":
+a list of [dtype, [length or null for each axis]]}.
 """
 
 from __future__ import annotations

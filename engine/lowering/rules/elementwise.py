@@ -1,4 +1,4 @@
-"""Lowering of elementwise Ops: one kernel over a loop nest, or arithmetic in registers for integer scalars."""
+"""Lowering of elementwise Ops: one kernel over a loop nest, or registers for arithmetic on int64 scalars."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
 def elementwise_body(node: Apply) -> ScalarBody:
     """Return the statements of an elementwise node."""
     scalar_op = cast(Elemwise, node.op).scalar_op
-    # What a user's function reads may be another the next time.
+    # A user function may read something else the next time.
     find = scalar_statements if needs_python(scalar_op) else _statements
     return find(scalar_op, tuple(dtype(v) for v in node.inputs))
 

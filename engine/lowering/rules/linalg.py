@@ -1,7 +1,8 @@
 """Lowering of products and of linear algebra. A transposed matrix is used as it lies in memory.
 
-An operand of another dtype than the product is cast first. What LAPACK overwrites is copied first: a matrix of
-right-hand sides transposed, because LAPACK reads column after column, and the solution is a view of that copy.
+An operand of another dtype than the product is cast first. LAPACK overwrites copies: that of a matrix
+of right-hand sides is transposed, because LAPACK reads column after column, and the solution is a view
+of it.
 """
 
 from __future__ import annotations

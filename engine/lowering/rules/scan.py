@@ -183,7 +183,7 @@ class _Lowered:
     def _lower_step(self, body: Body, loop: LoopStep) -> None:
         """Lower the graph of a step, and write its outputs to their places."""
         graph = self.step.graph
-        # What a step only passes on is copied before the step may overwrite it.
+        # Values that a step only passes on are copied before the step may overwrite them.
         passed_on = [p for p in self.step.positions if graph.outputs[p] in graph.inputs]
         for position in passed_on:
             self._write(body, position)

@@ -232,7 +232,7 @@ class Mapped:
         loop.carried.append(CarriedRegister(kept, zero))
         table.emit("MAX", (kept, kept, found), stage)
         op, what = self._what
-        # `found` may be there before `length` is, if that is known to be what another register holds.
+        # `found` may be known before `length`, if that is known to equal another register.
         compared = table.stage((kept, length))
         table.emit("SAME", (kept, length), compared, Check("step-rows", op, (what, str(dim))))
         return kept

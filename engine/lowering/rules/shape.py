@@ -100,7 +100,7 @@ def _worked_out(
         frees.append(table.compute("SUB", zero, negative))
         known.append(table.compute("MAX", register, frees[-1]))
     product, free = table.product(known), reduce(partial(table.compute, "ADD"), frees)
-    # One may be free, and then no other is 0.
+    # At most one is free, and then no other is 0.
     for bound in (one, product):
         table.demand(table.compute("SUB", bound, free), check)
     left = table.compute("FLOORDIV", size, product)

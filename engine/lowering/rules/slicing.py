@@ -124,7 +124,9 @@ def _view(table: Table, value: Value, ranges: Sequence[_Range]) -> Value:
 
 
 def _runs_on(table: Table, ranges: Sequence[_Range]) -> bool:
-    """Return True if the part is in one piece: single indices, at most one slice of step 1, then whole axes."""
+    """Return True if the part is in one piece: single indices, at most one slice of step 1, then whole
+    axes.
+    """
     rest = [*ranges]
     while rest and rest[0].length is None:
         rest.pop(0)
