@@ -236,8 +236,8 @@ class Lowering:
             if _is_among(constant, (known,)):
                 return number
         raise InconsistencyError(
-            f"Lowering a graph: the data {constant.type} is not in the graph's description; a rewrite made new "
-            "data out of old, which would give a wrong result for other numbers"
+            f"Lowering a graph: the data {constant.type} is not in the graph's description; a rewrite made "
+            "new data out of old, which would give a wrong result for other numbers"
         )
 
     def _result(self, variable: Variable, claimed: set[Buffer]) -> Value:

@@ -96,9 +96,8 @@ class _CompiledCall:
         cells = [[value] for value in found] if count > 1 and isinstance(found, tuple) else [[found]]
         del found
         if len(cells) != count:
-            raise TypeError(
-                f"Running {self._node.op}: its numba_function() returned {len(cells)} results instead of {count}"
-            )
+            found_results = f"its numba_function() returned {len(cells)} results instead of {count}"
+            raise TypeError(f"Running {self._node.op}: {found_results}")
         return [taken(self._node, position, cell) for position, cell in enumerate(cells)]
 
 

@@ -119,7 +119,7 @@ def test_where_numba_compiles_nothing_python_computes(caplog):
 
 
 def test_another_number_of_results_or_another_type_is_refused():
-    with pytest.raises(TypeError, match="gave 1 results, 2 are due"):
+    with pytest.raises(TypeError, match="returned 1 results instead of 2"):
         called(Given(lambda x: x, VECTOR, VECTOR), X)
     with pytest.raises(TypeError, match="output 0"):
         called(Given(lambda x: x + 1j, VECTOR), X)
