@@ -68,10 +68,10 @@ class FromFunctionOp(Op):
 def wrap_py(
     itypes: Any, otypes: Any, infer_shape: InferShape | None = None
 ) -> Callable[[Callable[..., Any]], FromFunctionOp]:
-    """A decorator that makes an Op of a function of arrays.
+    """Return a decorator that makes an Op of a function of arrays.
 
     `itypes` and `otypes` are a type, or a list of types, or of makers of variables of these types (pt.dvector).
-    `infer_shape(node, input_shapes)` gives, for each output, a tuple of a length for each axis. Refuses (TypeError) what is
+    `infer_shape(node, input_shapes)` gives, for each output, a tuple of a length for each axis. Raises TypeError for what is
     no type, and an `infer_shape` that cannot be called.
 
         @wrap_py(itypes=[pt.dmatrix, pt.dmatrix], otypes=[pt.dmatrix])

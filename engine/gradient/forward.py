@@ -28,11 +28,11 @@ def pushforward(
     disconnected_outputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """The Jacobian of `f` for `wrt`, times the `tangents`, one for each of `wrt`: for each of `f`, which is a variable or
+    """Return the Jacobian of `f` for `wrt`, times the `tangents`, one for each of `wrt`: for each of `f`, which is a variable or
     several (a list or a tuple, as given). A tangent has the shape of its variable.
 
     Where one of `f` does not depend on `wrt`: `disconnected_outputs` is "raise" (DisconnectedInputError), "warn", or
-    "ignore", which give zeros, or None with `return_disconnected="none"`. Refuses (ValueError) another number of tangents
+    "ignore", which give zeros, or None with `return_disconnected="none"`. Raises ValueError for another number of tangents
     than there are of `wrt`, or of other dimensions. Raises NullGradientError where an Op has no derivative.
     """
     check_choices("disconnected_outputs", disconnected_outputs, return_disconnected)
@@ -57,12 +57,12 @@ def pushforward(
 def Rop(  # the name that PyTensor's users know
     f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
 ) -> Any:
-    """`pushforward`, under its older name."""
+    """Return `pushforward`, under its older name."""
     return pushforward(f, wrt, eval_points, disconnected_outputs, return_disconnected)
 
 
 def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents: Sequence[Any]) -> list[Any]:
-    """The tangent of each of `outputs` where `wrt` have `tangents` (None: it does not change). None in the result: that
+    """Return the tangent of each of `outputs` where `wrt` have `tangents` (None: it does not change). None in the result: that
     output does not change, or is no float."""
     known: dict[Variable, Any] = {}
     for variable, tangent in zip(wrt, tangents, strict=True):
@@ -83,7 +83,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
 
 
 def _through_form(form: Variable, leaves: Sequence[Variable], known: dict[Variable, Any]) -> list[Any]:
-    """The tangent of the only output of a node that has a `form`, computed from `leaves`."""
+    """Return the tangent of the only output of a node that has a `form`, computed from `leaves`."""
     return push_forward([form], leaves, [known.get(leaf) for leaf in leaves])
 
 
@@ -97,7 +97,7 @@ def _through(node: Apply, tangents: list[Any]) -> Sequence[Any]:
 def by_two_pullbacks(
     op: Any, inputs: Sequence[Variable], outputs: Sequence[Variable], tangents: Sequence[Any]
 ) -> list[Any]:
-    """The tangents of the outputs of one Op, by two pullbacks; None for those that do not change."""
+    """Return the tangents of the outputs of one Op, by two pullbacks; None for those that do not change."""
     # Zeros, and not variables of their own: where only their shape is used, they stay in the graph.
     cotangents: list[Any] = [_zeros(output) if _is_float(output) else None for output in outputs]
     wanted = [tangent is not None for tangent in tangents]
@@ -124,7 +124,7 @@ def _is_float(variable: Any) -> bool:
 
 
 def _of_type(tangent: Any, variable: Any) -> Any:
-    """`tangent` in the dtype of `variable`, or float64 for an integer."""
+    """Return `tangent` in the dtype of `variable`, or float64 for an integer."""
     return cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
 
 

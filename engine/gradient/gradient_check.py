@@ -63,7 +63,7 @@ def _differences(
     step: float,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """The slope of the weighted sum of `output` along each element of `arrays[position]`."""
+    """Return the slope of the weighted sum of `output` along each element of `arrays[position]`."""
     array = arrays[position]
     slopes = np.zeros(array.shape)
     for index in np.ndindex(array.shape):

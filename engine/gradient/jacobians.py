@@ -26,11 +26,10 @@ def jacobian(
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """The gradient of each element of `expression` for `wrt`, a variable or several (a list or a tuple, as given).
+    """Return the gradient of each element of `expression` for `wrt`, a variable or several (a list or a tuple, as given).
 
     It has the axes of `expression`, then those of the variable. What does not depend on the element is computed once.
-    `consider_constant` and `disconnected_inputs` are those of `grad`; zeros where nothing is connected. Refuses
-    (TypeError) an expression that is no float tensor.
+    `consider_constant` and `disconnected_inputs` are those of `grad`; zeros where nothing is connected. Raises TypeError for an expression that is no float tensor.
     """
     if not (isinstance(expression, Variable) and isinstance(expression.type, TensorType)):
         raise TypeError(f"Taking the Jacobian of {expression!r}: it must be a tensor variable")
@@ -58,7 +57,7 @@ def jacobian(
 
 
 def _shaped(rows: Any, expression: Any, target: Any) -> Any:
-    """`rows`, one for each element of `expression`, with its axes."""
+    """Return `rows`, one for each element of `expression`, with its axes."""
     if expression.type.ndim == 1:
         return rows
     lengths = [shape_i(v, axis) for v in (expression, target) for axis in range(v.type.ndim)]
@@ -71,10 +70,10 @@ def hessian(
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """The second derivatives of `cost`, a float of 0 dimensions, for `wrt`: a vector, or several (a list or a tuple, as
+    """Return the second derivatives of `cost`, a float of 0 dimensions, for `wrt`: a vector, or several (a list or a tuple, as
     given), of which each gets the matrix for its own elements.
 
-    `consider_constant` and `disconnected_inputs` are those of `grad`. Refuses (ValueError) what is no vector; (TypeError)
+    `consider_constant` and `disconnected_inputs` are those of `grad`. Raises ValueError for what is no vector; (TypeError)
     a cost that is no float of 0 dimensions.
     """
     targets = as_variables(wrt)
@@ -91,9 +90,9 @@ def hessian(
 
 
 def hessian_vector_product(cost: Any, wrt: Any, p: Any, **options: Any) -> Any:
-    """The Hessian of `cost` times `p`, for `wrt`: a variable, or several with as many of `p` (a list then).
+    """Return the Hessian of `cost` times `p`, for `wrt`: a variable, or several with as many of `p` (a list then).
 
-    The gradient is taken twice; `options` are those of `grad`. Refuses (ValueError) another number of `p` than of `wrt`.
+    The gradient is taken twice; `options` are those of `grad`. Raises ValueError for another number of `p` than of `wrt`.
     """
     targets, vectors = as_variables(wrt), as_variables(p)
     if len(targets) != len(vectors):

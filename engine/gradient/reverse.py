@@ -34,7 +34,7 @@ def grad(
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
 ) -> Any:
-    """The gradient of `cost`, a float of 0 dimensions, for `wrt`: a variable, or several (a list then).
+    """Return the gradient of `cost`, a float of 0 dimensions, for `wrt`: a variable, or several (a list then).
 
     No gradient flows through the variables `consider_constant`. `known_grads` has the gradients of variables that
     are known from elsewhere; `cost` may be None then. Where the cost does not depend on a variable:
@@ -60,7 +60,7 @@ def _gradients(
     consider_constant: Iterable[Variable] | None,
     answers: tuple[str, str],
 ) -> list[Any]:
-    """The gradient for each of `targets`, from the `cotangents` of the roots; `answers` to what is disconnected."""
+    """Return the gradient for each of `targets`, from the `cotangents` of the roots; `answers` to what is disconnected."""
     disconnected_inputs, return_disconnected = answers
     roots = list(cotangents)
     nodes = io_toposort(set(consider_constant or ()), roots)
@@ -80,7 +80,7 @@ def _gradients(
 
 
 def check_choices(name: str, disconnected: str, returned: str) -> None:
-    """Refuse (ValueError) what is no answer to a variable that is not connected: `name` is the argument of the first."""
+    """Raise ValueError for what is no answer to a variable that is not connected: `name` is the argument of the first."""
     if disconnected not in ("raise", "warn", "ignore"):
         raise ValueError(f'{name}={disconnected!r}: it must be "raise", "warn" or "ignore"')
     if returned not in ("zero", "none"):
@@ -95,10 +95,10 @@ def pullback(
     disconnected_inputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """The `cotangents`, one for each of `f`, times the Jacobian of `f`, for `wrt`: a variable, or several (a list or a
+    """Return the `cotangents`, one for each of `f`, times the Jacobian of `f`, for `wrt`: a variable, or several (a list or a
     tuple, as given). `f` and `cotangents` may each be one variable or several.
 
-    Everything else is as in `grad`. Refuses (ValueError) another number of cotangents than there are of `f`.
+    Everything else is as in `grad`. Raises ValueError for another number of cotangents than there are of `f`.
     """
     outputs, given = as_variables(f), as_variables(cotangents)
     if len(outputs) != len(given):
@@ -112,7 +112,7 @@ def pullback(
 
 
 def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Variable, Any]:
-    """The cotangent of each variable, added up for one that is given several times."""
+    """Return the cotangent of each variable, added up for one that is given several times."""
     found: dict[Variable, Any] = {}
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if cotangent is not None:
@@ -128,7 +128,7 @@ def Lop(  # the name that PyTensor's users know
     disconnected_inputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """`pullback`, under its older name."""
+    """Return `pullback`, under its older name."""
     return pullback(f, wrt, eval_points, consider_constant, disconnected_inputs, return_disconnected)
 
 
@@ -138,12 +138,12 @@ def as_variables(given: Any) -> list[Any]:
 
 
 def as_given(given: Any, found: list[Any]) -> Any:
-    """`found` in the form in which `given` came: a list, a tuple, or the only one."""
+    """Return `found` in the form in which `given` came: a list, a tuple, or the only one."""
     return found if isinstance(given, list) else tuple(found) if isinstance(given, tuple) else found[0]
 
 
 def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Sequence[Variable]) -> list[Any]:
-    """The gradient for each of `wrt` of a cost whose gradients for `outputs` are `cotangents` (None: it does not depend
+    """Return the gradient for each of `wrt` of a cost whose gradients for `outputs` are `cotangents` (None: it does not depend
     on that output). None in the result: none flows to that variable.
 
     A gradient has the dtype of its variable, or is float64. Raises NullGradientError where an Op has no gradient.
@@ -250,7 +250,7 @@ def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:
 
 
 def _needed(nodes: Sequence[Apply], targets: Sequence[Variable]) -> set[Variable]:
-    """The variables whose gradient is needed: `targets`, and the floats computed from them."""
+    """Return the variables whose gradient is needed: `targets`, and the floats computed from them."""
     needed = set(targets)
     for node in nodes:
         if any(variable in needed for variable in node.inputs):
@@ -263,7 +263,7 @@ def _is_float(variable: Variable) -> bool:
 
 
 def _of_type(gradient: Any, target: Any) -> Any:
-    """`gradient` in the dtype of `target`, or float64 for an integer; zeros if there is none."""
+    """Return `gradient` in the dtype of `target`, or float64 for an integer; zeros if there is none."""
     dtype = target.type.dtype if _is_float(target) else "float64"
     return zeros_like(target, dtype) if gradient is None else cast(gradient, dtype)
 
@@ -285,13 +285,13 @@ def _check_connected(
 
 
 def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
-    """Whether one of `roots`, computed by `nodes`, depends on the values of `target`, differentiably or not."""
+    """Return True if one of `roots`, computed by `nodes`, depends on the values of `target`, differentiably or not."""
     reached = _reached(target, nodes)
     return any(root in reached for root in roots)
 
 
 def _reached(target: Variable, nodes: Sequence[Apply]) -> set[Variable]:
-    """`target`, and what `nodes` compute that depends on its values."""
+    """Return `target`, and what `nodes` compute that depends on its values."""
     reached = {target}
     for node in nodes:
         if not any(variable in reached for variable in node.inputs):

@@ -51,7 +51,7 @@ def stable_form(node: Apply) -> Any:
 def leaves_of(
     form: Variable, node: Apply, nodes: Collection[Apply], asked: Collection[Variable]
 ) -> list[Variable] | None:
-    """The variables of a graph, made of `nodes`, from which the `form` of `node` is computed; None if one of those `asked`
+    """Return the variables of a graph, made of `nodes`, from which the `form` of `node` is computed; None if one of those `asked`
     about lies between these and `node`, which the form does without."""
     leaves = list(_upwards([form], lambda v: v.owner is None or v.owner in nodes or v in asked))
     skipped = next(_upwards(node.inputs, lambda v: v in asked, leaves), None)

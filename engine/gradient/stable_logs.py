@@ -68,7 +68,7 @@ def made_of(x: Any, build: Callable[[Any], Any]) -> Any:
 
 
 def first_of(*found: Any) -> Any:
-    """The first of what was found, None if nothing was."""
+    """Return the first of what was found, None if nothing was."""
     return next((form for form in found if form is not None), None)
 
 
@@ -114,7 +114,7 @@ def _log_of_erfc(x: Variable) -> Any:
 
 
 def _is_bounded(x: Variable, op: Any, holds: Callable[[float], bool]) -> bool:
-    """Whether `x` is the maximum or minimum of something and a number that is known: it was seen to before."""
+    """Return True if `x` is the maximum or minimum of something and a number that is known: it was seen to before."""
     return any(is_number(v, holds) for v in operands_of(x, op) or ())
 
 
@@ -180,7 +180,7 @@ _PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
 
 
 def _log_of_part(v: Variable) -> Any:
-    """The logarithm of a softmax, and of parts of one: the same parts of its logarithm"""
+    """Return the logarithm of a softmax, and of parts of one: the same parts of its logarithm"""
     parts: list[Apply] = []
     while v.owner is not None and isinstance(v.owner.op, _PARTS) and len(parts) < DEEPEST:
         parts.append(v.owner)

@@ -15,7 +15,7 @@ from engine.tensor.reduction import Max, Sum
 
 
 def floats(v: Variable, op: ScalarOp) -> Any:
-    """The operands of which `v` is `op`, if all have its dtype; None otherwise."""
+    """Return the operands of which `v` is `op`, if all have its dtype; None otherwise."""
     operands = operands_of(v, op)
     if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
         return None
@@ -64,7 +64,7 @@ def one_minus(v: Variable) -> Any:
 
 
 def quotient(v: Variable) -> tuple[Any, Any]:
-    """The numerator (None: 1) and the denominator of `v`; no denominator (None) if it is no quotient."""
+    """Return the numerator (None: 1) and the denominator of `v`; no denominator (None) if it is no quotient."""
     operands = floats(v, arithmetic.true_div)
     if operands is not None:
         return (None if scalar_value(operands[0]) == 1 else operands[0]), operands[1]
@@ -112,7 +112,7 @@ def root_of_square(v: Variable) -> Any:
 
 
 def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
-    """Whether `v` is a constant of one element of which that is so."""
+    """Return True if `v` is a constant of one element of which that is so."""
     value = None if v is None else scalar_value(v)
     return value is not None and bool(holds(value))
 
@@ -142,7 +142,7 @@ def exponents_of_sum(v: Variable) -> list[Any] | None:
 
 
 def is_shifted(exponents: Sequence[Any]) -> bool:
-    """Whether the same variable is subtracted in all `exponents`."""
+    """Return True if the same variable is subtracted in all `exponents`."""
     differences = [operands_of(x, arithmetic.sub) for x in exponents]
     return len({None if d is None else d[1] for d in differences}) == 1 and differences[0] is not None
 
@@ -179,7 +179,7 @@ def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | 
 
 
 def _comes_from_largest(variable: Variable, x: Variable, axis: tuple[int, ...], steps: int) -> bool:
-    """Whether `variable` is made of the largest elements of `x`, by operations that keep their number."""
+    """Return True if `variable` is made of the largest elements of `x`, by operations that keep their number."""
     node = variable.owner
     if node is None or steps == 0:
         return False

@@ -22,7 +22,7 @@ class HasInnerGraph:
         return ()
 
     def for_compilation(self) -> Any:
-        """The Op of the same graph that has nothing that only gradients and readers see. Here: this one."""
+        """Return the Op of the same graph that has nothing that only gradients and readers see. Here: this one."""
         return self
 
     @property
@@ -36,13 +36,13 @@ class HasInnerGraph:
         return self.fgraph.outputs
 
     def clone(self) -> Any:
-        """This Op itself: nothing in it can change."""
+        """Return this Op itself: nothing in it can change."""
         return self
 
     def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Any:
-        """A new Op that holds `fgraph` and is like this one in all else.
+        """Return a new Op that holds `fgraph` and is like this one in all else.
 
-        Refuses (TypeError) a graph of other inputs or outputs than this Op may have been applied to.
+        Raises TypeError for a graph of other inputs or outputs than this Op may have been applied to.
         """
         for kind, own, given in (
             ("inputs", self.inner_inputs, fgraph.inputs),
@@ -59,7 +59,7 @@ class HasInnerGraph:
 
 
 def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of `fgraph` on the values `inputs`, by the reference of each Op. They may be inputs, or views of them."""
+    """Return the outputs of `fgraph` on the values `inputs`, by the reference of each Op. They may be inputs, or views of them."""
     values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
     for node in fgraph.nodes:
         arguments = [_value(variable, values) for variable in node.inputs]

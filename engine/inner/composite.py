@@ -23,7 +23,7 @@ MAX_PRINTED = 8
 class Composite(ScalarOp, HasInnerGraph):
     """The scalar `outputs` computed from the scalar `inputs`. Equal if the frozen graphs are.
 
-    Refuses (TypeError) what is no scalar, and Ops that are no scalar Ops; (MissingInputError) a root that is neither
+    Raises TypeError for what is no scalar, and Ops that are no scalar Ops; MissingInputError for a root that is neither
     an input nor a constant.
     """
 
@@ -36,7 +36,7 @@ class Composite(ScalarOp, HasInnerGraph):
 
     @classmethod
     def from_fgraph(cls, fgraph: FrozenFunctionGraph) -> Composite:
-        """The Composite of a frozen graph of scalars."""
+        """Return the Composite of a frozen graph of scalars."""
         new = cls.__new__(cls)
         new._hold(fgraph)
         return new
@@ -56,11 +56,11 @@ class Composite(ScalarOp, HasInnerGraph):
         return self.input_dtypes, self.result_dtypes(dtypes)[0]
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """The dtype of each output, whatever those of the arguments, which are cast."""
+        """Return the dtype of each output, whatever those of the arguments, which are cast."""
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The Composite of scalar variables; refuses (TypeError) other dtypes than `input_dtypes`."""
+        """Return the Composite of scalar variables; raises TypeError for other dtypes than `input_dtypes`."""
         variables = [as_scalar(value) for value in inputs]
         found = tuple([dtype_of(variable) for variable in variables])
         if found != self.input_dtypes:
@@ -113,7 +113,7 @@ def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
 
 
 def dtype_of(variable: Variable) -> str:
-    """The dtype of a scalar."""
+    """Return the dtype of a scalar."""
     return cast(ScalarType, variable.type).dtype
 
 
@@ -122,7 +122,7 @@ def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
 
 
 def _evaluate(node: Apply, values: dict[Variable, Any]) -> Sequence[Any]:
-    """The outputs of a node of an inner graph, on arrays."""
+    """Return the outputs of a node of an inner graph, on arrays."""
     op = node.op
     assert isinstance(op, ScalarOp)
     dtypes, _ = op.signature(tuple([dtype_of(variable) for variable in node.inputs]))
@@ -147,7 +147,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
     computed with them, the step that makes it true is the last, and one more output, `done`, says whether one did (true
     where no step was asked for). Equal if the frozen graphs are.
 
-    Refuses (ValueError) another number of updates than states; (TypeError) an update of another dtype than its state, an
+    Raises ValueError for another number of updates than states; TypeError for an update of another dtype than its state, an
     `until` that is no bool, and what is no graph of scalars. It has no gradient (NullGradientError).
     """
 
@@ -195,7 +195,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return self.input_dtypes, dtype_of(self.inner_outputs[0])
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """The dtype of each output, whatever those of the arguments, which are cast."""
+        """Return the dtype of each output, whatever those of the arguments, which are cast."""
         self.signature(dtypes)
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
@@ -205,7 +205,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return Apply(self, variables, [scalar_type(dtype).make_variable() for dtype in results])
 
     def _impl(self, *arrays: Any) -> Any:
-        """The outputs for arrays: each element is done when its own steps are, or its `until` is true."""
+        """Return the outputs for arrays: each element is done when its own steps are, or its `until` is true."""
         steps, *inputs = np.broadcast_arrays(*arrays)
         states, constants = inputs[: self.n_states], inputs[self.n_states :]
         done = steps <= 0

@@ -33,7 +33,7 @@ class Derivative:
 
 
 def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]) -> Derivative:
-    """The gradients of the inputs `wanted`, from the inputs, the outputs, and the gradients of `types` (None: there is
+    """Return the gradients of the inputs `wanted`, from the inputs, the outputs, and the gradients of `types` (None: there is
     none) for the outputs."""
     inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
     outputs = op.fgraph.bind(inputs)
@@ -44,7 +44,7 @@ def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]
 
 
 def pushforward_graph(op: OpFromGraph, types: Sequence[Any]) -> Derivative:
-    """The tangents of the outputs, from the inputs and their tangents of `types` (None: there is none)."""
+    """Return the tangents of the outputs, from the inputs and their tangents of `types` (None: there is none)."""
     inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
     tangents = [None if type is None else type.make_variable() for type in types]
     every = [_zeros_like(v) if t is None else t for v, t in zip(inputs, tangents, strict=True)]
@@ -68,7 +68,7 @@ def _gradients(
     cotangents: list[Any],
     wanted: Sequence[bool],
 ) -> list[Any]:
-    """The gradient for each input: from what stands in for it, or of the graph."""
+    """Return the gradient for each input: from what stands in for it, or of the graph."""
     overrides = op.overrides
     every = [_zeros_like(o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
     if overrides is not None and not isinstance(overrides, tuple):
@@ -104,7 +104,7 @@ def _zeros_like(variable: Any) -> Any:
 
 
 def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
-    """Refuse (MissingInputError) outputs that use a shared variable that is not among `inputs`."""
+    """Raise MissingInputError for outputs that use a shared variable that is not among `inputs`."""
     for variable in graph_inputs(outputs, inputs):
         if hasattr(variable, "container") and variable not in inputs:
             raise MissingInputError(
@@ -115,14 +115,14 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
 
 
 def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
-    """The argument given under one of two names; refuses (TypeError) both."""
+    """Return the argument given under one of two names; raises TypeError for both."""
     if given is not None and old is not None:
         raise TypeError(f"Making an OpFromGraph: {name} and {old_name} are one thing; give one of them")
     return old if given is None else given
 
 
 def checked_overrides(name: str, overrides: Any, count: int, of: str) -> Any:
-    """`overrides` in a form that can be compared; refuses (TypeError, ValueError) what is none."""
+    """Return `overrides` in a form that can be compared; raises TypeError or ValueError for what is none."""
     if overrides is None or callable(overrides):
         return overrides
     if not isinstance(overrides, list | tuple) or not all(

@@ -88,7 +88,7 @@ class OpFromGraph(Op, HasInnerGraph):
 
     @classmethod
     def from_fgraph(cls, fgraph: FrozenFunctionGraph, *, inline: bool = False) -> OpFromGraph:
-        """The plain Op of a frozen graph: without a name and without anything in place of its gradient."""
+        """Return the plain Op of a frozen graph: without a name and without anything in place of its gradient."""
         new = OpFromGraph.__new__(OpFromGraph)
         new.fgraph = fgraph
         new.is_inline, new.name = inline, None
@@ -96,19 +96,19 @@ class OpFromGraph(Op, HasInnerGraph):
         return new
 
     def for_compilation(self) -> OpFromGraph:
-        """The plain Op of the same graph: all that matters once gradients are taken."""
+        """Return the plain Op of the same graph: all that matters once gradients are taken."""
         is_plain = type(self) is OpFromGraph and not self.is_inline and self.name is None
         if is_plain and self.overrides is None and self.tangents is None and self.connected is None:
             return self
         return OpFromGraph.from_fgraph(self.fgraph)
 
     def key_props(self) -> dict[str, Any]:
-        """All properties but those that only gradients and readers see."""
+        """Return all properties but those that only gradients and readers see."""
         hidden = ("name", "overrides", "tangents", "connected")
         return {name: value for name, value in self.props_dict().items() if name not in hidden}
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The application to `inputs`; refuses (TypeError) another number of them, or what has another type.
+        """Return the application to `inputs`; raises TypeError for another number of them, or what has another type.
 
         Applied to variables that broadcast where the graph's own inputs do not, it is the Op of the graph of these.
         """
@@ -169,7 +169,7 @@ class OpFromGraph(Op, HasInnerGraph):
         return [next(found) if is_present else None for is_present in present]
 
     def _of_graph(self, derivative: Derivative) -> tuple[OpFromGraph | None, tuple[bool, ...]]:
-        """The Op of a graph of derivatives, and which of them there are."""
+        """Return the Op of a graph of derivatives, and which of them there are."""
         found = [variable for variable in derivative.outputs if variable is not None]
         present = tuple([variable is not None for variable in derivative.outputs])
         if not found:
@@ -187,7 +187,7 @@ class OpFromGraph(Op, HasInnerGraph):
 def inlined(
     nodes: Sequence[Apply], inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> tuple[list[Apply], list[Variable]]:
-    """`nodes`, in their order, without any OpFromGraph, and `outputs`, computed by them: each is replaced by copies of
+    """Return `nodes`, in their order, without any OpFromGraph, and `outputs`, computed by them: each is replaced by copies of
     the nodes of its graph, in their order, at all depths. What has none of them is given back as it is."""
     if not any(isinstance(node.op, OpFromGraph) for node in nodes):
         return list(nodes), list(outputs)
@@ -223,7 +223,7 @@ def _checked_graph(fgraph: FrozenFunctionGraph) -> FrozenFunctionGraph:
 
 
 def _for_types(fgraph: FrozenFunctionGraph, variables: Sequence[Variable]) -> FrozenFunctionGraph:
-    """`fgraph` for inputs of the types of `variables`."""
+    """Return `fgraph` for inputs of the types of `variables`."""
     before = fgraph.unfreeze()
     after = [variable.type.make_variable() for variable in variables]
     outputs = clone_replace(before.outputs, dict(zip(before.inputs, after, strict=True)))
@@ -272,11 +272,11 @@ class SymbolicOp(OpFromGraph):
         self.overrides = self.tangents = self.connected = None
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
-        """The outputs, computed from `inputs`."""
+        """Return the outputs, computed from `inputs`."""
         raise NotImplementedError(f"{type(self).__name__} must implement build_inner_graph()")
 
     def filter_inputs(self, *inputs: Any) -> list[Any]:
-        """`inputs` as the variables that the Op takes; refuses (TypeError) what it does not take."""
+        """Return `inputs` as the variables that the Op takes; raises TypeError for what it does not take."""
         return [as_tensor_variable(value) for value in inputs]
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -285,11 +285,11 @@ class SymbolicOp(OpFromGraph):
         return OpFromGraph.make_node(_of_types(op, tuple([v.type for v in variables])), *variables)
 
     def without_graph(self) -> SymbolicOp:
-        """This Op as it was before it was applied."""
+        """Return this Op as it was before it was applied."""
         return self.with_graph(None)
 
     def with_graph(self, fgraph: FrozenFunctionGraph | None) -> SymbolicOp:
-        """This Op for the types of the inputs of `fgraph`."""
+        """Return this Op for the types of the inputs of `fgraph`."""
         new: SymbolicOp = object.__new__(type(self))
         new.__setstate__({**self.__getstate__(), "fgraph": fgraph})
         return new

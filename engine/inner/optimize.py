@@ -126,13 +126,13 @@ def _scalar(
 
 
 def _vector(value: Any, dtype: str) -> Any:
-    """The numbers `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
+    """Return the numbers `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
     numbers = stack([*value]) if isinstance(value, list | tuple) else as_tensor_variable(value)
     return cast(numbers, dtype)
 
 
 def _parameters(objective: Any, x: Any) -> list[Variable]:
-    """The variables that the objective needs besides `x`, each as far down as it does not depend on `x`.
+    """Return the variables that the objective needs besides `x`, each as far down as it does not depend on `x`.
 
     Small constants, and what is computed from these alone, stay in the objective. Data becomes a parameter: its numbers
     are not identity.

@@ -34,8 +34,8 @@ class SolverOp(Op, HasInnerGraph):
     `jac` and `hess` ask for first and second derivatives; those that the method does not use are left out. Two are
     equal if their graphs, methods, `optimizer_kwargs` and `limits` are.
 
-    Refuses (ValueError) what `solver_methods` does, an unknown or an objective of a rank that the solver does not take,
-    another number of equations than of unknowns, an objective that does not depend on the unknown, and `hess` without `jac`; (TypeError) one that is no float, and
+    Raises ValueError for what `solver_methods` does, an unknown or an objective of a rank that the solver does not take,
+    another number of equations than of unknowns, an objective that does not depend on the unknown, and `hess` without `jac`; TypeError for one that is no float, and
     optimizer_kwargs that are not plain values.
     """
 
@@ -99,7 +99,7 @@ class SolverOp(Op, HasInnerGraph):
         return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The application; refuses (TypeError) another number of inputs, or what has another type."""
+        """Return the application; raises TypeError for another number of inputs, or what has another type."""
         types = [nominal.type for nominal in self.inner_inputs]
         types += [tensor_type(self._unknown.dtype, (None,))] * len(self.limits)
         if len(inputs) != len(types):
@@ -121,7 +121,7 @@ class SolverOp(Op, HasInnerGraph):
             cell[0] = result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """A solution depends on what its conditions depend on; the flag is no number, and nothing flows to a limit."""
+        """Return a solution depends on what its conditions depend on; the flag is no number, and nothing flows to a limit."""
         found = self.fgraph.computed(f"{self.solver} connections", self._connections)
         return [*([is_connected, False] for is_connected in found), *([False, False] for _ in self.limits)]
 
@@ -210,12 +210,12 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def _differ(length: int | None, other: int | None) -> bool:
-    """Whether two lengths are known, and not the same."""
+    """Return True if two lengths are known, and not the same."""
     return None not in (length, other) and length != other
 
 
 def _derivative(expression: Any, x: Any) -> Any:
-    """That of a number, for a number or a vector; of a vector, for a vector, a row an element."""
+    """Return that of a number, for a number or a vector; of a vector, for a vector, a row an element."""
     if expression.type.ndim == 0:
         return grad(expression, x, disconnected_inputs="ignore")
     from engine.gradient.jacobians import jacobian  # loops, which few models need
@@ -224,7 +224,7 @@ def _derivative(expression: Any, x: Any) -> Any:
 
 
 def _solve(slopes: Any, weights: Any) -> Any:
-    """The solution of slopes^T y = weights."""
+    """Return the solution of slopes^T y = weights."""
     if slopes.type.ndim == 0:
         return weights / slopes
     from engine.tensor.linalg.solvers import solve  # few models need it

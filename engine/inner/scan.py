@@ -35,8 +35,8 @@ class Scan(Op, HasInnerGraph):
     The number of steps is an input. With `truncate_gradient` a gradient goes no further back than so many steps (-1: to
     the first). Two are equal if their graphs and these properties are.
 
-    Refuses (ValueError) another number of inputs or outputs than `info` says, (TypeError) a state whose taps and new
-    row have not one type, a condition that is no bool of 0 dimensions, and what is no tensor; (MissingInputError) a
+    Raises ValueError for another number of inputs or outputs than `info` says, TypeError for a state whose taps and new
+    row have not one type, a condition that is no bool of 0 dimensions, and what is no tensor; MissingInputError for a
     graph that needs more than `inputs`.
     """
 
@@ -57,7 +57,7 @@ class Scan(Op, HasInnerGraph):
     def from_fgraph(
         cls, fgraph: FrozenFunctionGraph, info: ScanInfo, truncate_gradient: int = -1, name: str | None = None
     ) -> Scan:
-        """The Scan of a frozen graph."""
+        """Return the Scan of a frozen graph."""
         new = cls.__new__(cls)
         new._hold(fgraph, info, truncate_gradient, name)
         return new
@@ -76,11 +76,11 @@ class Scan(Op, HasInnerGraph):
         self.name = name
 
     def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Scan:
-        """A Scan of `fgraph` that is like this one in all else; refuses what making one does."""
+        """Return a Scan of `fgraph` that is like this one in all else; refuses what making one does."""
         return Scan.from_fgraph(fgraph, self.info, self.truncate_gradient, self.name)
 
     def for_compilation(self) -> Scan:
-        """The Scan without a name and without what only gradients see."""
+        """Return the Scan without a name and without what only gradients see."""
         if self.name is None and self.truncate_gradient == -1:
             return self
         return Scan.from_fgraph(self.fgraph, self.info)
@@ -91,12 +91,12 @@ class Scan(Op, HasInnerGraph):
         return self.info.destroyable
 
     def key_props(self) -> dict[str, Any]:
-        """The graph and what its inputs and outputs are."""
+        """Return the graph and what its inputs and outputs are."""
         return {"fgraph": self.fgraph, "info": self.info}
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The application to `inputs`; refuses (ValueError) another number of them, a number of steps known to be
-        negative and lengths known not to fit, (TypeError) what has another type."""
+        """Return the application to `inputs`; raises ValueError for another number of them, a number of steps known to be
+        negative and lengths known not to fit, TypeError for what has another type."""
         outer = self.info.outer_inputs([as_tensor_variable(value) for value in inputs])
         inner = self.info.inner_inputs(self.inner_inputs)
         n_steps = self._as_steps(outer.n_steps)
@@ -170,11 +170,11 @@ class Scan(Op, HasInnerGraph):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """A Scan that goes back through the steps: see `scan_gradient`."""
+        """Return a Scan that goes back through the steps: see `scan_gradient`."""
         return pull_back_scan(self, inputs, outputs, cotangents, wanted)
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """A Scan over the steps done: see `scan_tangents`."""
+        """Return a Scan over the steps done: see `scan_tangents`."""
         return push_forward_scan(self, inputs, outputs, tangents)
 
     def __str__(self) -> str:
@@ -205,7 +205,7 @@ def _connections(op: Scan) -> list[list[bool]]:
 
 
 def _through(row: Sequence[bool], states: Sequence[Sequence[bool]]) -> list[bool]:
-    """`row`, and what the states in it lead to."""
+    """Return `row`, and what the states in it lead to."""
     reached = [states[number] for number in range(len(states)) if row[number]]
     return [any(column) for column in zip(row, *reached, strict=True)]
 
@@ -246,9 +246,9 @@ def _check_graph(fgraph: FrozenFunctionGraph, info: ScanInfo) -> None:
 
 
 def run_scan(op: Scan, inputs: Sequence[Any]) -> list[Any]:
-    """The outer outputs of `op` on the arrays `inputs`.
+    """Return the outer outputs of `op` on the arrays `inputs`.
 
-    Refuses (ValueError) a negative number of steps, a sequence shorter than it, another number of initial rows than
+    Raises ValueError for a negative number of steps, a sequence shorter than it, another number of initial rows than
     the taps reach back, and rows whose shape changes from step to step.
     """
     info = op.info
@@ -272,7 +272,7 @@ def run_scan(op: Scan, inputs: Sequence[Any]) -> list[Any]:
 
 
 def checked_steps(op: Scan, outer: OuterInputs[Any]) -> int:
-    """How many steps to do; refuses (ValueError) what the inputs do not allow."""
+    """How many steps to do; raises ValueError for what the inputs do not allow."""
     steps = int(outer.n_steps)
     if steps < 0:
         raise ValueError(f"Running {op}: n_steps is {steps}; it must be 0 or more")
@@ -311,7 +311,7 @@ def _append(op: Scan, trace: list[Any], row: Any, number: int, step: int) -> Non
 
 
 def _no_rows(op: Scan, outer: OuterInputs[Any]) -> list[Any]:
-    """The mapped outputs if no step is done: no row of the shape that a step on zeros would give, if it can be done."""
+    """Return the mapped outputs if no step is done: no row of the shape that a step on zeros would give, if it can be done."""
     rows = [np.zeros(sequence.shape[1:], sequence.dtype) for sequence in outer.sequences]
     taps = [
         initial[tap, ...].copy()

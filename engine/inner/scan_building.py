@@ -67,9 +67,9 @@ class ScanBuilder:
     def apply(
         self, scan: Callable[..., Any], truncate_gradient: int = -1, name: str | None = None
     ) -> OuterOutputs[Any]:
-        """The outputs of the Scan (class `scan`), which leaves out sequences and non-sequences that no step needs.
+        """Return the outputs of the Scan (class `scan`), which leaves out sequences and non-sequences that no step needs.
 
-        Refuses (TypeError) a state whose taps and new row have not one type, or another shape, as far as is known.
+        Raises TypeError for a state whose taps and new row have not one type, or another shape, as far as is known.
         """
         self._settle_types()
         outputs = self.outputs
@@ -132,7 +132,7 @@ class ScanBuilder:
 
 
 def _general(number: int, state: State) -> TensorType:
-    """The type of the rows of a state that holds the rows at its taps and the new ones; refuses if there is none."""
+    """Return the type of the rows of a state that holds the rows at its taps and the new ones; refuses if there is none."""
     row, new = state.rows[0].type, state.new.type
     differs = (row.dtype, row.ndim) != (new.dtype, new.ndim)
     if differs or any(None not in (a, b) and a != b for a, b in zip(row.shape, new.shape, strict=True)):

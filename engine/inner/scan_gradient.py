@@ -33,9 +33,9 @@ def pull_back_scan(
     cotangents: Sequence[Any],
     wanted: Sequence[bool] | None,
 ) -> list[Any]:
-    """The gradient for each of the outer `inputs` of `op` that is `wanted`, given those for its `outputs`, or None.
+    """Return the gradient for each of the outer `inputs` of `op` that is `wanted`, given those for its `outputs`, or None.
 
-    Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after gradients are taken.
+    Raises NotImplementedError for a Scan that keeps no whole traces: rewriting makes it, after gradients are taken.
     """
     steps = StepsDone(op, inputs, outputs)
     given = op.info.outer_outputs(
@@ -56,7 +56,7 @@ class _Reverse:
         self.steps_back = minimum(steps.number, limit) if self.is_cut_off else steps.number
 
     def gradients(self) -> list[Any]:
-        """The gradients for all outer inputs, None where there is none."""
+        """Return the gradients for all outer inputs, None where there is none."""
         passed_on, step = self.step.gradients, self.step
         accumulated = [new for state in step.accumulators for new in step.passed_on(state)]
         rows = [g for g in passed_on.rows if g is not None]
@@ -75,7 +75,7 @@ class _Reverse:
         return [None, *self._outer_gradients(iter(found.mapped), iter(found.buffers))]
 
     def _inner_graph(self, *parts: list[Any]) -> tuple[ScanBuilder, list[list[Any]]]:
-        """A loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
+        """Return a loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
         step = self.step
         pairs = self._read()
         states = [(state, old) for state, every in step.accumulators.items() for old in every]
@@ -102,7 +102,7 @@ class _Reverse:
         return [*pairs, *((trace, row) for trace, row in mapped if trace is not None)]
 
     def _outer_gradients(self, mapped: Iterator[Any], buffers: Iterator[Any]) -> list[Any]:
-        """The gradients for sequences, initial rows and non-sequences, from what the reverse Scan gives."""
+        """Return the gradients for sequences, initial rows and non-sequences, from what the reverse Scan gives."""
         step = self.step
         of_sequences = [
             None if gradient is None else self._placed(sequence, next(mapped)[::-1])
@@ -116,7 +116,7 @@ class _Reverse:
         return [*of_sequences, *of_states, *of_constants]
 
     def _placed(self, sequence: Any, rows: Any) -> Any:
-        """The gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
+        """Return the gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
         if not self.is_cut_off and self.steps.use_up(sequence):
             return rows
         zeros = zeros_like(sequence, rows.type.dtype)
@@ -126,7 +126,7 @@ class _Reverse:
         return set_part(["a:b"], zeros, rows, [sub(done, self.steps_back), done])
 
     def _of_initial(self, state: int, cotangent: Any, last: Sequence[Any]) -> Any:
-        """The gradient for the initial rows: what is given for them, and the accumulators after the step back to the
+        """Return the gradient for the initial rows: what is given for them, and the accumulators after the step back to the
         first; where the gradient ends before, nothing comes from these."""
         passed_on = None
         if last:
@@ -139,7 +139,7 @@ class _Reverse:
 
 
 def _sum_of(outer: Any, gradient: Any) -> State:
-    """The state that sums up the gradient for a non-sequence."""
+    """Return the state that sums up the gradient for a non-sequence."""
     dtype = gradient.type.dtype
     before = outer.type.clone(dtype=dtype).make_variable()
     zeros = zeros_like(expand_dims(outer, 0), dtype)
@@ -147,7 +147,7 @@ def _sum_of(outer: Any, gradient: Any) -> State:
 
 
 def _of_float(cotangent: Any, output: Any) -> Any:
-    """The gradient for an output in its dtype; None for an integer: nothing flows through it."""
+    """Return the gradient for an output in its dtype; None for an integer: nothing flows through it."""
     if cotangent is None or output.type.dtype not in FLOATS:
         return None
     return cast(cotangent, output.type.dtype)
@@ -175,7 +175,7 @@ class StepBack:
             self.gradients = self._pull_back()
 
     def _wanted(self, asked: OuterInputs[bool]) -> list[Any]:
-        """The inputs of the step whose gradient is needed: those asked for, and all rows of states that are floats."""
+        """Return the inputs of the step whose gradient is needed: those asked for, and all rows of states that are floats."""
         found = [row for row, is_asked in zip(self.inputs.rows, asked.sequences, strict=True) if is_asked]
         for taps, is_asked in zip(self.inputs.taps, asked.initials, strict=True):
             found += taps if is_asked or taps[0].type.dtype in FLOATS else []
@@ -191,7 +191,7 @@ class StepBack:
         return self.info.inner_inputs([found.get(variable) for variable in every])
 
     def _cotangent(self, state: int) -> Any:
-        """The gradient for the row that a step computes of a state: what is given, and what later steps add."""
+        """Return the gradient for the row that a step computes of a state: what is given, and what later steps add."""
         if self.results.states[state].type.dtype not in FLOATS:
             return None
         return total([self.given.buffers[state], *self.accumulators.get(state, [])[:1]])
@@ -209,7 +209,7 @@ class StepBack:
         return is_changed
 
     def passed_on(self, state: int) -> list[Any]:
-        """The accumulators of a state after the step: each is what the one behind it was, and what the step adds."""
+        """Return the accumulators of a state after the step: each is what the one behind it was, and what the step adds."""
         own = self.accumulators[state]
         by_tap = dict(zip(self.info.taps[state], self.gradients.taps[state], strict=True))
         found = []
@@ -220,7 +220,7 @@ class StepBack:
 
 
 def total(parts: Sequence[Any]) -> Any:
-    """The sum of what is not None; None if nothing is."""
+    """Return the sum of what is not None; None if nothing is."""
     found = [part for part in parts if part is not None]
     return reduce(add, found) if found else None
 

@@ -62,7 +62,7 @@ class ScanInfo:
     `taps` has for each state its taps, ascending and negative. `keeps` has for each state None, if its buffer holds
     the initial rows and those of all steps, or k, if only the last k of these: from 1 to as many as are given first.
     With `is_while` the last inner output, a bool of 0 dimensions, ends the loop after the step that made it true.
-    Refuses (ValueError) anything else.
+    Raises ValueError for anything else.
     """
 
     n_seqs: int
@@ -126,28 +126,28 @@ class ScanInfo:
         return tuple(found)
 
     def outer_inputs(self, items: Sequence[T]) -> OuterInputs[T]:
-        """`items`, one for each outer input, by kind."""
+        """Return `items`, one for each outer input, by kind."""
         _check_number("outer inputs", items, self.n_outer_inputs)
         rest = iter(items)
         n_steps = next(rest)
         return OuterInputs(n_steps, _take(rest, self.n_seqs), _take(rest, self.n_states), list(rest))
 
     def inner_inputs(self, items: Sequence[T]) -> InnerInputs[T]:
-        """`items`, one for each inner input, by kind."""
+        """Return `items`, one for each inner input, by kind."""
         _check_number("inner inputs", items, self.n_inner_inputs)
         rest = iter(items)
         rows = _take(rest, self.n_seqs)
         return InnerInputs(rows, [_take(rest, len(taps)) for taps in self.taps], list(rest))
 
     def inner_outputs(self, items: Sequence[T]) -> InnerOutputs[T]:
-        """`items`, one for each inner output, by kind."""
+        """Return `items`, one for each inner output, by kind."""
         _check_number("inner outputs", items, self.n_inner_outputs)
         rest = iter(items)
         states, mapped = _take(rest, self.n_states), _take(rest, self.n_mapped)
         return InnerOutputs(states, mapped, next(rest, None))
 
     def outer_outputs(self, items: Sequence[T]) -> OuterOutputs[T]:
-        """`items`, one for each outer output, by kind."""
+        """Return `items`, one for each outer output, by kind."""
         _check_number("outer outputs", items, self.n_states + self.n_mapped)
         return OuterOutputs(list(items[: self.n_states]), list(items[self.n_states :]))
 

@@ -17,7 +17,7 @@ Pairs = list[tuple[Any, Any]]
 class StepsDone:
     """The steps of `op`, applied to `inputs`, which gave `outputs`.
 
-    Refuses (NotImplementedError) a Scan that keeps no whole traces: rewriting makes it, after derivatives are taken.
+    Raises NotImplementedError for a Scan that keeps no whole traces: rewriting makes it, after derivatives are taken.
     """
 
     def __init__(self, op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -38,7 +38,7 @@ class StepsDone:
         return sub(shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
 
     def use_up(self, sequence: Any) -> bool:
-        """Whether there were as many steps as `sequence` has rows, as far as the graph tells."""
+        """Return True if there were as many steps as `sequence` has rows, as far as the graph tells."""
         number = self.number
         if isinstance(number, Constant):
             return bool(number.data == sequence.type.shape[0])

@@ -20,10 +20,10 @@ from engine.tensor.elemwise import cast
 def push_forward_scan(
     op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
 ) -> list[Any]:
-    """The tangent of each of the outer `outputs` of `op`, for those of its `inputs` (None: it does not change); None if
+    """Return the tangent of each of the outer `outputs` of `op`, for those of its `inputs` (None: it does not change); None if
     there is none.
 
-    Refuses (NotImplementedError) a Scan that keeps no whole traces.
+    Raises NotImplementedError for a Scan that keeps no whole traces.
     """
     steps = StepsDone(op, inputs, outputs)
     given = op.info.outer_inputs(tangents)
@@ -77,7 +77,7 @@ class _StepForward:
 
 
 def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> ScanBuilder:
-    """The loop of the tangents."""
+    """Return the loop of the tangents."""
     active = sorted(step.active)
     new = [zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
     mapped = [tangent for tangent in step.mapped if tangent is not None]
@@ -99,7 +99,7 @@ def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Scan
 
 
 def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Pairs:
-    """The tangents of the rows of sequences that were read."""
+    """Return the tangents of the rows of sequences that were read."""
     used_up = [
         steps.use_up(s) for s, row in zip(steps.outer.sequences, step.rows, strict=True) if row is not None
     ]

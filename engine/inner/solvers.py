@@ -88,35 +88,35 @@ class Evaluation:
         self._error: Exception | None = None
 
     def number(self, point: Any) -> float:
-        """The function, a number."""
+        """Return the function, a number."""
         return float(self._at(point)[0])
 
     def vector(self, point: Any) -> np.ndarray[Any, Any]:
-        """The function, as a vector of float64."""
+        """Return the function, as a vector of float64."""
         return _float64(self._at(point)[0]).reshape(-1)
 
     def slope(self, point: Any) -> float:
-        """The first derivative of a number for a number."""
+        """Return the first derivative of a number for a number."""
         return float(self._at(point)[1])
 
     def curvature(self, point: Any) -> float:
-        """The second derivative of a number for a number."""
+        """Return the second derivative of a number for a number."""
         return float(self._at(point)[2])
 
     def gradient(self, point: Any) -> np.ndarray[Any, Any]:
-        """The first derivative of a number, as a vector of float64."""
+        """Return the first derivative of a number, as a vector of float64."""
         return _float64(self._at(point)[1]).reshape(-1)
 
     def jacobian(self, point: Any) -> np.ndarray[Any, Any]:
-        """The first derivative of a vector, as a matrix of float64."""
+        """Return the first derivative of a vector, as a matrix of float64."""
         return np.atleast_2d(_float64(self._at(point)[1]))
 
     def hessian(self, point: Any) -> np.ndarray[Any, Any]:
-        """The second derivative of a number, as a matrix of float64."""
+        """Return the second derivative of a number, as a matrix of float64."""
         return np.atleast_2d(_float64(self._at(point)[2]))
 
     def is_finite(self, point: np.ndarray[Any, Any]) -> bool:
-        """Whether `point` and the function there are."""
+        """Return True if `point` and the function there are."""
         return bool(np.isfinite(point).all() and np.isfinite(self._at(point)[0]).all())
 
     def raise_if_failed(self) -> None:
@@ -244,9 +244,9 @@ _DERIVATIVES = ("no derivatives", "jac=True", "jac=True and hess=True")
 
 
 def find_method(solver: str, name: str, derivatives: int, limits: Collection[str]) -> Method:
-    """The method `name` (in any case) of `solver`.
+    """Return the method `name` (in any case) of `solver`.
 
-    Refuses (ValueError) one that there is not, one that needs more than so many derivatives, and one that needs an
+    Raises ValueError for one that there is not, one that needs more than so many derivatives, and one that needs an
     argument which is not among `limits`.
     """
     methods = _METHODS[solver]
@@ -262,9 +262,9 @@ def find_method(solver: str, name: str, derivatives: int, limits: Collection[str
 
 
 def canonical_options(solver: str, options: Mapping[str, Any] | None) -> str:
-    """`options`, keyword arguments of `solver`, as JSON: equal for equal ones, whatever their order.
+    """Return `options`, keyword arguments of `solver`, as JSON: equal for equal ones, whatever their order.
 
-    Refuses (ValueError) an argument that the solver has not or that is an input, (TypeError) a value that is not made of
+    Raises ValueError for an argument that the solver has not or that is an input, TypeError for a value that is not made of
     numbers, strings, None, lists, tuples and dicts.
     """
     given = dict(options or {})

@@ -43,7 +43,7 @@ class _OverAxes(SymbolicOp):
         return [x]
 
     def summed(self, x: Any, keepdims: bool = True) -> Any:
-        """The sum of `x`, added up in its own dtype: no term is above 1, and one is 1."""
+        """Return the sum of `x`, added up in its own dtype: no term is above 1, and one is 1."""
         return sum_over(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Softmax(_OverAxes):
         return [true_div(powers, self.summed(powers))]
 
     def logarithm(self, x: Any) -> Any:
-        """The logarithm of this Op, applied to `x`: finite where the softmax itself is too small for a float."""
+        """Return the logarithm of this Op, applied to `x`: finite where the softmax itself is too small for a float."""
         return LogSoftmax(self.axis)(x)
 
     def pullback_wanted(
@@ -123,7 +123,7 @@ class LogSumExp(_OverAxes):
         return [add(log(self.summed(powers, keepdims=False)), shift)]
 
     def expanded(self, variable: Any, ndim: int) -> Any:
-        """`variable`, which has the result's axes, with length 1 along the reduced ones."""
+        """Return `variable`, which has the result's axes, with length 1 along the reduced ones."""
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
@@ -162,12 +162,12 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """The logarithm of the softmax of `x` over `axis`: an axis, several, or all."""
+    """Return the logarithm of the softmax of `x` over `axis`: an axis, several, or all."""
     return _applied(LogSoftmax, x, axis)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The logarithm of the sum of exp(x) over `axis`: an axis, several, or all."""
+    """Return the logarithm of the sum of exp(x) over `axis`: an axis, several, or all."""
     x = _as_floats(x)
     op = LogSumExp(normalize_axis("Normalizing a tensor", axis, x.type.ndim))
     return op.expanded(op(x), x.type.ndim) if keepdims else op(x)

@@ -196,7 +196,7 @@ class Minimum(Extremum):
 
 
 def _choose(first: bool, condition: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-    """`cotangent` where `condition` holds (or, not `first`, where it does not), 0 elsewhere."""
+    """Return `cotangent` where `condition` holds (or, not `first`, where it does not), 0 elsewhere."""
     return apply(where, condition, cotangent, 0) if first else apply(where, condition, 0, cotangent)
 
 

@@ -47,7 +47,7 @@ class Embedded:
         return str(self.op)
 
     def refused(self, found: str) -> FunctionRefused:
-        """The error that says why this is not fit for kernels. Of a function on arrays that is nothing to be changed: most are
+        """Return the error that says why this is not fit for kernels. Of a function on arrays that is nothing to be changed: most are
         not."""
         return FunctionRefused(self.op, (self.arguments, self.ranks), found, self.ranks is not None)
 
@@ -69,14 +69,14 @@ def refused_signatures(op: Op) -> list[Signature]:
 
 
 def has_loops(node: Apply) -> bool:
-    """Whether kernels compute `node`, of an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
+    """Return True if kernels compute `node`, of an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
     if not needs_python(node.op):
         return True
     return not is_users(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
 
 
 def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:
-    """Whether kernels have the scalar `op` of `dtypes` in them: a user's gives a number of numbers and says how numba computes
+    """Return True if kernels have the scalar `op` of `dtypes` in them: a user's gives a number of numbers and says how numba computes
     it."""
     if is_users(op):
         if not hasattr(op, "numba_function") or op.nout != 1:

@@ -42,9 +42,9 @@ class ScalarOp(Op):
             cls.name = cls.__name__.lower()
 
     def signature(self, dtypes: tuple[str, ...]) -> Signature:
-        """The dtypes that arguments of `dtypes` are cast to, and the result's dtype.
+        """Return the dtypes that arguments of `dtypes` are cast to, and the result's dtype.
 
-        Refuses (TypeError) another number of arguments than `nin`, and dtypes that the operation does not take.
+        Raises TypeError for another number of arguments than `nin`, and dtypes that the operation does not take.
         """
         return _signature(self, dtypes)
 
@@ -52,11 +52,11 @@ class ScalarOp(Op):
         return type(self).rule(dtypes)
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """The dtype of each of the `nout` results, for arguments of `dtypes`."""
+        """Return the dtype of each of the `nout` results, for arguments of `dtypes`."""
         return (self.signature(dtypes)[1],)
 
     def impl(self, *arrays: Any) -> Any:
-        """The operation on arrays (or numpy scalars) that were cast already: numpy's values, no warnings."""
+        """Return the operation on arrays (or numpy scalars) that were cast already: numpy's values, no warnings."""
         with np.errstate(all="ignore"):
             return self._impl(*arrays)
 
@@ -71,7 +71,7 @@ class ScalarOp(Op):
         apply: ApplyScalarOp,
         wanted: Sequence[bool] | None = None,
     ) -> list[Any]:
-        """The gradient for each of `inputs`, given the output's, `cotangent`; None where nothing flows.
+        """Return the gradient for each of `inputs`, given the output's, `cotangent`; None where nothing flows.
 
         Built with `apply`, so the same text serves scalars and tensors, in the dtypes that come of it. Of the inputs
         not `wanted`, None.
@@ -84,11 +84,11 @@ class ScalarOp(Op):
     def partial(
         self, index: int, inputs: Sequence[Any], output: Any, cotangent: Any, apply: ApplyScalarOp
     ) -> Any:
-        """The gradient for input `index`; None, as here, if nothing flows through it."""
+        """Return the gradient for input `index`; None, as here, if nothing flows through it."""
         return None
 
     def make_node(self, *inputs: Any) -> Apply:
-        """The operation on scalar variables; Python numbers take the dtype of the others."""
+        """Return the operation on scalar variables; Python numbers take the dtype of the others."""
         variables = as_scalars(inputs)
         dtype = self.signature(tuple([variable.type.dtype for variable in variables]))[1]
         return Apply(self, variables, [scalar_type(dtype).make_variable()])
@@ -110,14 +110,14 @@ def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
 
 
 def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
-    """`op` on scalar variables and Python numbers."""
+    """Return `op` on scalar variables and Python numbers."""
     return op.make_node(*inputs).outputs[0]
 
 
 def as_scalar(value: Any) -> Any:
-    """`value` as a scalar variable: variables as they are, numbers as constants.
+    """Return `value` as a scalar variable: variables as they are, numbers as constants.
 
-    Refuses (TypeError) what is neither, and tensors.
+    Raises TypeError for what is neither, and tensors.
     """
     if isinstance(value, Variable):
         if isinstance(value.type, ScalarType):
@@ -133,7 +133,7 @@ def as_scalar(value: Any) -> Any:
 
 
 def as_scalars(values: Sequence[Any]) -> list[Any]:
-    """The arguments of one operation as scalar variables; Python numbers take the dtype of the others."""
+    """Return the arguments of one operation as scalar variables; Python numbers take the dtype of the others."""
     result = [value if type(value) in _WEAK else as_scalar(value) for value in values]
     strong = tuple([variable.type.dtype for variable in result if isinstance(variable, Variable)])
     return [v if isinstance(v, Variable) else _constant(v, weak_dtype(v, strong)) for v in result]

@@ -24,7 +24,7 @@ class NoRule(TypeError):
 
 
 def common_dtype(first: str, second: str) -> str:
-    """The smallest dtype that holds the values of both (float32 and an integer: float64)."""
+    """Return the smallest dtype that holds the values of both (float32 and an integer: float64)."""
     if first == second:
         return first
     low, high = sorted((first, second), key=DTYPES.index)
@@ -33,7 +33,7 @@ def common_dtype(first: str, second: str) -> str:
 
 @lru_cache(maxsize=256)
 def common(dtypes: tuple[str, ...]) -> str:
-    """The smallest dtype that holds the values of all `dtypes`, of which there is at least one."""
+    """Return the smallest dtype that holds the values of all `dtypes`, of which there is at least one."""
     result = dtypes[0]
     for dtype in dtypes[1:]:
         result = common_dtype(result, dtype)
@@ -80,7 +80,7 @@ def comparing(dtypes: tuple[str, ...]) -> Signature:
 
 
 def choosing(dtypes: tuple[str, ...]) -> Signature:
-    """A condition, which is cast to bool, then values of the common dtype."""
+    """Return a condition, which is cast to bool, then values of the common dtype."""
     arguments, dtype = same(dtypes[1:])
     return ("bool", *arguments), dtype
 
@@ -91,9 +91,9 @@ def last(dtypes: tuple[str, ...]) -> Signature:
 
 
 def weak_dtype(value: bool | int | float, strong: tuple[str, ...]) -> str:
-    """The dtype that a Python number takes beside arguments of the dtypes `strong` (NEP 50).
+    """Return the dtype that a Python number takes beside arguments of the dtypes `strong` (NEP 50).
 
-    An int takes theirs, a float theirs if that is a float; otherwise int64 and float64. Refuses (OverflowError) an
+    An int takes theirs, a float theirs if that is a float; otherwise int64 and float64. Raises OverflowError for an
     integer that does not fit.
     """
     if isinstance(value, bool):

@@ -46,7 +46,7 @@ class ScalarType(Type):
         self.numpy_dtype = np.dtype(dtype)
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """`value` as a numpy scalar of the dtype; refuses (TypeError) a value that the dtype does not hold exactly.
+        """Return `value` as a numpy scalar of the dtype; raises TypeError for a value that the dtype does not hold exactly.
 
         A Python float is taken as float32, and with `allow_downcast` everything that numpy can cast.
         """
@@ -85,5 +85,5 @@ class ScalarType(Type):
 @rebuilds_pickled
 @cache
 def scalar_type(dtype: str) -> ScalarType:
-    """The ScalarType of `dtype`, the same object every time."""
+    """Return the ScalarType of `dtype`, the same object every time."""
     return ScalarType(dtype)

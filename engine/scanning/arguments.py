@@ -22,12 +22,12 @@ class Recurrence:
     rows: list[Any]
 
     def sorted_rows(self) -> list[Any]:
-        """The variables in ascending order of the taps."""
+        """Return the variables in ascending order of the taps."""
         return [row for _, row in sorted(zip(self.taps, self.rows, strict=True), key=lambda pair: pair[0])]
 
 
 def as_list(value: Any) -> list[Any]:
-    """`value` as a list: nothing, one thing, or several."""
+    """Return `value` as a list: nothing, one thing, or several."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -59,9 +59,9 @@ def cut_sequences(sequences: Any, go_backwards: bool) -> list[tuple[Any, Any]]:
 
 
 def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
-    """`n_steps`, or, where it is None, the length of the shortest sequence.
+    """Return `n_steps`, or, where it is None, the length of the shortest sequence.
 
-    Refuses (ValueError) no sequences then.
+    Raises ValueError for no sequences then.
     """
     if n_steps is not None:
         return as_tensor_variable(n_steps)
@@ -74,7 +74,7 @@ def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
 def recurrences(outputs_info: Any) -> list[Recurrence | None]:
     """For each output what `outputs_info` says of it: a state, or None, which no later step uses.
 
-    Refuses (ValueError) taps that are no rows before, come twice or have no initial rows; (TypeError) initial rows
+    Raises ValueError for taps that are no rows before, come twice or have no initial rows; TypeError for initial rows
     without an axis.
     """
     return [_recurrence(number, given) for number, given in enumerate(as_list(outputs_info))]
@@ -117,7 +117,7 @@ def _check_options(what: str, options: Mapping[str, Any], known: set[str]) -> No
 
 
 def _part(sequence: Any, start: int, missing: int) -> Any:
-    """`sequence` without its first `start` and its last `missing` rows."""
+    """Return `sequence` without its first `start` and its last `missing` rows."""
     if missing:
         return sequence[start:-missing]
     return sequence[start:] if start else sequence
@@ -133,7 +133,7 @@ ORDER = ("outputs", "updates", "until")
 class until:  # the name that PyTensor's users know
     """Returned by a step: the loop ends after the step in which `condition`, of 0 dimensions, is true.
 
-    Refuses (TypeError) a condition of more dimensions.
+    Raises TypeError for a condition of more dimensions.
     """
 
     def __init__(self, condition: Any) -> None:
@@ -157,7 +157,7 @@ class StepResults:
 def parse_step(returned: Any) -> StepResults:
     """What `returned` says: outputs, updates and `until`, each of which may be missing, in this order.
 
-    Outputs are a variable or several, updates a dictionary or pairs. Refuses (ValueError) everything else.
+    Outputs are a variable or several, updates a dictionary or pairs. Raises ValueError for everything else.
     """
     parts: list[Any] = (
         [returned] if _kind(returned) else list(returned) if isinstance(returned, list | tuple) else [None]

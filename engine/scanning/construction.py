@@ -38,7 +38,7 @@ def scan(
     return_list: bool = False,
     return_updates: bool = True,
 ) -> Any:
-    """`fn` applied again and again: the rows of its outputs at all steps, and the updates of shared variables.
+    """Return `fn` applied again and again: the rows of its outputs at all steps, and the updates of shared variables.
 
     `fn` is called once, with variables: for each tap of each sequence its row, for each tap of each state the row
     there, and the `non_sequences`. It returns the new rows of the outputs, updates of shared variables and
@@ -55,9 +55,9 @@ def scan(
     Returns (outputs, updates): a list of outputs, or the output if there is one and not `return_list`; None if there
     is none. `updates` is for `function(updates=...)`. Without `return_updates`, the outputs alone.
 
-    Refuses (ValueError) a number of outputs other than `outputs_info` has, updates where none are returned, and no
-    or a negative number of steps; (TypeError) outputs whose initial rows have another dtype or shape, updates of
-    other types; (MissingInputError) with `strict`, a shared variable that is not given.
+    Raises ValueError for a number of outputs other than `outputs_info` has, updates where none are returned, and no
+    or a negative number of steps; TypeError for outputs whose initial rows have another dtype or shape, updates of
+    other types; MissingInputError for with `strict`, a shared variable that is not given.
     """
     _warn_of_mode(mode)
     rows = cut_sequences(sequences, go_backwards)
@@ -94,7 +94,7 @@ def _warn_of_mode(mode: Any) -> None:
 
 
 def _checked_states(states: list[Recurrence | None], step: StepResults) -> list[Recurrence | None]:
-    """A state, or None, for each output of `step`."""
+    """Return a state, or None, for each output of `step`."""
     if not states:
         return [None] * len(step.outputs)
     if len(states) != len(step.outputs):
@@ -114,7 +114,7 @@ def _states(states: Sequence[Recurrence | None], step: StepResults) -> list[Stat
 
 
 def _shared_states(updates: dict[Any, Any]) -> dict[Any, State]:
-    """The shared variables that a step updates, as states; inside each stands for its own row."""
+    """Return the shared variables that a step updates, as states; inside each stands for its own row."""
     found = {}
     for shared, value in updates.items():
         if not hasattr(shared, "container"):
@@ -135,7 +135,7 @@ def _check_strict(strict: bool, step: StepResults, given: Collection[Any]) -> No
 
 
 def _ordered(states: Sequence[Recurrence | None], buffers: Sequence[Any], mapped: Sequence[Any]) -> list[Any]:
-    """The rows of all steps of each output."""
+    """Return the rows of all steps of each output."""
     of_states, of_others = iter(buffers), iter(mapped)
     return [next(of_others) if state is None else next(of_states)[-min(state.taps) :] for state in states]
 
@@ -164,7 +164,7 @@ def map(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """`fn` of each row of `sequences`; arguments, results and refusals are those of `scan`."""
+    """Return `fn` of each row of `sequences`; arguments, results and refusals are those of `scan`."""
     return scan(
         fn,
         sequences,
@@ -188,7 +188,7 @@ def reduce(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """The last rows that `scan` gives; arguments and refusals are those of `scan`.
+    """Return the last rows that `scan` gives; arguments and refusals are those of `scan`.
 
     No rows at all (a sequence of length 0) are an IndexError when it runs.
     """
@@ -214,7 +214,7 @@ def foldl(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """`reduce` from the first row to the last."""
+    """Return `reduce` from the first row to the last."""
     return reduce(fn, sequences, outputs_info, non_sequences, False, mode, name, return_updates)
 
 
@@ -227,5 +227,5 @@ def foldr(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """`reduce` from the last row to the first."""
+    """Return `reduce` from the last row to the first."""
     return reduce(fn, sequences, outputs_info, non_sequences, True, mode, name, return_updates)

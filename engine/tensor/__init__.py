@@ -365,13 +365,13 @@ __all__ = [
 _WITHIN = dict.fromkeys(
     ["LogSoftmax", "LogSumExp", "Softmax", "log_softmax", "logsumexp", "softmax"], "engine.inner.special"
 )
-"""Public names of what is made of a graph within an Op, by the module that has them: it needs those above."""
+"""Public names that modules above this package define: Ops that hold a graph. Imported when first used."""
 
 variable.operations = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "linalg":  # a model that uses none does without
+    if name == "linalg":  # imported for models that use it
         return import_module("engine.tensor.linalg")
     if name not in _WITHIN:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
-"""Axes as calls give them: one or several, numbers, arrays or constants, counted from the end too; made plain numbers.
+"""Axes as users give them, converted to plain numbers.
 
-What is `doing` begins what is said of an axis that there is not.
+An axis is an int, a numpy integer, a 0-d array or a constant, and may be negative. The argument
+`doing` is the beginning of the error message: what the caller was doing.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from engine.graph.variables import Constant
 
 
 def axes_of(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """`axis`, one or several of `ndim`, as numbers from 0 in the order given; None is all.
+    """Return `axis`, one or several of `ndim`, as non-negative ints in the order given; None means all axes.
 
-    Refuses (AxisError, a ValueError) an axis that there is not, (ValueError) one named twice, (TypeError) what is no
-    whole number.
+    Raises AxisError (a ValueError) for an axis out of bounds, ValueError for a repeated one, and
+    TypeError for anything but integers.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -28,12 +29,14 @@ def axes_of(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def normalize_axis(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """The axes that `axes_of` gives, sorted."""
+    """Return the result of `axes_of`, sorted."""
     return tuple(sorted(axes_of(doing, axis, ndim)))
 
 
 def axis_of(doing: str, axis: Any, ndim: int) -> int:
-    """`axis`, one of `ndim`, as a number from 0; refuses what `axes_of` does, and (TypeError) several."""
+    """Return `axis`, one of `ndim`, as a non-negative int. Raises as `axes_of` does, and TypeError for
+    several axes.
+    """
     number = _whole(axis)
     if number is None:
         raise TypeError(f"{doing}: found {axis!r}; give one whole number, an axis")
@@ -41,7 +44,7 @@ def axis_of(doing: str, axis: Any, ndim: int) -> int:
 
 
 def numbers_of(doing: str, axis: Any) -> list[int]:
-    """The whole numbers that `axis`, one or several, is; refuses (TypeError) everything else."""
+    """Return `axis`, one integer or several, as a list of ints. Raises TypeError for anything else."""
     number = _whole(axis)
     if number is not None:
         return [number]
@@ -54,9 +57,10 @@ def numbers_of(doing: str, axis: Any) -> list[int]:
 
 
 def axes_given(doing: str, axis: Any) -> tuple[int, ...] | None:
-    """The numbers of `axis`, one or several, sorted, from the end or not; None, which is all, as it is.
+    """Return `axis`, one integer or several, as a sorted tuple; negative axes stay negative, and None
+    stays None.
 
-    Refuses (ValueError) one that is named twice, and (TypeError) what is no whole number.
+    Raises ValueError for a repeated axis and TypeError for anything but integers.
     """
     if axis is None:
         return None
@@ -67,12 +71,14 @@ def axes_given(doing: str, axis: Any) -> tuple[int, ...] | None:
 
 
 def with_axis(op: Any, axis: Any) -> Any:
-    """`op` with another `axis`, its other properties the same."""
+    """Return a copy of `op` with another `axis`."""
     return type(op)(**{**op.props_dict(), "axis": axis})
 
 
 def _whole(value: Any) -> int | None:
-    """The whole number that `value` is: a number, an array of no dimensions or a constant; None if it is none. No bool is."""
+    """Return `value` as an int if it is an integer, a 0-d integer array or such a constant; otherwise
+    None. Bools give None.
+    """
     if isinstance(value, Constant):
         value = value.data
     if isinstance(value, np.ndarray) and value.ndim == 0:

@@ -1,6 +1,7 @@
 """Broadcasting: the shape of an elementwise result, and the axes that a gradient is summed over.
 
-Broadcasting is numpy's, except that an axis broadcasts only if its length is known to be 1 when the graph is built.
+The rules are numpy's, with one exception: an axis broadcasts only if its type says that its length
+is 1.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from engine.tensor.type import TensorType
 def broadcast_lengths(
     what: str, types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """The shape of the elementwise result of arrays of `shapes`; refuses (ValueError) lengths that do not fit.
+    """Return the shape of the elementwise result of arrays of `shapes`; `what` names the operation in errors.
 
-    An axis broadcasts only if its length is 1 in the type.
+    An axis broadcasts only if its length is 1 in the type. Raises ValueError if the other lengths
+    differ.
     """
     result = []
     for axis in range(types[0].ndim):
@@ -41,7 +43,7 @@ def _mismatch(what: str, axis: int, lengths: dict[int, int]) -> str:
 
 
 def unbroadcast_axes(target: TensorType, type: TensorType) -> tuple[int, ...]:
-    """The axes whose length is known to be 1 in `target` and is not in `type`."""
+    """Return the axes that have static length 1 in `target` but not in `type`."""
     if target.shape == type.shape:
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""Values to variables: arrays and numbers become constants of a graph."""
+"""Conversion of arrays and numbers to constants of a graph."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _WEAK = (bool, int, float)
 def constant(
     value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
 ) -> TensorConstant:
-    """`value` (an array, a number, nested lists of numbers) as a constant, cast to `dtype` if one is given.
+    """Return `value` (an array, a number or nested lists of numbers) as a constant, cast to `dtype` if
+    one is given.
 
-    Its static shape is its shape, so axes of length 1 broadcast. With `ndim`, axes of length 1 are put in front.
-    Without `dtype`, Python integers are int64 and floats float64.
+    Its static shape is the array's shape, so axes of length 1 broadcast. With `ndim`, axes of length 1
+    are prepended. Without `dtype`, Python ints become int64 and floats float64.
     """
     data = _to_array(value, dtype)
     if ndim is not None and ndim != data.ndim:
@@ -60,9 +61,10 @@ def _holds_variables(value: Sequence[Any]) -> bool:
 def as_tensor_variable(
     value: Any, name: str | None = None, ndim: int | None = None, dtype: Any = None
 ) -> Any:
-    """`value` as a tensor variable: variables as they are, everything else as `constant` makes it.
+    """Return `value` as a tensor variable: a variable itself, anything else converted by `constant`.
 
-    With `ndim`, axes of length 1 are put in front of a variable that has fewer. Refuses (TypeError) variables of other types.
+    With `ndim`, axes of length 1 are prepended to a variable that has fewer. Raises TypeError for a
+    variable of another kind of type, or of another dtype than `dtype`.
     """
     if not isinstance(value, Variable):
         return constant(value, name, ndim, dtype)
@@ -74,9 +76,9 @@ def as_tensor_variable(
 
 
 def as_tensors(values: Sequence[Any]) -> list[Any]:
-    """The arguments of one elementwise operation as tensor variables of equal rank.
+    """Return the arguments of one elementwise operation as tensor variables of equal rank.
 
-    Python numbers take the dtype of the others (NEP 50); axes of length 1 are put in front.
+    Python numbers take the dtype of the other arguments (NEP 50). Axes of length 1 are prepended.
     """
     tensors = [v if type(v) in _WEAK else as_tensor_variable(v) for v in values]
     strong = [v.type for v in tensors if isinstance(v, Variable)]
@@ -93,7 +95,9 @@ def as_tensors(values: Sequence[Any]) -> list[Any]:
 
 
 def number(value: bool | int | float, dtype: str, ndim: int = 0) -> Any:
-    """A Python number as a constant of `dtype` and `ndim` axes of length 1. Equal ones are one object."""
+    """Return a Python number as a constant of `dtype` with `ndim` axes of length 1. Equal numbers share
+    one object.
+    """
     if isinstance(value, float):
         return _number("float", struct.pack("<d", value), dtype, ndim)
     return _number("whole", int(value), dtype, ndim)
@@ -108,7 +112,7 @@ def _number(kind: str, bits: Any, dtype: str, ndim: int) -> TensorConstant:
 
 
 def pad(variable: Any, ndim: int) -> Any:
-    """`variable` with axes of length 1 put in front, so that it has `ndim`."""
+    """Return `variable` with axes of length 1 prepended until it has `ndim` axes."""
     missing = ndim - variable.type.ndim
     if missing < 0:
         raise ValueError(f"Using {variable} of type {variable.type} with {ndim} dimensions: it has more")

@@ -1,7 +1,8 @@
-"""New variables that a caller gives values for, and tensors in the shape of others.
+"""New tensors: input variables, filled tensors and ranges.
 
-`scalar`, `vector`, `matrix`, `row`, `col` and `tensor3` take any dtype; with the prefix d they are float64, f float32,
-i int32, l int64. A row's first and a column's second length is 1, so that they broadcast.
+`scalar`, `vector`, `matrix`, `row`, `col` and `tensor3` make variables of any dtype. A prefix fixes
+it: d float64, f float32, i int32, l int64. A row's first length and a column's second are 1, so
+they broadcast.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from engine.tensor.type import check_dtype, static_shape, tensor_type
 
 
 def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int | None] = ()) -> Any:
-    """A variable of `dtype`; `shape` has a length, or None, for each axis. Only a length of 1 broadcasts."""
+    """Return a new variable. `shape` has a length or None for each axis; only a length of 1 broadcasts."""
     return tensor_type(check_dtype(dtype), static_shape(shape)).make_variable(name)
 
 
 @dataclass(frozen=True)
 class VariableMaker:
-    """`maker(name)`: a variable of `dtype` whose static shape is `shape`; both can be given otherwise in the call."""
+    """A function `maker(name)` that makes a variable; the call may override the default `dtype` and `shape`."""
 
     shape: tuple[int | None, ...]
     dtype: str = "float64"
@@ -71,12 +72,12 @@ itensor3, ltensor3 = VariableMaker(_TENSOR3, "int32"), VariableMaker(_TENSOR3, "
 
 
 def zeros_like(x: Any, dtype: Any = None) -> Any:
-    """Zeros in the shape of `x`, of its dtype unless one is given."""
+    """Return zeros in the shape of `x`, in its dtype unless one is given."""
     return _filled(x, 0, dtype)
 
 
 def ones_like(x: Any, dtype: Any = None) -> Any:
-    """Ones in the shape of `x`, of its dtype unless one is given."""
+    """Return ones in the shape of `x`, in its dtype unless one is given."""
     return _filled(x, 1, dtype)
 
 
@@ -87,15 +88,15 @@ def _filled(x: Any, value: int, dtype: Any) -> Any:
 
 _MOST_BYTES = 2**63 - 1
 LONGEST_RANGE = _MOST_BYTES // 8
-"""The most int64s that an array can have."""
+"""The largest number of int64s that fits into an array."""
 
 
 class Alloc(Op):
-    """A tensor of the lengths that are the further inputs (int64 of 0 dimensions), filled with the first, which has as
-    many axes: those of length 1, known when the graph is built, are repeated.
+    """A tensor filled with a value. Inputs: the value, then the result's lengths (0-d int64).
 
-    Refuses (ValueError) a negative length, another length of the value than the result's, and lengths of more bytes than
-    an array can have.
+    The value has as many axes as the result; its axes of static length 1 are repeated. Raises
+    ValueError for a negative length, a value that does not fit, and a result larger than any array can
+    be.
     """
 
     __props__ = ()
@@ -139,14 +140,14 @@ class Alloc(Op):
         return [sum_over(gradient, axes, keepdims=True) if axes else gradient, *nothing]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The elements depend on the value alone."""
+        """Return that the output depends on the value, not on the lengths."""
         return [[True], *([False] for _ in node.inputs[1:])]
 
 
 class ARange(Op):
-    """The int64s from a start, in steps, to before a stop: inputs of int64 and 0 dimensions.
+    """The int64s from `start` to before `stop` in steps of `step`, three 0-d int64 inputs.
 
-    Refuses (ValueError) a step of 0 or of -2**63, and more numbers than an array can have.
+    Raises ValueError for a step of 0 or -2**63, and for more numbers than an array can hold.
     """
 
     __props__ = ()
@@ -171,7 +172,7 @@ class ARange(Op):
 
 
 def count_between(start: int, stop: int, step: int) -> int:
-    """The number of int64s from `start`, in steps, to before `stop`; refuses (ValueError) as ARange does."""
+    """Return how many int64s `arange(start, stop, step)` has. Raises ValueError as ARange does."""
     if step in (0, -(2**63)):
         raise ValueError(f"Making a range: its step cannot be {step or 'zero'}")
     count = max(-((start - stop) // step), 0)
@@ -181,7 +182,7 @@ def count_between(start: int, stop: int, step: int) -> int:
 
 
 def too_many(start: object, stop: object, step: object) -> ValueError:
-    """The error for a range of more numbers than an array can have."""
+    """Return the error for a range of more numbers than an array can hold."""
     return ValueError(
         f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it has more numbers "
         "than an array can have, or as many as nobody can tell (inf, NaN)"
@@ -189,9 +190,9 @@ def too_many(start: object, stop: object, step: object) -> ValueError:
 
 
 def check_size(shape: Sequence[int], dtype: str) -> None:
-    """Refuse (ValueError) lengths of which an array would have more bytes than there can be.
+    """Raise ValueError if an array of this shape would have more bytes than any array can.
 
-    As for numpy, a length of 0 does not make up for others.
+    Lengths of 0 count as 1, as in numpy.
     """
     if math.prod([length or 1 for length in shape]) * np.dtype(dtype).itemsize > _MOST_BYTES:
         raise ValueError(
@@ -201,39 +202,42 @@ def check_size(shape: Sequence[int], dtype: str) -> None:
 
 
 def alloc(value: Any, *shape: Any) -> Any:
-    """A tensor of the lengths `shape`, numbers or integer variables, filled with `value`."""
+    """Return a tensor filled with `value`; `shape` lists its lengths, numbers or integer variables."""
     lengths = lengths_of(shape[0] if len(shape) == 1 and _is_shape(shape[0]) else shape)
     return Alloc().make_node(value, *lengths).outputs[0]
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """A tensor of `shape`, a length, a tuple of lengths or a vector of known length, filled with `fill_value`."""
+    """Return a tensor filled with `fill_value`. `shape` is a length, a tuple of lengths or a vector of
+    known length.
+    """
     value = as_tensor_variable(fill_value)
     return Alloc().make_node(cast(value, dtype or value.type.dtype), *lengths_of(shape)).outputs[0]
 
 
 def zeros(shape: Any, dtype: Any = "float64") -> Any:
-    """Zeros in `shape`: a length, a tuple of lengths or a vector of known length."""
+    """Return zeros. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(0, check_dtype(dtype)))
 
 
 def ones(shape: Any, dtype: Any = "float64") -> Any:
-    """Ones in `shape`: a length, a tuple of lengths or a vector of known length."""
+    """Return ones. `shape` is a length, a tuple of lengths or a vector of known length."""
     return full(shape, number(1, check_dtype(dtype)))
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """`fill_value` in the shape of `x`, of its dtype unless one is given."""
+    """Return a tensor filled with `fill_value` in the shape of `x`, in its dtype unless one is given."""
     x = as_tensor_variable(x)
     return fill(x, cast(as_tensor_variable(fill_value), dtype or x.type.dtype))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
-    """The numbers from `start` (0 if only a stop is given), in steps, to before `stop`.
+    """Return the numbers from `start` (0 if only a stop is given) to before `stop`, in steps of `step`.
 
-    Numbers or tensors of 0 dimensions; the dtype is theirs, Python's integers being int64. As many floats as numpy
-    makes; each is the start and so many steps. Refuses (ValueError, in the call of the function if not before) a step of
-    0, and more numbers than an array can have: up to infinity or NaN, too.
+    The bounds are numbers or 0-d tensors; the result has their common dtype, with Python ints as int64.
+    Float ranges have as many elements as numpy's, each computed as start + i * step. Raises ValueError,
+    when the function runs if not before, for a step of 0 and for a range that is infinite or longer
+    than an array can be.
     """
     if stop is None:
         start, stop = 0, start
@@ -252,9 +256,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 def _float_steps(first: Any, last: Any, by: Any) -> Any:
-    """The number of floats from `first` to before `last`, an int64; where it is none, more than any array has."""
+    """Return the number of floats from `first` to before `last` as an int64; if it is not finite, a
+    number too large for any array.
+    """
     steps = true_div(sub(last, first), by)
-    # A quotient so small that it is 0 is a step nevertheless.
+    # A quotient that underflows to 0 still makes one step.
     is_towards = and_(neq(first, last), eq(lt(first, last), gt(by, 0.0)))
     count = maximum(cast(ceil(steps), "int64"), cast(is_towards, "int64"))
     return switch(lt(absolute(steps), 2.0**63), count, number(_MOST_BYTES, "int64"))
@@ -278,7 +284,7 @@ def _as_bound(value: Any) -> Any:
 
 
 def _is_shape(value: Any) -> bool:
-    """Whether it has several lengths, or may have."""
+    """Return True if `value` is a sequence of lengths rather than a single one."""
     if isinstance(value, Variable):
         return bool(value.type.ndim == 1)
     return isinstance(value, tuple | list | range) or np.ndim(value) == 1

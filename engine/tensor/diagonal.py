@@ -1,4 +1,4 @@
-"""Triangles and diagonals of matrices."""
+"""Diagonals and triangles of matrices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from engine.tensor.type import check_dtype
 
 
 def _offsets(rows: Any, columns: Any) -> Any:
-    """For each place of a matrix, how far right of the diagonal it is."""
+    """Return a matrix whose elements say how far right of the main diagonal they are."""
     return sub(dimshuffle(arange(columns), ("x", 0)), dimshuffle(arange(rows), (0, "x")))
 
 
 def _sizes(n: Any, m: Any) -> list[Any]:
-    """The lengths `n` and `m`, or `n` twice; refuses (TypeError, ValueError) what is no length."""
+    """Return the lengths `n` and `m` (default `n`). Raises TypeError or ValueError if they are no lengths."""
     lengths = lengths_of((n, n if m is None else m))
     for length in lengths:
         if isinstance(length, Constant) and length.data < 0:
@@ -31,7 +31,7 @@ def _sizes(n: Any, m: Any) -> list[Any]:
 
 
 def _as_offset(k: Any) -> Any:
-    """The number `k` of a diagonal, or an integer variable of 0 dimensions; refuses (TypeError) everything else."""
+    """Return `k` as an int, or as it is if it is a 0-d integer variable. Raises TypeError for anything else."""
     if isinstance(k, Variable) and not isinstance(k, Constant):
         if getattr(k.type, "ndim", None) == 0 and k.type.dtype in INTEGERS:
             return k
@@ -51,30 +51,32 @@ def _offsets_in(m: Any) -> Any:
 
 
 def eye(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
-    """A matrix of `n` rows and `m` columns (as many by default) with ones on the diagonal `k` above the main one."""
+    """Return an `n` by `m` (default `n`) matrix with ones on the diagonal `k` places above the main one."""
     return cast(eq(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tri(n: Any, m: Any = None, k: int = 0, dtype: Any = "float64") -> Any:
-    """A matrix of `n` rows and `m` columns (as many by default) with ones on and below the diagonal `k`."""
+    """Return an `n` by `m` (default `n`) matrix with ones on and below the diagonal `k`."""
     return cast(le(_offsets(*_sizes(n, m)), _as_offset(k)), check_dtype(dtype))
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The matrix `m` with zeros above the diagonal `k`."""
+    """Return the matrix `m` with zeros above the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(le(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The matrix `m` with zeros below the diagonal `k`."""
+    """Return the matrix `m` with zeros below the diagonal `k`."""
     m = as_tensor_variable(m)
     return switch(ge(_offsets_in(m), _as_offset(k)), m, cast(0, m.type.dtype))
 
 
 def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = False) -> Any:
-    """The `lower` or upper triangle of `m`, zeros elsewhere; without the diagonal if `strict`, with half of it if
-    `halved`."""
+    """Return the `lower` or upper triangle of `m`, with zeros elsewhere.
+
+    With `strict` the diagonal is zero; with `halved` it is halved.
+    """
     found = (tril if lower else triu)(m, (-1 if lower else 1) if strict else 0)
     if not halved:
         return found
@@ -83,7 +85,7 @@ def only_triangle(m: Any, lower: bool, strict: bool = False, halved: bool = Fals
 
 
 def _places(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
-    """The indices of the elements of the diagonal `k` of a matrix of so many rows and columns."""
+    """Return the row and column indices of the diagonal `k` of a matrix of this size."""
     down, right = (-k, 0) if k < 0 else (0, k)
     length = maximum(minimum(sub(rows, down), sub(columns, right)), 0)
     along = arange(length)
@@ -91,7 +93,7 @@ def _places(rows: Any, columns: Any, k: int) -> tuple[Any, Any]:
 
 
 def diagonal(x: Any, k: int = 0) -> Any:
-    """The elements of the matrix `x` on the diagonal `k` above the main one, a vector."""
+    """Return the diagonal `k` places above the main one of the matrix `x`, as a vector."""
     x = as_tensor_variable(x)
     if x.type.ndim != 2:
         raise ValueError(f"Taking a diagonal of {x.type}: it must have 2 dimensions")
@@ -99,8 +101,9 @@ def diagonal(x: Any, k: int = 0) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """The square matrix with the vector `v` on the diagonal `k` above the main one, zeros elsewhere; of a matrix, that
-    diagonal."""
+    """Return the square matrix whose diagonal `k` is the vector `v`. If `v` is a matrix, return its
+    diagonal `k`.
+    """
     v = as_tensor_variable(v)
     if v.type.ndim != 1:
         return diagonal(v, k)
@@ -110,5 +113,5 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def trace(x: Any) -> Any:
-    """The sum of the elements on the main diagonal of a matrix."""
+    """Return the sum of the main diagonal of a matrix."""
     return sum_over(diagonal(x))

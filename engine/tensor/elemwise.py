@@ -1,6 +1,8 @@
-"""Operations on tensors element by element, and the reordering of axes that makes them broadcast.
+"""Elementwise operations on tensors, the reordering of axes, and gradients that are 0 in a branch not taken.
 
-Broadcasting is numpy's, except that an axis broadcasts only if its length is known to be 1 when the graph is built.
+A gradient through `where` has the form `where(condition, gradient, 0)`. Such gradients are taken
+apart: the slope is computed from the gradient without the condition, and the zeros are put in at
+the end. In the other order an infinite slope in the branch not taken would meet a 0, and give NaN.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 
 class Elemwise(Op):
-    """`scalar_op` on tensors. Inputs of lower rank get axes of length 1 in front.
+    """Applies `scalar_op` element by element. Inputs of lower rank get axes of length 1 in front.
 
-    Refuses (ValueError) lengths that do not fit: those known when the node is made, the others when it is
-    computed; then too an axis of length 1 that is not known to be 1 and meets another length.
+    Raises ValueError for lengths that differ: static ones when the node is made, others when it is
+    computed. An axis of length 1 whose type does not say so does not broadcast.
     """
 
     __props__ = ("scalar_op",)
@@ -68,7 +70,7 @@ class Elemwise(Op):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """`pullback`; the inputs not `wanted` get None."""
+        """Return the result of `pullback`, with None for inputs that are not `wanted`."""
         if all(c is None or o.type.dtype not in FLOATS for c, o in zip(cotangents, outputs, strict=True)):
             return [None] * len(inputs)
         branches, gradient = split(cotangents[0])
@@ -86,7 +88,9 @@ class Elemwise(Op):
         return [_total([term for term in terms if term is not None], outputs[0])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """For each input, whether the outputs' values depend on it: of `second`, not on the first."""
+        """Return for each input if the outputs depend on its values; `second` ignores those of its first
+        input.
+        """
         chooses = self.scalar_op == second
         return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
@@ -98,17 +102,17 @@ class Elemwise(Op):
 
 @lru_cache(maxsize=256)
 def elemwise(scalar_op: ScalarOp) -> Elemwise:
-    """The Elemwise of `scalar_op`, the same object every time."""
+    """Return the Elemwise of `scalar_op`, one object for equal Ops."""
     return Elemwise(scalar_op)
 
 
 def apply_elemwise(scalar_op: ScalarOp, *inputs: Any) -> Any:
-    """`scalar_op` on tensors and numbers, element by element."""
+    """Return `scalar_op` applied element by element to tensors and numbers."""
     return elemwise(scalar_op).make_node(*inputs).outputs[0]
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """`x` with its elements cast to `dtype`; itself if it has that dtype."""
+    """Return `x` cast to `dtype`, or `x` itself if it has that dtype."""
     x, dtype = as_tensor_variable(x), check_dtype(dtype)
     return x if x.type.dtype == dtype else apply_elemwise(Cast(dtype), x)
 
@@ -136,7 +140,7 @@ def _static_length(
 
 
 def _total(terms: Sequence[Any], output: Any) -> Any:
-    """The sum of `terms` in the shape of `output`; None if there are none."""
+    """Return the sum of `terms` in the shape of `output`, or None without terms."""
     if not terms:
         return None
     total = terms[0]
@@ -147,7 +151,9 @@ def _total(terms: Sequence[Any], output: Any) -> Any:
 
 
 def _fit(gradient: Any, variable: Any, output: Any) -> Any:
-    """`gradient` summed over the axes along which `variable` was broadcast, in the dtype of a float `variable`."""
+    """Return `gradient` in the shape of `variable`: summed over the axes that were broadcast, in its
+    float dtype.
+    """
     if gradient is None:
         return None
     axes = unbroadcast_axes(variable.type, gradient.type)
@@ -158,10 +164,10 @@ def _fit(gradient: Any, variable: Any, output: Any) -> Any:
 
 
 class DimShuffle(Op):
-    """Reorders the axes of a tensor of `input_ndim` axes: `new_order` has an old axis or "x", a new one of length 1.
+    """Reorders axes. `new_order` lists the old axes of the result; "x" adds an axis of length 1.
 
-    An axis that is left out must have length 1: otherwise refused, when it is known (TypeError) or when it is
-    computed (ValueError). The output is a view.
+    An old axis that is left out is dropped and must have length 1: TypeError if its type says
+    otherwise, ValueError if its value does. The output is a view.
     """
 
     __props__ = ("input_ndim", "new_order")
@@ -209,7 +215,7 @@ class DimShuffle(Op):
 
 
 def _place(axis: Any) -> int | str:
-    """What `axis` says of a place in a new order: "x", or a whole number."""
+    """Return an item of a new order: "x", or an axis as an int."""
     if isinstance(axis, str) and axis == "x":
         return "x"
     (number,) = numbers_of('Reordering axes: each is a whole number or "x"', [axis])
@@ -235,9 +241,9 @@ def _dimshuffle_op(input_ndim: int, new_order: tuple[int | str, ...]) -> DimShuf
 
 
 def dimshuffle(x: Any, new_order: Any) -> Any:
-    """`x` with its axes in `new_order`, which has an axis, or "x" for a new one of length 1, for each of the result.
+    """Return `x` with its axes reordered. `new_order` lists, for each axis of the result, an old axis or "x".
 
-    Axes may be negative. An axis that is left out must have length 1.
+    "x" stands for a new axis of length 1. Axes may be negative. A dropped axis must have length 1.
     """
     x = as_tensor_variable(x)
     ndim = x.type.ndim
@@ -258,15 +264,17 @@ def dimshuffle(x: Any, new_order: Any) -> Any:
 
 
 class Branch(NamedTuple):
-    """Where `condition` is `taken`, a gradient flows; elsewhere it is 0."""
+    """A condition on a gradient: it flows where `condition` equals `taken`, and is 0 elsewhere."""
 
     condition: Variable
     taken: bool
 
 
 def split(gradient: Any) -> tuple[list[Branch], Any]:
-    """The branches that `gradient` flows through, outermost first, and the gradient without them. Through what a factor of
-    it flows it flows, too."""
+    """Return the branches that `gradient` flows through, outermost first, and the gradient without them.
+
+    A product flows through the branches of its factors.
+    """
     branches: list[Branch] = []
     while gradient is not None and gradient.owner is not None:
         operation = type(getattr(gradient.owner.op, "scalar_op", None))
@@ -284,7 +292,7 @@ def split(gradient: Any) -> tuple[list[Branch], Any]:
 
 
 def _choice(variable: Any) -> tuple[Branch, Any] | None:
-    """The branch and what is chosen there, of the same dtype, if `variable` is 0 elsewhere."""
+    """Return the branch and the chosen value if `variable` is a `where` with 0 elsewhere; otherwise None."""
     node = variable.owner
     if node is None or type(getattr(node.op, "scalar_op", None)) is not Where:
         return None
@@ -305,7 +313,7 @@ def _product(first: Any, second: Any) -> tuple[Branch, Any] | None:
 
 
 def within(branches: Sequence[Branch], gradient: Any) -> Any:
-    """`gradient` where all `branches` are taken, 0 elsewhere; None for None."""
+    """Return `gradient` where all `branches` are taken and 0 elsewhere; None stays None."""
     if gradient is None:
         return None
     for condition, taken in reversed(branches):
@@ -318,13 +326,13 @@ def within(branches: Sequence[Branch], gradient: Any) -> Any:
 
 
 def rearranged(gradient: Any, arrange: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Any:
-    """`gradient` with its elements in other places: its branches' conditions by `arrange`, the rest by `inner`."""
+    """Return `gradient` with its elements rearranged: conditions by `arrange`, values by `inner`."""
     branches, found = split(gradient)
     return within([Branch(arrange(condition), taken) for condition, taken in branches], inner(found))
 
 
 def added(first: Any, second: Any) -> Any:
-    """The sum of two gradients, within the branches that both flow through."""
+    """Return the sum of two gradients, inside the leading branches that they share."""
     branches, common = split(first)[0], 0
     for branch, other in zip(branches, split(second)[0], strict=False):
         if branch != other:

@@ -1,6 +1,7 @@
-"""`x[index]` with numpy's meaning: numbers, slices, new axes, an ellipsis, arrays of integers, masks; and its change.
+"""Indexing with numpy's meaning, `x[index]`, and its counterparts `x[index].set(y)` and `.inc(y)`.
 
-An index is taken apart into operations that each do one thing: new axes, then numbers and slices (a view), then arrays.
+An index becomes a chain of operations: new axes, then integers and slices (a view), then integer
+arrays.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ _ALL = slice(None)
 
 
 def get_item(x: Any, index: Any) -> Any:
-    """`x[index]`: an index for each axis, or a tuple of them.
+    """Return `x[index]`.
 
-    An index is an integer, a slice, None (a new axis), Ellipsis, integers as a list, an array or a tensor, or a mask:
-    bools as a list, an array or a tensor of as many dimensions as axes it chooses from.
-    Refuses (TypeError) everything else; (IndexError) more indices than axes.
+    `index` is one index or a tuple of them: integers, slices, None (a new axis), Ellipsis, integer
+    lists, arrays or tensors, and boolean masks. Raises TypeError for anything else and IndexError for
+    too many indices.
     """
     x = as_tensor_variable(x)
     if not isinstance(index, tuple) and is_mask(index):
@@ -48,7 +49,7 @@ def get_item(x: Any, index: Any) -> Any:
 
 
 def _per_axis(x: Any, items: list[Any]) -> list[Any]:
-    """`items` with as many full slices for the ellipsis, or at the end, as make one for each axis."""
+    """Return `items` with one item per axis: full slices in place of the ellipsis, or at the end."""
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError(f"Indexing {x}: an index can have one ellipsis, {len(ellipses)} were given")
@@ -70,7 +71,7 @@ def _axes_used(item: Any) -> int:
 
 
 def _without_masks(x: Any, items: Sequence[Any]) -> list[Any]:
-    """`items` with the integers that a mask stands for, a vector for each of its axes, in its place."""
+    """Return `items` with each mask replaced by an integer vector for each of its axes."""
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -92,7 +93,7 @@ def _with_new_axes(x: Any, items: Sequence[Any]) -> Any:
 
 
 def _checked(x: Any, item: Any) -> Any:
-    """`item`: a slice, or an integer variable."""
+    """Return `item` as a slice or an integer variable."""
     if isinstance(item, slice):
         return item
     if isinstance(item, int | np.integer) and not isinstance(item, bool):
@@ -111,19 +112,19 @@ def _checked(x: Any, item: Any) -> Any:
 
 
 def _fitting(x: Any, index: Any) -> Any:
-    """`index`, a number or an array; refuses (IndexError) one that an int64 does not hold."""
+    """Return `index`, a number or an array. Raises IndexError for one that int64 cannot hold."""
     if np.size(index) and not -(2**63) <= np.min(index) <= np.max(index) < 2**63:
         raise IndexError(f"Indexing {x} by {index}: that is out of bounds for every axis")
     return index
 
 
 def _is_empty(item: Any) -> bool:
-    """Whether it is a list of nothing, or of such lists: nobody says what it would have, and it is an index."""
+    """Return True for an empty list, or a list of such. It has no dtype and counts as integers."""
     return isinstance(item, list | tuple) and all(map(_is_empty, item))
 
 
 def _sliced(x: Any, items: Sequence[Any]) -> Any:
-    """`x` indexed by a slice, or an integer of 0 dimensions, for each axis."""
+    """Return `x` indexed by a slice or a 0-d integer for each axis."""
     entries, numbers = [], []
     for item in items:
         if not isinstance(item, slice):
@@ -154,10 +155,10 @@ def _is_number(variable: Any, value: int) -> bool:
 
 
 def _gathered(x: Any, items: Sequence[Any]) -> Any:
-    """`x` indexed by an integer variable, or nothing, for each axis.
+    """Return `x` indexed by an integer variable, or by None (all), for each axis.
 
-    The indexed axes come first and are made one, whose rows are taken. What the indices have for axes ends where the
-    indexed axes were, or in front if these were not neighbours.
+    The indexed axes are moved to the front and merged into one, from which rows are taken. The index's
+    own axes end up where the indexed axes were, or in front if these were not adjacent.
     """
     ndim = x.type.ndim
     axes = [axis for axis, item in enumerate(items) if item is not None]
@@ -181,7 +182,7 @@ def _gathered(x: Any, items: Sequence[Any]) -> Any:
 
 
 def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
-    """What is indexed by the broadcast `items` at `axes`, as numbers of rows where these axes are one."""
+    """Return the row numbers, in the merged axes `axes`, of the elements that `items` select."""
     result = None
     for axis in axes:
         length = shape_i(x, axis)
@@ -191,23 +192,28 @@ def _row_numbers(x: Any, items: Sequence[Any], axes: Sequence[int]) -> Any:
 
 
 def set_subtensor(part: Any, y: Any) -> Any:
-    """The tensor of which `part` is `x[index]`, with that part set to `y`, which broadcasts to it.
+    """Return the tensor that `part`, `x[index]`, was taken from, with that part set to `y` (broadcast to it).
 
-    Of what is set to the same place the last stays. Refuses (TypeError) a `part` that is no result of indexing.
+    If an index occurs several times, the last value wins. Raises TypeError if `part` is not a result of
+    indexing.
     """
     return _changed(part, y, sets=True)
 
 
 def inc_subtensor(part: Any, y: Any) -> Any:
-    """The tensor of which `part` is `x[index]`, with `y`, which broadcasts to it, added to that part.
+    """Return the tensor that `part`, `x[index]`, was taken from, with `y` (broadcast) added to that part.
 
-    What is added to the same place accumulates. Refuses (TypeError) a `part` that is no result of indexing.
+    If an index occurs several times, all values are added. Raises TypeError if `part` is not a result
+    of indexing.
     """
     return _changed(part, y, sets=False)
 
 
 def _changed(part: Any, y: Any, sets: bool) -> Any:
-    """`y` is led back through the operations that made `part`; where they choose, what they chose from is changed."""
+    """Return the indexed tensor with `y` set or added.
+
+    Walks back from `part` through the operations that made it, and inverts each.
+    """
     base = _indexed(part)
     value = as_part(y, base.type)
     if value.type.ndim > part.type.ndim:
@@ -234,13 +240,13 @@ def _changed(part: Any, y: Any, sets: bool) -> Any:
 
 
 def _fits(mask: Any, base: Any) -> bool:
-    """Whether no axis of `mask` would be repeated to fit an axis of `base`."""
+    """Return True if no axis of `mask` broadcasts against an axis of `base`."""
     lengths = zip(mask.type.broadcastable, base.type.broadcastable, strict=False)
     return all(not of_mask or of_base for of_mask, of_base in lengths)
 
 
 def _indexed(part: Any) -> Any:
-    """The tensor that `part` is a part of."""
+    """Return the tensor that `part` was taken from."""
     base = getattr(getattr(part, "tag", None), "indexed", None)
     if base is not None:
         return base
@@ -251,7 +257,7 @@ def _indexed(part: Any) -> Any:
 
 
 def _spread(value: Any, part: Any) -> Any:
-    """`value` broadcast to the shape of `part`."""
+    """Return `value` broadcast to the shape of `part`."""
     return alloc(value, *[shape_i(part, axis) for axis in range(part.type.ndim)])
 
 

@@ -1,4 +1,4 @@
-"""Tensors put together: scalars as a vector, tensors one behind the other, shapes as vectors."""
+"""Concatenation of tensors along existing and new axes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from engine.tensor.type import tensor_type
 
 
 class Join(Op):
-    """Tensors one behind the other along `axis`, in their common dtype.
+    """Concatenates tensors along `axis`, in their common dtype.
 
-    Refuses (ValueError) tensors whose lengths along the other axes differ.
+    Raises ValueError if their lengths along the other axes differ.
     """
 
     __props__ = ("axis",)
@@ -81,7 +81,7 @@ class Join(Op):
         return found
 
     def _part(self, gradient: Any, variable: Any, start: Any, stop: Any) -> Any:
-        """What of `gradient` lies between; an axis known to have length 1 stays so."""
+        """Return the part of `gradient` from `start` to `stop`; an axis of static length 1 keeps it."""
         before = [FULL] * self.axis
         if variable.type.shape[self.axis] != 1:
             return Subtensor([*before, "a:b"]).make_node(gradient, start, stop).outputs[0]
@@ -90,7 +90,7 @@ class Join(Op):
 
 
 def join(axis: int, *tensors: Any) -> Any:
-    """`tensors` one behind the other along `axis` (may be negative)."""
+    """Return `tensors` concatenated along `axis`, which may be negative."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Joining tensors: none were given")
@@ -99,12 +99,12 @@ def join(axis: int, *tensors: Any) -> Any:
 
 
 def concatenate(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """`tensors` one behind the other along `axis` (may be negative)."""
+    """Return `tensors` concatenated along `axis`, which may be negative."""
     return join(axis, *tensors)
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """`tensors`, of equal rank, along a new axis that is number `axis` of the result."""
+    """Return `tensors`, of equal rank, joined along a new axis at position `axis` of the result."""
     variables = [as_tensor_variable(tensor) for tensor in tensors]
     if not variables:
         raise ValueError("Stacking tensors: none were given")

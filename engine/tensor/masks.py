@@ -1,4 +1,4 @@
-"""Places where something is true: as indices, and as an index itself."""
+"""Boolean masks: the positions where they are true, and indexing by them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from engine.tensor.type import tensor_type
 
 
 class FlatNonzero(Op):
-    """The positions, in C order, of what is true: inputs are a mask (bools, of 1 dimension or more), and its lengths.
+    """The flat positions, in C order, where a mask is true. Inputs: a boolean tensor and the lengths it
+    must have.
 
-    How many there are is known only when it is computed. Refuses (IndexError) a mask of other lengths: those of what
-    it chooses from.
+    The result's length is known only at run time. Raises IndexError if the mask has other lengths,
+    which are those of the tensor that it indexes.
     """
 
     __props__ = ()
@@ -48,7 +49,7 @@ class FlatNonzero(Op):
 
 
 def mismatch(what: str, axis: int, due: Any, found: Any) -> str:
-    """What to say of a mask that does not fit: in numpy's words."""
+    """Return numpy's message for a mask that does not fit."""
     return (
         f"{what}: boolean index did not match indexed array along axis {axis}; size of axis is {due} but size of "
         f"corresponding boolean axis is {found}"
@@ -67,19 +68,24 @@ def _as_mask(x: Any) -> Any:
 
 
 def nonzero(x: Any) -> tuple[Any, ...]:
-    """The indices of what is not 0 in `x`, in C order: an int64 vector for each axis. Refuses (ValueError) no axes."""
+    """Return the indices of the nonzero elements of `x` in C order, an int64 vector per axis.
+
+    Raises ValueError for a tensor without axes.
+    """
     mask = _as_mask(x)
     return positions_by_axis(mask, [shape_i(mask, axis) for axis in range(mask.type.ndim)])
 
 
 def flatnonzero(x: Any) -> Any:
-    """The positions of what is not 0 in `x` flattened, an int64 vector. Refuses (ValueError) no axes."""
+    """Return the positions of the nonzero elements of the flattened `x`. Raises ValueError for a tensor
+    without axes.
+    """
     mask = flatten(_as_mask(x))
     return _flat_positions(mask, [shape_i(mask, 0)])
 
 
 def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
-    """The indices of what is true, a vector for each axis; the mask must have these `lengths`."""
+    """Return the indices where `mask` is true, a vector per axis; the mask must have these `lengths`."""
     flat = _flat_positions(mask, lengths)
     found = []
     for length in list(lengths)[:0:-1]:
@@ -89,7 +95,7 @@ def positions_by_axis(mask: Any, lengths: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
-    """`ift` where `condition` is true, `iff` elsewhere, element by element; without both, `nonzero(condition)`."""
+    """Return `ift` where `condition` is true and `iff` elsewhere; without both, `nonzero(condition)`."""
     if ift is None and iff is None:
         return nonzero(condition)
     if ift is None or iff is None:
@@ -98,7 +104,7 @@ def where(condition: Any, ift: Any = None, iff: Any = None) -> Any:
 
 
 def is_mask(item: Any) -> bool:
-    """Whether an index chooses by bools: a tensor, an array or a list of them that has a dimension."""
+    """Return True if `item` is a boolean tensor, array or list with at least one dimension."""
     if isinstance(item, Variable):
         return getattr(item.type, "dtype", None) == "bool" and getattr(item.type, "ndim", 0) > 0
     if isinstance(item, np.ndarray):
@@ -111,7 +117,10 @@ def _is_truth(item: Any) -> bool:
 
 
 def chosen(x: Any, mask: Any) -> Any:
-    """The parts of `x` where `mask`, over its first axes, is true, as rows. Refuses (IndexError) more axes than `x` has."""
+    """Return the rows of `x` where `mask`, over its first axes, is true.
+
+    Raises IndexError if the mask has more axes than `x`.
+    """
     mask = as_tensor_variable(mask)
     count = mask.type.ndim
     if count > x.type.ndim:
@@ -130,7 +139,10 @@ def chosen(x: Any, mask: Any) -> Any:
 
 
 def changed_where(x: Any, mask: Any, value: Any, sets: bool) -> Any:
-    """`x` with `value` set or added where `mask`, over its first axes, is true: one value, or one for what lies behind."""
+    """Return `x` with `value` set or added where `mask`, over its first axes, is true.
+
+    `value` is the same for all places; it may differ along the other axes.
+    """
     count = mask.type.ndim
     rest = range(1, value.type.ndim)
     spread = dimshuffle(value, ["x"] * count + list(rest))

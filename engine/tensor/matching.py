@@ -1,4 +1,4 @@
-"""Expressions taken apart: which operation computes a variable, element by element, and which number a constant is."""
+"""Queries on expressions: the operation that computes a variable, and the number that a constant holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.tensor.type import TensorType
 
 
 def operands_of(variable: Variable, op: ScalarOp) -> Sequence[Variable] | None:
-    """The arguments of which `variable` is `op`, element by element; None if something else computes it."""
+    """Return the operands if `variable` is `op` applied element by element; otherwise None."""
     node = variable.owner
     if node is None or not isinstance(node.op, Elemwise) or node.op.scalar_op != op:
         return None
@@ -20,19 +20,22 @@ def operands_of(variable: Variable, op: ScalarOp) -> Sequence[Variable] | None:
 
 
 def scalar_value(variable: Variable) -> Any:
-    """The number that `variable`, a constant of one element, holds; None if it is anything else."""
+    """Return the number in `variable` if it is a constant of one element; otherwise None."""
     if not isinstance(variable, Constant) or variable.data.size != 1:
         return None
     return variable.data.item()
 
 
 DEEPEST = 8
-"""In how many steps an expression is recognised at most: what is written in more is left as it is."""
+"""The depth to which an expression is searched for a known form."""
 
 
 def is_alike(first: Any, second: Any, steps: int = DEEPEST) -> bool:
-    """Whether two variables are computed alike, of the same variables, in so many steps at most: what is written twice
-    is two variables until a graph is merged."""
+    """Return True if two variables are the same computation of the same variables, compared to a depth
+    of `steps`.
+
+    An expression that is written twice is two variables until the graph is merged.
+    """
     if first is second:
         return True
     if first is None or second is None or first.type != second.type:
@@ -47,10 +50,10 @@ def is_alike(first: Any, second: Any, steps: int = DEEPEST) -> bool:
 
 
 def dtype_of(variable: Variable) -> str:
-    """The dtype of a tensor."""
+    """Return the dtype of a tensor."""
     return tensor_type_of(variable).dtype
 
 
 def tensor_type_of(variable: Variable) -> TensorType:
-    """The type of a tensor."""
+    """Return the type of a tensor."""
     return cast(TensorType, variable.type)

@@ -1,6 +1,8 @@
-"""The operations element by element, under PyTensor's names. Each takes tensors, arrays and numbers.
+"""Elementwise functions under PyTensor's names, and functions composed of several that do not
+overflow or cancel.
 
-What each computes, in which dtype, and its gradient are beside each other in `engine.scalar`.
+Each takes tensors, arrays and numbers. `engine.scalar` defines values, dtypes and gradients of the
+first kind.
 """
 
 from __future__ import annotations
@@ -84,33 +86,33 @@ identity = elemwise(scalar.identity)
 _LOG_HALF = -math.log(2)
 
 TAIL_OF_ERFC = {"float64": 25.0, "float32": 9.0}
-"""Where the complement of the error function is still a normal number, and its asymptotic series is as good."""
+"""From here on the asymptotic series of erfc is used: erfc is still a normal number, and the series as exact."""
 
 
 def clip(x: Any, min: Any, max: Any) -> Any:
-    """`x`, but `min` where it is below and `max` where it is above."""
+    """Return `x` limited to the range from `min` to `max`."""
     return minimum(maximum(x, min), max)
 
 
 def logit(p: Any) -> Any:
-    """The logarithm of the odds `p / (1 - p)`: the inverse of `sigmoid`."""
+    """Return `log(p / (1 - p))`, the inverse of `sigmoid`."""
     return sub(log(p), log1p(neg(p)))
 
 
 def log1mexp(x: Any) -> Any:
-    """`log(1 - exp(x))` of what is not above 0, exact near 0 and far from it.
+    """Return `log(1 - exp(x))` for x <= 0, exact near 0 and far from it.
 
-    The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012; each is computed of numbers that
-    are its own.
+    The branches are those of Maechler, "Accurately computing log(1 - exp(-|a|))", 2012. Each is
+    computed from arguments clipped to its own range, so that its gradient is finite.
     """
     far, near = minimum(x, _LOG_HALF), maximum(x, _LOG_HALF)
     return switch(lt(x, _LOG_HALF), log1p(neg(exp(far))), log(sub(0, expm1(near))))
 
 
 def log_erfc(x: Any) -> Any:
-    """`log(erfc(x))`, also where the complement of the error function is too small for a float.
+    """Return `log(erfc(x))`, also where erfc underflows.
 
-    There it is the asymptotic series, Abramowitz and Stegun 7.1.23.
+    There it is the asymptotic series 7.1.23 of Abramowitz and Stegun.
     """
     tail = TAIL_OF_ERFC[x.type.dtype]
     z = maximum(x, tail)
@@ -122,7 +124,7 @@ def log_erfc(x: Any) -> Any:
 
 
 def logaddexp(x: Any, y: Any) -> Any:
-    """`log(exp(x) + exp(y))`, without overflow; -inf of two -inf."""
+    """Return `log(exp(x) + exp(y))` without overflow; -inf if both are -inf."""
     largest = maximum(x, y)
     shift = switch(isinf(largest), 0.0, largest)
     return add(log(add(exp(sub(x, shift)), exp(sub(y, shift)))), shift)

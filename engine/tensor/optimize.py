@@ -1,7 +1,4 @@
-"""`engine.tensor.optimize.minimize` and its like: PyTensor's names for what `engine.inner.optimize` defines.
-
-Ops that hold a graph are a layer above tensors, which knows nothing of them: a name is imported when it is asked for.
-"""
+"""PyTensor's names for the solvers of `engine.inner.optimize`, imported when first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

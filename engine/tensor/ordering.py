@@ -1,4 +1,4 @@
-"""Sorting along an axis. It is stable, and NaNs come last."""
+"""Sorting, and the positions of the largest and smallest elements. Sorts are stable, with NaNs last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.tensor.type import tensor_type
 
 
 class ArgSortOp(Op):
-    """The positions, int64, that sort a tensor along its last axis."""
+    """The int64 positions that sort a tensor along its last axis."""
 
     __props__ = ()
 
@@ -37,25 +37,27 @@ class ArgSortOp(Op):
 
 
 def argsort(x: Any, axis: Any = -1) -> Any:
-    """The positions that sort `x` along `axis`; without one, `x` flattened. Equal elements keep their order."""
+    """Return the positions that sort `x` along `axis`, or sort the flattened `x` if None. Equal
+    elements keep their order.
+    """
     x, order = _with_axis_last(x, axis)
     return dimshuffle(ArgSortOp().make_node(x).outputs[0], order)
 
 
 def sort(x: Any, axis: Any = -1) -> Any:
-    """`x` sorted along `axis`; without one, `x` flattened."""
+    """Return `x` sorted along `axis`, or flattened and sorted if None."""
     x, order = _with_axis_last(x, axis)
     last = x.type.ndim - 1
     positions = flatten(ArgSortOp().make_node(x).outputs[0])
     length = shape_i(x, last)
-    # Rows lie one behind the other in what is flattened.
+    # The flattened tensor has the rows one after the other.
     row = sub(arange(shape_i(positions, 0)), mod(arange(shape_i(positions, 0)), maximum(length, 1)))
     taken = flatten(x)[add(row, positions)]
     return dimshuffle(reshape(taken, [shape_i(x, a) for a in range(x.type.ndim)]), order)
 
 
 def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:
-    """`x` with `axis` last, and the order that puts it back."""
+    """Return `x` with `axis` last, and the order of axes that undoes this."""
     x = as_tensor_variable(x)
     if axis is None:
         return flatten(x), [0]
@@ -66,9 +68,9 @@ def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:
 
 
 class _Extreme(Op):
-    """Base class of the positions along `axis`, int64, of the first of the extreme elements: a NaN is the most extreme.
+    """Base class of the position along `axis` of the first extreme element; a NaN is the most extreme.
 
-    Refuses (ValueError) to look among no elements.
+    Raises ValueError for an empty axis.
     """
 
     __props__ = ("axis",)
@@ -87,7 +89,7 @@ class _Extreme(Op):
         output_storage[0][0] = np.asarray(self.found(inputs[0]), "int64")
 
     def found(self, x: np.ndarray) -> Any:
-        """The positions in an array."""
+        """Return the positions for an array."""
         raise NotImplementedError
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -100,31 +102,31 @@ class _Extreme(Op):
 
 
 class Argmax(_Extreme):
-    """Where the first of the largest elements is."""
+    """The position of the first largest element."""
 
     def found(self, x: np.ndarray) -> Any:
         return np.argmax(x, axis=self.axis)
 
 
 class Argmin(_Extreme):
-    """Where the first of the smallest elements is."""
+    """The position of the first smallest element."""
 
     def found(self, x: np.ndarray) -> Any:
         return np.argmin(x, axis=self.axis)
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The position of the first of the largest elements over `axis`: an axis, several, or all.
+    """Return the position of the first largest element over `axis`: one axis, several, or all (None).
 
-    Over several it is that among their elements in C order.
+    Over several axes it is the position among their elements in C order.
     """
     return _position(Argmax, x, axis, keepdims)
 
 
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The position of the first of the smallest elements over `axis`: an axis, several, or all.
+    """Return the position of the first smallest element over `axis`: one axis, several, or all (None).
 
-    Over several it is that among their elements in C order.
+    Over several axes it is the position among their elements in C order.
     """
     return _position(Argmin, x, axis, keepdims)
 
@@ -140,7 +142,7 @@ def _position(op: type[_Extreme], x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _with_one_for(x: Any, axes: tuple[int, ...], rest: list[int]) -> Any:
-    """`x` with one last axis in the place of `axes`, unless that is one already."""
+    """Return `x` with `axes` merged into one last axis; a single axis stays where it is."""
     if len(axes) == 1:
         return x
     moved = dimshuffle(x, [*rest, *axes])

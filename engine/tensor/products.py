@@ -19,9 +19,10 @@ from engine.tensor.type import tensor_type
 
 
 class Dot(Op):
-    """The product of two tensors of 1 or 2 dimensions: the last axis of the first with the first of the last.
+    """The product of two tensors of 1 or 2 dimensions: last axis of the first with first axis of the second.
 
-    It computes in the common dtype; of bools it is `or` of `and`. Refuses (ValueError) lengths that do not fit.
+    It is computed in the common dtype; bools combine by `and` and `or`. Raises ValueError for lengths
+    that differ.
     """
 
     __props__ = ()
@@ -56,7 +57,7 @@ class Dot(Op):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """`pullback`; the inputs not `wanted` get None."""
+        """Return the result of `pullback`, with None for inputs that are not `wanted`."""
         gradient = cotangents[0]
         if gradient is None or outputs[0].type.dtype not in FLOATS:
             return [None, None]
@@ -98,7 +99,7 @@ _dot = Dot()
 
 
 def dot(x: Any, y: Any) -> Any:
-    """The product of `x` and `y`, of at most 2 dimensions each; element by element if one has none."""
+    """Return the product of `x` and `y` of up to 2 dimensions; elementwise if one has none."""
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.type.ndim == 0 or y.type.ndim == 0:
         return apply_elemwise(mul, x, y)
@@ -106,10 +107,10 @@ def dot(x: Any, y: Any) -> Any:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The product of `x` and `y`, of 1 or 2 dimensions each (TypeError otherwise)."""
+    """Return the product of `x` and `y`. Raises TypeError unless both have 1 or 2 dimensions."""
     return _dot.make_node(x, y).outputs[0]
 
 
 def outer(x: Any, y: Any) -> Any:
-    """The product of each element of the vector `x` with each of the vector `y`, a matrix; both are flattened first."""
+    """Return the matrix of products of the elements of `x` and `y`, both flattened."""
     return _outer(flatten(x), flatten(y))

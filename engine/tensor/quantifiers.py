@@ -1,4 +1,4 @@
-"""Whether all, or any, of the elements over axes are true."""
+"""Logical reductions: `all` and `any`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.tensor.reduction import Reduction
 
 
 class All(Reduction):
-    """Whether all elements over `axis` are true, or not 0; true of none."""
+    """True where all elements over `axis` are nonzero; true for no elements."""
 
     def make_node(self, x: typing.Any) -> Apply:
         return super().make_node(cast(x, "bool"))
@@ -35,7 +35,7 @@ class All(Reduction):
 
 
 class Any(All):
-    """Whether any element over `axis` is true, or not 0; false of none."""
+    """True where any element over `axis` is nonzero; false for no elements."""
 
     def perform(
         self, node: Apply, inputs: Sequence[typing.Any], output_storage: Sequence[list[typing.Any]]
@@ -44,12 +44,12 @@ class Any(All):
 
 
 def all(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
-    """Whether all elements of `x` over `axis`, an axis, several, or all, are true, or not 0."""
+    """Return True where all elements of `x` over `axis` (one, several, or all axes) are nonzero."""
     return _quantified(All, x, axis, keepdims)
 
 
 def any(x: typing.Any, axis: typing.Any = None, keepdims: bool = False) -> typing.Any:
-    """Whether any element of `x` over `axis`, an axis, several, or all, is true, or not 0."""
+    """Return True where any element of `x` over `axis` (one, several, or all axes) is nonzero."""
     return _quantified(Any, x, axis, keepdims)
 
 

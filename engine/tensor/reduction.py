@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, product, largest and smallest element, mean."""
+"""Reductions over axes (sum, product, extremes, mean, variance), and cumulative sums and products."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _DEFAULT_ACCUMULATOR = {"float32": "float64"}
 
 
 class Reduction(Op):
-    """Base class of the reductions over `axis`: an axis, several, or all (None). Once applied, it is a sorted tuple of axes,
-    none negative."""
+    """Base class of the reductions over `axis`: one axis, several, or all (None).
+
+    The Op of a node has a sorted tuple of non-negative axes.
+    """
 
     __props__: tuple[str, ...] = ("axis",)
 
@@ -33,7 +35,7 @@ class Reduction(Op):
         self.axis: Any = axes_given("Making a reduction", axis)
 
     def output_dtype(self, dtype: str) -> str:
-        """The result's dtype for a tensor of `dtype`."""
+        """Return the result's dtype for a tensor of `dtype`."""
         return dtype
 
     def make_node(self, x: Any) -> Apply:
@@ -43,7 +45,7 @@ class Reduction(Op):
         return Apply(op, [x], [_reduced_type(op, x.type).make_variable()])
 
     def expand(self, variable: Any, ndim: int) -> Any:
-        """`variable`, which has the result's axes, with length 1 along the reduced ones."""
+        """Return `variable`, which has the result's axes, with axes of length 1 in place of the reduced ones."""
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
@@ -60,7 +62,7 @@ def _reduced_type(op: Reduction, type: TensorType) -> TensorType:
 
 
 class _Accumulated(Reduction):
-    """Base class of sums and products over `axis`, accumulated in `acc_dtype` and given as `dtype`."""
+    """Base class of sums and products, accumulated in `acc_dtype` and returned as `dtype`."""
 
     __props__ = ("axis", "dtype", "acc_dtype")
 
@@ -74,7 +76,7 @@ class _Accumulated(Reduction):
 
 
 class Sum(_Accumulated):
-    """The sum over `axis`, added up in `acc_dtype` and given as `dtype`."""
+    """The sum over `axis`, accumulated in `acc_dtype` and returned as `dtype`."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with np.errstate(all="ignore"):
@@ -95,7 +97,7 @@ class Sum(_Accumulated):
 
 
 class Prod(_Accumulated):
-    """The product over `axis`, multiplied in `acc_dtype` and given as `dtype`."""
+    """The product over `axis`, accumulated in `acc_dtype` and returned as `dtype`."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         with np.errstate(all="ignore"):
@@ -103,7 +105,9 @@ class Prod(_Accumulated):
             output_storage[0][0] = np.asarray(found).astype(self.dtype, copy=False)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """For each element the product of the others: that of all divided by it, unless there are zeros."""
+        """Return for each element the product of the others: the whole product divided by it, unless there
+        are zeros.
+        """
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or self.dtype not in FLOATS:
             return [None]
@@ -117,7 +121,7 @@ class Prod(_Accumulated):
 
 
 class ExtremumOver(Reduction):
-    """Base class of the largest and smallest element. All elements that equal it get its gradient."""
+    """Base class of the largest and smallest element. Every element that equals it gets its whole gradient."""
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, gradient = inputs[0], cotangents[0]
@@ -128,14 +132,14 @@ class ExtremumOver(Reduction):
 
 
 class Max(ExtremumOver):
-    """The largest element over `axis`, NaN if there is one; refuses (ValueError) to reduce no elements."""
+    """The largest element over `axis`, or NaN if there is one. Raises ValueError for no elements."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.asarray(np.max(inputs[0], axis=self.axis))
 
 
 class Min(ExtremumOver):
-    """The smallest element over `axis`, NaN if there is one; refuses (ValueError) to reduce no elements."""
+    """The smallest element over `axis`, or NaN if there is one. Raises ValueError for no elements."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
         output_storage[0][0] = np.asarray(np.min(inputs[0], axis=self.axis))
@@ -149,10 +153,10 @@ def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:
 def sum(
     x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
 ) -> Any:
-    """The sum of `x` over `axis`: an axis, several, or all.
+    """Return the sum of `x` over `axis`: one axis, several, or all (None).
 
-    Bools and int32 are summed as int64, float32 in float64 and given as float32, unless `dtype` and `acc_dtype`
-    say otherwise.
+    By default bools and int32 give int64, and float32 is accumulated in float64. `dtype` and
+    `acc_dtype` override this.
     """
     return _accumulated(Sum, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
 
@@ -160,7 +164,7 @@ def sum(
 def prod(
     x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
 ) -> Any:
-    """The product of `x` over `axis`: an axis, several, or all; in the dtypes that `sum` has."""
+    """Return the product of `x` over `axis`: one axis, several, or all (None). Dtypes are as for `sum`."""
     return _accumulated(Prod, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
 
 
@@ -180,7 +184,10 @@ def _accumulated_op(op: Any, axis: tuple[int, ...], dtype: str, acc_dtype: str) 
 
 
 def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
-    """The mean of `x` over `axis`: float32 for float32, float64 otherwise, unless `dtype` is another float."""
+    """Return the mean of `x` over `axis`: float32 for float32, otherwise float64, unless `dtype` is given.
+
+    Raises TypeError if `dtype` is not a float.
+    """
     x = as_tensor_variable(x)
     found = x.type.dtype
     dtype = check_dtype(dtype or (found if found in FLOATS else "float64"))
@@ -192,12 +199,12 @@ def mean(x: Any, axis: Any = None, dtype: str | None = None, keepdims: bool = Fa
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The largest element of `x` over `axis`; NaN if there is one."""
+    """Return the largest element of `x` over `axis`, or NaN if there is one."""
     return _extremum(Max, x, axis, keepdims)
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """The smallest element of `x` over `axis`; NaN if there is one."""
+    """Return the smallest element of `x` over `axis`, or NaN if there is one."""
     return _extremum(Min, x, axis, keepdims)
 
 
@@ -208,7 +215,9 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
 
 
 def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
-    """The squared distance from the mean over `axis`, added up and divided by the number of elements less `ddof`."""
+    """Return the variance over `axis`: squared deviations from the mean, summed and divided by the
+    count minus `ddof`.
+    """
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
     squares = sqr(sub(x, mean(x, axes, keepdims=True)))
@@ -222,7 +231,7 @@ def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
 
 
 def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
-    """The square root of `var`."""
+    """Return the standard deviation over `axis`, the square root of `var`."""
     return sqrt(var(x, axis, ddof, keepdims))
 
 
@@ -230,7 +239,7 @@ _DEFAULT = {"bool": "int64", "int32": "int64"}
 
 
 class CumOp(Op):
-    """The sums (`mode` "add") or products ("mul") of the elements up to each one along `axis`, in their dtype."""
+    """The cumulative sum (`mode` "add") or product ("mul") along `axis`, in the dtype of the input."""
 
     __props__ = ("axis", "mode")
 
@@ -253,7 +262,7 @@ class CumOp(Op):
             output_storage[0][0] = function(inputs[0], axis=self.axis, dtype=inputs[0].dtype)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Of a product: for elements that are not 0."""
+        """Return the gradient; that of a product holds for nonzero elements."""
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or x.type.dtype not in FLOATS:
             return [None]
@@ -262,7 +271,7 @@ class CumOp(Op):
         return [true_div(self._from_end(mul(gradient, outputs[0])), x)]
 
     def _from_end(self, x: Any) -> Any:
-        """The sums of the elements from each one on."""
+        """Return the cumulative sums from the end."""
         backwards = tuple([slice(None)] * self.axis + [slice(None, None, -1)])
         found: Any = CumOp(self.axis, "add").make_node(x[backwards]).outputs[0]
         return found[backwards]
@@ -274,14 +283,15 @@ class CumOp(Op):
 
 
 def cumsum(x: Any, axis: Any = None) -> Any:
-    """The sum of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64."""
+    """Return the cumulative sum along `axis`, or of the flattened `x` if None. Bools and int32 become int64."""
     return _cumulative(x, axis, "add")
 
 
 def cumprod(x: Any, axis: Any = None) -> Any:
-    """The product of all elements up to each one along `axis`; without one, of `x` flattened. Bools and int32 become int64.
+    """Return the cumulative product along `axis`, or of the flattened `x` if None. Bools and int32
+    become int64.
 
-    Its gradient is that of elements that are not 0.
+    Its gradient holds for nonzero elements.
     """
     return _cumulative(x, axis, "mul")
 

@@ -1,4 +1,4 @@
-"""Lengths of axes, and new shapes for the same elements."""
+"""Lengths of axes, shapes as vectors, and operations that change a shape but no element."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_OPERANDS = 32
 
 
 class Shape_i(Op):
-    """The length of a tensor along axis `i`, as an int64 of 0 dimensions. It does not depend on the elements."""
+    """The length of a tensor along axis `i` as a 0-d int64. It does not depend on the elements."""
 
     __props__ = ("i",)
 
@@ -44,7 +44,7 @@ class Shape_i(Op):
         return [None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The elements do not matter."""
+        """Return that the output does not depend on the elements."""
         return [[False]]
 
 
@@ -54,7 +54,7 @@ def _shape_i_op(axis: int) -> Shape_i:
 
 
 def shape_i(x: Any, i: int) -> Any:
-    """The length of `x` along axis `i` (may be negative): a constant if the type knows it."""
+    """Return the length of `x` along axis `i`, which may be negative: a constant if the type has it."""
     x = as_tensor_variable(x)
     axis = (
         i if type(i) is int and 0 <= i < x.type.ndim else axis_of(f"Taking a length of {x}", i, x.type.ndim)
@@ -64,7 +64,7 @@ def shape_i(x: Any, i: int) -> Any:
 
 
 def size_over(x: Any, axes: Sequence[int]) -> Any:
-    """The number of elements of `x` over `axes`, an int64 of 0 dimensions; what the type knows is multiplied now."""
+    """Return the number of elements of `x` over `axes` as a 0-d int64; static lengths are multiplied now."""
     known = prod([length for axis in axes if (length := x.type.shape[axis]) is not None])
     unknown = [shape_i(x, axis) for axis in axes if x.type.shape[axis] is None]
     if known != 1 or not unknown:
@@ -76,10 +76,11 @@ def size_over(x: Any, axes: Sequence[int]) -> Any:
 
 
 class Reshape(Op):
-    """A tensor's elements, in C order, in a shape of `ndim` lengths: further inputs, int64 of 0 dimensions.
+    """The elements of a tensor, in C order, in a new shape. Inputs: the tensor and `ndim` lengths (0-d
+    int64).
 
-    One may be -1: the length that is left. Refuses (ValueError) lengths that do not make up the number of elements.
-    The output may be a view.
+    One length may be -1: it is computed from the others. Raises ValueError if the number of elements
+    differs. The output may be a view.
     """
 
     __props__ = ("ndim",)
@@ -110,7 +111,7 @@ class Reshape(Op):
         return [reshape(cotangents[0], [shape_i(x, axis) for axis in range(x.type.ndim)]), *nothing]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The elements depend on the first input alone."""
+        """Return that the output depends on the tensor, not on the lengths."""
         return [[True], *([False] for _ in range(self.ndim))]
 
 
@@ -131,9 +132,9 @@ def _as_length(length: Any) -> Any:
 
 
 def lengths_of(shape: Any) -> list[Any]:
-    """The lengths that `shape` names, int64 variables: a length, a tuple of them, or a vector of known length.
+    """Return the int64 lengths in `shape`: a length, a tuple of lengths, or a vector of known length.
 
-    Refuses (TypeError) what is no integer, and a vector of which it is not known how many lengths it has.
+    Raises TypeError for anything but integers, and for a vector of unknown length.
     """
     if isinstance(shape, tuple | list | range):
         return [_as_length(length) for length in shape]
@@ -155,7 +156,10 @@ def lengths_of(shape: Any) -> list[Any]:
 
 
 def is_length(variable: Variable) -> bool:
-    """Whether an integer is known to be no -1: lengths of tensors, constants that are not negative, their sums and products."""
+    """Return True if an integer variable is known not to be negative.
+
+    Known are lengths of tensors, constants, and their sums and products.
+    """
     waiting, seen = [variable], 0
     while waiting and seen < _MOST_OPERANDS:
         operand, seen = waiting.pop(), seen + 1
@@ -175,7 +179,7 @@ def _known(variable: Variable) -> int | None:
 
 
 def _check_size(found: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """`shape` with its -1 worked out; refuses (ValueError) one that has not as many elements as `found`."""
+    """Return `shape` with -1 replaced. Raises ValueError unless it has as many elements as `found`."""
     size, known = prod(found), prod([length for length in shape if length != -1])
     if -1 not in shape and size == known:
         return shape
@@ -203,10 +207,11 @@ def _reshape_op(ndim: int) -> Reshape:
 
 
 def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
-    """The elements of `x`, in C order, in `newshape`: a length, a tuple of them (numbers or integer variables), or
-    a vector of known length.
+    """Return the elements of `x`, in C order, in the shape `newshape`.
 
-    One length may be -1: what is left. Refuses (ValueError) a shape of another number of elements.
+    `newshape` is a length, a tuple of lengths (numbers or integer variables) or a vector of known
+    length. One length may be -1: it is computed from the others. Raises ValueError if the number of
+    elements differs.
     """
     lengths = lengths_of(newshape)
     if ndim is not None and ndim != len(lengths):
@@ -215,7 +220,7 @@ def reshape(x: Any, newshape: Any, ndim: int | None = None) -> Any:
 
 
 def flatten(x: Any, ndim: int = 1) -> Any:
-    """`x` with all axes from number `ndim - 1` on made one, in C order."""
+    """Return `x` with `ndim` axes: the last ones merged in C order."""
     x = as_tensor_variable(x)
     doing = f"Flattening {x} of {x.type.ndim} dimensions"
     (count,) = numbers_of(doing, [ndim])
@@ -228,7 +233,7 @@ def flatten(x: Any, ndim: int = 1) -> Any:
 
 
 def transpose(x: Any, axes: Any = None) -> Any:
-    """`x` with its axes in the order `axes` (they may be negative); without any, reversed."""
+    """Return `x` with its axes in the order `axes`, which may be negative; reversed if None."""
     x = as_tensor_variable(x)
     ndim, doing = x.type.ndim, f"Transposing {x}"
     order = range(ndim)[::-1] if axes is None else axes_of(doing, numbers_of(doing, axes), ndim)
@@ -238,7 +243,7 @@ def transpose(x: Any, axes: Any = None) -> Any:
 
 
 def squeeze(x: Any, axis: Any = None) -> Any:
-    """`x` without the axes `axis`, one or several, which must have length 1; without any, those known to have length 1."""
+    """Return `x` without the axes `axis` of length 1, one or several; by default, all of static length 1."""
     x = as_tensor_variable(x)
     if axis is None:
         dropped = tuple([a for a, known in enumerate(x.type.broadcastable) if known])
@@ -248,7 +253,9 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 
 
 class MakeVector(Op):
-    """The vector of `dtype` whose elements are the inputs, tensors of 0 dimensions. Refuses (TypeError) a wider dtype."""
+    """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for an input of a wider
+    dtype.
+    """
 
     __props__ = ("dtype",)
 
@@ -279,19 +286,19 @@ def _element(vector: Any, position: int) -> Any:
 
 
 def shape(x: Any) -> Any:
-    """The lengths of `x` as a vector of int64."""
+    """Return the lengths of `x` as an int64 vector."""
     x = as_tensor_variable(x)
     return MakeVector("int64").make_node(*[shape_i(x, axis) for axis in range(x.type.ndim)]).outputs[0]
 
 
 def size(x: Any) -> Any:
-    """The number of elements of `x`, an int64 of 0 dimensions."""
+    """Return the number of elements of `x` as a 0-d int64."""
     x = as_tensor_variable(x)
     return size_over(x, range(x.type.ndim))
 
 
 def expand_dims(x: Any, axis: Any) -> Any:
-    """`x` with a new axis of length 1 for each number of `axis`, one or several: what it is (may be negative) in the result."""
+    """Return `x` with new axes of length 1 at the positions `axis`, one or several, of the result."""
     x = as_tensor_variable(x)
     doing = f"Putting axes into {x}"
     given = numbers_of(doing, axis)

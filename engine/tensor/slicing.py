@@ -1,7 +1,9 @@
-"""Basic indexing: numbers and slices, a view of what is indexed, and the tensor with that part set or added to.
+"""Basic indexing by integers and slices: the part of a tensor (a view), and the tensor with that
+part changed.
 
-Each of the first axes has an *entry*: "i" for a number, which drops the axis, or a slice with a letter for each part
-that is given, as in ":", "a:", ":b", "a:b:c". The numbers are further inputs, int64 of 0 dimensions, in that order.
+Each indexed axis has an *entry*: "i" for an integer, which drops the axis, or a slice with a letter
+for each bound that is given: ":", "a:", ":b", "a:b:c". The integers are further inputs (0-d int64),
+in that order.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ Entry = str
 
 
 def slice_entry(start: object, stop: object, step: object) -> Entry:
-    """The entry of a slice of which the parts that are not None are given."""
+    """Return the entry of a slice; a bound that is None is left out."""
     return f"{'' if start is None else 'a'}:{'' if stop is None else 'b'}{'' if step is None else ':c'}"
 
 
 def parts_of(
     entries: Iterable[Entry], numbers: Iterable[Part]
 ) -> Iterator[tuple[Part | None, Part | None, Part | None, Part | None]]:
-    """For each entry (index, start, stop, step): what is not given is None."""
+    """Yield (index, start, stop, step) for each entry, with None for what is not given."""
     rest = iter(numbers)
     for entry in entries:
         index, start, stop, step = [next(rest) if letter in entry else None for letter in "iabc"]
@@ -43,7 +45,7 @@ def parts_of(
 
 
 class _BasicIndexing(Op):
-    """Base class of what has `entries`. Full slices at the end are left out."""
+    """Base class of the Ops with `entries`. Trailing full slices are dropped."""
 
     entries: tuple[Entry, ...]
 
@@ -64,7 +66,7 @@ class _BasicIndexing(Op):
         return [cast(as_tensor_variable(n), "int64") for n in numbers]
 
     def _selected(self, x: TensorType, numbers: Sequence[Any]) -> TensorType:
-        """The type of the part of an `x` that is indexed."""
+        """Return the type of the indexed part of an `x`."""
         shape = []
         for length, entry, parts in zip(x.shape, self.entries, parts_of(self.entries, numbers), strict=False):
             if entry != INTEGER:
@@ -72,7 +74,7 @@ class _BasicIndexing(Op):
         return tensor_type(x.dtype, (*shape, *x.shape[len(self.entries) :]))
 
     def _index(self, x: np.ndarray, numbers: Sequence[Any]) -> tuple[Any, ...]:
-        """numpy's index for `x`; refuses (IndexError) a number out of range."""
+        """Return numpy's index for `x`. Raises IndexError for an integer out of range."""
         result: list[Any] = []
         for axis, (index, *parts) in enumerate(parts_of(self.entries, [int(n) for n in numbers])):
             if index is None:
@@ -105,9 +107,9 @@ def _known(variable: Any) -> int | None:
 
 
 class Subtensor(_BasicIndexing):
-    """The part of a tensor that `entries` and the numbers choose: a view.
+    """The part of a tensor that `entries` and the integers select, as a view.
 
-    Refuses (IndexError) a number out of range, (ValueError) a step of 0.
+    Raises IndexError for an integer out of range and ValueError for a step of 0.
     """
 
     __props__ = ("entries",)
@@ -134,16 +136,17 @@ class Subtensor(_BasicIndexing):
         return [inc_part(self.entries, zeros, cotangents[0], numbers), *nothing]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The numbers only choose."""
+        """Return that the output depends on the tensor, not on the integers."""
         return [[True], *([False] for _ in node.inputs[1:])]
 
 
 class IncSubtensor(_BasicIndexing):
-    """A tensor with `y` added to the part that `entries` and the numbers choose, or that part set to `y`.
+    """A tensor with `y` added to the part that `entries` and the integers select, or with that part set
+    to `y`.
 
-    With `inplace` the tensor itself is changed: rewriting sets it where nothing reads the old one afterwards. An axis
-    of `y` of length 1, known when the graph is built, broadcasts. Refuses (ValueError) a `y` that does not fit, and
-    what Subtensor refuses.
+    Axes of `y` of static length 1 broadcast. With `inplace` the tensor itself is changed; a rewrite
+    sets this where nothing reads the old value afterwards. Raises as Subtensor does, and ValueError if
+    `y` does not fit.
     """
 
     __props__ = ("entries", "set_instead_of_inc", "inplace")
@@ -199,7 +202,7 @@ class IncSubtensor(_BasicIndexing):
         return [of_x, of_y.sum(axes, keepdims=True) if axes else of_y, *nothing]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The numbers only choose."""
+        """Return that the output depends on both tensors, not on the integers."""
         return [[True], [True], *([False] for _ in node.inputs[2:])]
 
     def __str__(self) -> str:
@@ -210,7 +213,7 @@ class IncSubtensor(_BasicIndexing):
 
 
 def as_part(y: Any, x: TensorType) -> Any:
-    """`y` in the dtype of `x`, of which a part is to become it; refuses (TypeError) a wider dtype."""
+    """Return `y` in the dtype of `x`, part of which it replaces. Raises TypeError for a wider dtype."""
     if type(y) in (bool, int, float):
         y = number(y, weak_dtype(y, (x.dtype,)))
     y = as_tensor_variable(y)
@@ -220,10 +223,10 @@ def as_part(y: Any, x: TensorType) -> Any:
 
 
 def set_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
-    """`x` with the part that `entries` and `numbers` choose set to `y`."""
+    """Return `x` with the part that `entries` and `numbers` select set to `y`."""
     return IncSubtensor(entries, set_instead_of_inc=True).make_node(x, y, *numbers).outputs[0]
 
 
 def inc_part(entries: Sequence[Entry], x: Any, y: Any, numbers: Sequence[Any]) -> Any:
-    """`x` with `y` added to the part that `entries` and `numbers` choose."""
+    """Return `x` with `y` added to the part that `entries` and `numbers` select."""
     return IncSubtensor(entries).make_node(x, y, *numbers).outputs[0]

@@ -1,4 +1,4 @@
-"""Elements by their index along the first axis, and the addition of something to them."""
+"""Indexing of the first axis by an integer vector, and the tensor with these rows set or added to."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from engine.tensor.type import tensor_type
 
 
 class AdvancedSubtensor1(Op):
-    """`x[index]`, for a vector of integers: row `index[k]` of `x` as row `k`.
+    """The rows `x[index]` for an integer vector, which may have negative elements.
 
-    Negative indices count from the end. Refuses (IndexError) an index out of range.
+    Raises IndexError for an index out of range.
     """
 
     __props__ = ()
@@ -45,15 +45,16 @@ class AdvancedSubtensor1(Op):
         return [advanced_inc_subtensor1.make_node(zeros, cotangents[0], index).outputs[0], None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The index only chooses."""
+        """Return that the output depends on the tensor, not on the index."""
         return [[True], [False]]
 
 
 class AdvancedIncSubtensor1(Op):
-    """`x` with row `k` of `y` added to row `index[k]`, or that row set to it. A row that is named several times gets all
-    that is added, and the last that it is set to.
+    """`x` with each row `y[k]` added to row `index[k]`, or that row set to `y[k]`.
 
-    With `inplace` the tensor itself is changed: rewriting sets it where nothing reads the old one afterwards. Refuses (IndexError) an index out of range, (ValueError) a `y` that has not the shape of `x[index]`.
+    If a row occurs several times, all values are added, or the last is set. With `inplace` the tensor
+    itself is changed; a rewrite sets this where nothing reads the old value afterwards. Raises
+    IndexError for an index out of range, and ValueError unless `y` has the shape of `x[index]`.
     """
 
     __props__ = ("set_instead_of_inc", "inplace")
@@ -107,7 +108,7 @@ class AdvancedIncSubtensor1(Op):
         return [gradient, cast(of_rows, y.type.dtype) if y.type.dtype in FLOATS else of_rows, None]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """The index only chooses."""
+        """Return that the output depends on both tensors, not on the index."""
         return [[True], [True], [False]]
 
     def __str__(self) -> str:
@@ -117,9 +118,10 @@ class AdvancedIncSubtensor1(Op):
 
 
 class WrapIndex(Op):
-    """Indices for the axis `axis` of a tensor, of any shape, counted from the start: inputs are these, and the length.
+    """Converts negative indices for the axis `axis`. Inputs: the indices, of any shape, and the axis's
+    length.
 
-    Refuses (IndexError) an index out of range.
+    Raises IndexError for an index out of range.
     """
 
     __props__ = ("axis",)
@@ -145,7 +147,9 @@ class WrapIndex(Op):
 
 
 def _is_last(x: Any, index: Any, ndim: int) -> Any:
-    """For each row, whether no later one is set to the same place: bools that broadcast with rows of `ndim` axes."""
+    """Return for each row if it is the last that is set at its place: bools that broadcast with rows of
+    `ndim` axes.
+    """
     positions = arange(shape_i(index, 0))
     nothing = zeros((shape_i(x, 0),), "int64")
     last = advanced_set_subtensor1.make_node(nothing, positions, index).outputs[0]
@@ -170,7 +174,7 @@ def _checked(x: Any, index: Any) -> tuple[Any, Any]:
 
 
 def check_index(index: np.ndarray, length: int, axis: int = 0) -> None:
-    """Refuse (IndexError) an index outside of -length .. length - 1, naming it and where it stands."""
+    """Raise IndexError for an index outside -length .. length - 1, with its value and position."""
     wrong = np.flatnonzero((index < -length) | (index >= length))
     if wrong.size:
         position = int(wrong[0])

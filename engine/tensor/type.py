@@ -1,6 +1,7 @@
-"""`TensorType`: arrays of one dtype and rank, some of whose lengths may be known.
+"""`TensorType`: arrays of one dtype and rank, optionally of known lengths.
 
-The values are C-ordered or strided numpy arrays in native byte order. Of the static shape only a 1 broadcasts.
+Values are numpy arrays in native byte order, with any strides. A static length of 1 broadcasts; no
+other does.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from engine.scalar.promotion import DTYPES
 from engine.tensor.variable import TensorConstant, TensorVariable
 
 LARGEST_CONSTANT = 32
-"""A constant of more elements than this is data: no rewrite looks inside it, and its values are in no key."""
+"""A constant with more elements is data: no rewrite reads its values, and no key contains them."""
 
 _LARGEST_KEY = 1024
 
 
 class TensorType(Type):
-    """Arrays of `dtype` (float64, float32, int64, int32 or bool); `shape` has the length of each axis, or None."""
+    """Arrays of `dtype` (float64, float32, int64, int32, bool); `shape` has a length or None for each axis."""
 
     __props__ = ("dtype", "shape")
     variable_type = TensorVariable
@@ -44,11 +45,12 @@ class TensorType(Type):
             )
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> np.ndarray:
-        """`value` as an array of this type: itself if it is one, otherwise converted.
+        """Return `value` as an array of this type: itself if it fits, otherwise converted.
 
-        An array is converted if the dtype holds all values of its own, anything else (numbers, lists) if it holds
-        these values exactly; Python floats are taken as float32. With `allow_downcast` everything is cast, with
-        `strict` nothing is. Refuses (TypeError) what cannot be converted, another rank, and other lengths.
+        An array is converted if this dtype holds all values of its own; anything else (numbers, lists) if
+        its values are exact here. A Python float may be rounded to float32. `allow_downcast` casts
+        everything, `strict` nothing. Raises TypeError for what cannot be converted, for another rank and
+        for other lengths.
         """
         if type(value) is np.ndarray and value.dtype == self.numpy_dtype and value.flags.aligned:
             return self._check_shape(value)
@@ -93,7 +95,7 @@ class TensorType(Type):
         return value
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
-        """Dtype, shape, and the bytes in C order (a digest of them from 1 KiB): strides are not identity."""
+        """Return dtype, shape and the bytes in C order (above 1 KiB their digest). Strides are not identity."""
         data = (
             value.tobytes()
             if value.nbytes <= _LARGEST_KEY
@@ -118,7 +120,7 @@ class TensorType(Type):
         )
 
     def intersection(self, other: Type) -> TensorType | None:
-        """The type that knows each length that this one or `other` does; None if two lengths, the ranks or dtypes differ."""
+        """Return the type with the static lengths of both, or None if lengths, ranks or dtypes conflict."""
         if not isinstance(other, TensorType) or self.dtype != other.dtype or self.ndim != other.ndim:
             return None
         pairs = list(zip(self.shape, other.shape, strict=True))
@@ -127,9 +129,9 @@ class TensorType(Type):
         return self.clone(shape=[theirs if mine is None else mine for mine, theirs in pairs])
 
     def filter_variable(self, variable: Any) -> Any:
-        """`variable` as a variable of this type; values become constants.
+        """Return `variable` as a variable of this type; values become constants.
 
-        Refuses (TypeError) a variable that may hold other values.
+        Raises TypeError for a variable whose values may not fit.
         """
         if not hasattr(variable, "owner"):
             return self.make_constant(variable)
@@ -139,7 +141,7 @@ class TensorType(Type):
         return TensorConstant(self, self.filter(value), name)
 
     def clone(self, dtype: str | None = None, shape: Sequence[int | None] | None = None) -> TensorType:
-        """This type with another dtype, or another static shape."""
+        """Return this type with another dtype or static shape."""
         return tensor_type(dtype or self.dtype, self.shape if shape is None else tuple(shape))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -153,7 +155,7 @@ class TensorType(Type):
 
 
 def static_shape(shape: Any) -> tuple[int | None, ...]:
-    """`shape`, which has a length or None for each axis, as plain numbers; refuses (TypeError) everything else."""
+    """Return `shape` as a tuple of ints and None. Raises TypeError for anything else."""
     if not isinstance(shape, Iterable) or hasattr(shape, "owner"):
         raise TypeError(f"Making a type of shape {shape!r}: give a tuple of a length, or None, for each axis")
     lengths = tuple(shape)
@@ -174,12 +176,12 @@ def _is_whole(length: Any) -> bool:
 @rebuilds_pickled
 @lru_cache(maxsize=4096)
 def tensor_type(dtype: str, shape: tuple[int | None, ...]) -> TensorType:
-    """The TensorType of `dtype` and `shape`; mostly the same object every time."""
+    """Return the TensorType of `dtype` and `shape`, cached."""
     return TensorType(dtype, shape)
 
 
 def check_dtype(dtype: Any) -> str:
-    """The name of `dtype`; refuses (TypeError) one that the engine has not."""
+    """Return the name of `dtype`. Raises TypeError for a dtype that the engine does not have."""
     if dtype in DTYPES and type(dtype) is str:
         return dtype
     try:
@@ -194,13 +196,12 @@ def check_dtype(dtype: Any) -> str:
 
 
 def is_data(constant: Constant) -> bool:
-    """Whether `constant` (frozen or not) is data: more than 32 elements, which no rewrite and no key looks at."""
+    """Return True if `constant`, frozen or not, is data: too large for rewrites and keys to read."""
     return isinstance(constant.type, TensorType) and constant.data.size > LARGEST_CONSTANT
 
 
 def is_masked(value: Any) -> bool:
-    """Whether `value` is a masked array, or a list that has one (asked without importing numpy.ma, which takes as long as
-    this package)."""
+    """Return True for a masked array or a list that contains one, without importing numpy.ma, which is slow."""
     if isinstance(value, list | tuple):
         return "numpy.ma" in sys.modules and any(map(is_masked, value))
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")

@@ -1,4 +1,4 @@
-"""`TensorVariable`: a tensor in a graph, with numpy's operators and methods, which build nodes."""
+"""`TensorVariable`: a tensor in a graph. Its operators and methods are numpy's and build nodes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from engine.tensor.type import TensorType
 
 operations: Any = None
-"""The package `engine.tensor`, which puts itself here when it is imported.
+"""The package `engine.tensor`, set when it is imported.
 
-Every operation makes variables, so this module, which all of them import, cannot import them.
+Every operation makes variables and so imports this module, which therefore cannot import the operations.
 """
 
 
 class TensorVariable(Variable):
-    """A tensor. `==` and `hash` are identity; `eq` and `neq` compare elements.
+    """A tensor. `==` and `hash` compare identity; `eq` and `neq` compare elements.
 
-    Where a Python number meets a tensor it takes the tensor's dtype (NEP 50).
+    A Python number that meets a tensor takes the tensor's dtype (NEP 50).
     """
 
     __slots__ = ()
@@ -41,17 +41,17 @@ class TensorVariable(Variable):
 
     @property
     def broadcastable(self) -> tuple[bool, ...]:
-        """For each axis, whether its length is known to be 1."""
+        """True for each axis of static length 1."""
         return self.type.broadcastable
 
     @property
     def shape(self) -> Any:
-        """The lengths of the axes, a vector of int64."""
+        """The lengths of the axes, an int64 vector."""
         return operations.shape(self)
 
     @property
     def size(self) -> Any:
-        """The number of elements, an int64 of 0 dimensions."""
+        """The number of elements, a 0-d int64."""
         return operations.size(self)
 
     def __add__(self, other: Any) -> Any:
@@ -160,23 +160,23 @@ class TensorVariable(Variable):
         return operations.indexing.get_item(self, index)
 
     def set(self, y: Any) -> Any:
-        """The tensor that this one, `x[index]`, is a part of, with the part set to `y`."""
+        """Return the tensor that this part, `x[index]`, was taken from, with the part set to `y`."""
         return operations.set_subtensor(self, y)
 
     def inc(self, y: Any) -> Any:
-        """The tensor that this one, `x[index]`, is a part of, with `y` added to the part."""
+        """Return the tensor that this part, `x[index]`, was taken from, with `y` added to the part."""
         return operations.inc_subtensor(self, y)
 
     def nonzero(self) -> Any:
-        """The indices of what is not 0, a vector for each axis."""
+        """Return the indices of the nonzero elements, a vector per axis."""
         return operations.nonzero(self)
 
     def eq(self, other: Any) -> Any:
-        """Element by element, whether the two are equal."""
+        """Return True for each element that is equal."""
         return operations.eq(self, other)
 
     def neq(self, other: Any) -> Any:
-        """Element by element, whether the two differ."""
+        """Return True for each element that differs."""
         return operations.neq(self, other)
 
     @property
@@ -185,92 +185,92 @@ class TensorVariable(Variable):
         return operations.transpose(self)
 
     def transpose(self, *axes: Any) -> Any:
-        """The tensor with its axes in the order `axes`; without any, reversed."""
+        """Return the tensor with its axes in the order `axes`, or reversed without any."""
         if (len(axes) == 1 and np.ndim(axes[0]) != 0) or axes == (None,):
             return operations.transpose(self, axes[0])
         return operations.transpose(self, axes or None)
 
     def dimshuffle(self, *pattern: Any) -> Any:
-        """The tensor with its axes in the order `pattern`, and a new axis of length 1 for each "x" in it."""
+        """Return the tensor with its axes in the order `pattern`; each "x" adds an axis of length 1."""
         if len(pattern) == 1 and not isinstance(pattern[0], str) and np.ndim(pattern[0]) == 1:
             return operations.dimshuffle(self, pattern[0])
         return operations.dimshuffle(self, pattern)
 
     def reshape(self, *shape: Any) -> Any:
-        """The tensor with its elements, in C order, in another shape; one length may be -1."""
+        """Return the elements, in C order, in another shape; one length may be -1."""
         return operations.reshape(self, shape[0] if len(shape) == 1 else shape)
 
     def flatten(self, ndim: int = 1) -> Any:
-        """The tensor with all axes from number `ndim - 1` on made one."""
+        """Return the tensor with `ndim` axes: the last ones merged."""
         return operations.flatten(self, ndim)
 
     def ravel(self) -> Any:
-        """The elements as a vector, in C order."""
+        """Return the elements as a vector, in C order."""
         return operations.flatten(self)
 
     def sum(
         self, axis: Any = None, dtype: str | None = None, keepdims: bool = False, acc_dtype: str | None = None
     ) -> Any:
-        """The sum over `axis`."""
+        """Return the sum over `axis`."""
         return operations.sum(self, axis, dtype, keepdims, acc_dtype)
 
     def mean(self, axis: Any = None, dtype: str | None = None, keepdims: bool = False) -> Any:
-        """The mean over `axis`."""
+        """Return the mean over `axis`."""
         return operations.mean(self, axis, dtype, keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The largest element over `axis`."""
+        """Return the largest element over `axis`."""
         return operations.max(self, axis, keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """The smallest element over `axis`."""
+        """Return the smallest element over `axis`."""
         return operations.min(self, axis, keepdims)
 
     def dot(self, other: Any) -> Any:
-        """The matrix product."""
+        """Return the matrix product."""
         return operations.dot(self, other)
 
     def astype(self, dtype: str) -> Any:
-        """The tensor cast to `dtype`."""
+        """Return the tensor cast to `dtype`."""
         return operations.cast(self, dtype)
 
     def exp(self) -> Any:
-        """e to the power of each element."""
+        """Return e to the power of each element."""
         return operations.exp(self)
 
     def log(self) -> Any:
-        """The natural logarithm of each element."""
+        """Return the natural logarithm of each element."""
         return operations.log(self)
 
     def sqrt(self) -> Any:
-        """The square root of each element."""
+        """Return the square root of each element."""
         return operations.sqrt(self)
 
     def sin(self) -> Any:
-        """The sine of each element."""
+        """Return the sine of each element."""
         return operations.sin(self)
 
     def cos(self) -> Any:
-        """The cosine of each element."""
+        """Return the cosine of each element."""
         return operations.cos(self)
 
     def tanh(self) -> Any:
-        """The hyperbolic tangent of each element."""
+        """Return the hyperbolic tangent of each element."""
         return operations.tanh(self)
 
     def zeros_like(self, dtype: str | None = None) -> Any:
-        """Zeros in the shape of this tensor."""
+        """Return zeros in the shape of this tensor."""
         return operations.zeros_like(self, dtype)
 
     def ones_like(self, dtype: str | None = None) -> Any:
-        """Ones in the shape of this tensor."""
+        """Return ones in the shape of this tensor."""
         return operations.ones_like(self, dtype)
 
 
 class TensorConstant(TensorVariable, Constant):
     """A tensor known when the graph is built. `data` is C-contiguous and read-only.
 
-    A copy is made of an array that somebody could still change.
+    An array that somebody could still change is copied.
     """
 
     __slots__ = ()
@@ -280,7 +280,7 @@ class TensorConstant(TensorVariable, Constant):
 
     @property
     def is_data(self) -> bool:
-        """Whether it is data: it has so many elements that no rewrite and no key looks at them."""
+        """True if it is too large for rewrites and keys to read."""
         return operations.is_data(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -295,14 +295,16 @@ class TensorConstant(TensorVariable, Constant):
 
 
 def immutable(data: np.ndarray) -> np.ndarray:
-    """`data` as a C-contiguous array that nobody can ever write to: itself, or a copy."""
+    """Return `data`, or a copy, as a C-contiguous array that nobody can ever write to."""
     if data.flags.c_contiguous and _is_immutable(data):
         return data
     return np.ndarray(data.shape, data.dtype, data.tobytes())
 
 
 def _is_immutable(data: Any) -> bool:
-    """Whether `data` lies in bytes: whoever owns another array that is read-only can make it writable again."""
+    """Return True if `data` is a view of bytes. The owner of any other read-only array can make it
+    writable again.
+    """
     while isinstance(data, np.ndarray):
         if data.flags.writeable:
             return False

@@ -1,7 +1,7 @@
-"""Linear algebra: systems of equations, Cholesky's factor, determinants. `pt.linalg.solve(A, b)`.
+"""Linear algebra: equations, Cholesky factors, determinants. `pt.linalg.solve(A, b)`.
 
-Floats of 2 dimensions (float32 where all are, else float64). What LAPACK cannot compute, because a matrix is singular
-or not positive definite, is made of NaNs, as in PyTensor.
+Inputs are float matrices; the result is float32 if all are, otherwise float64. Where LAPACK fails
+because a matrix is singular or not positive definite, the result is NaN, as in PyTensor.
 """
 
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet, cholesky, det, slogdet

@@ -1,4 +1,4 @@
-"""Cholesky's factor of a positive definite matrix."""
+"""Cholesky factors and determinants."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from engine.tensor.type import tensor_type
 
 
 class Cholesky(Op):
-    """The triangular L with `L L.T` = x if `lower`, else the U with `U.T U` = x; only that triangle of x is read.
+    """The triangular factor of a positive definite x: L with `L L.T` = x if `lower`, otherwise U with
+    `U.T U` = x.
 
-    Where x is not positive definite: it gives NaNs, or, with `on_error="raise"`, raises LinAlgError.
+    Only that triangle of x is read. If x is not positive definite, the result is NaN, or, with
+    `on_error="raise"`, LinAlgError is raised.
     """
 
     __props__ = ("lower", "on_error")
@@ -44,7 +46,9 @@ class Cholesky(Op):
             output_storage[0][0] = np.full_like(inputs[0], np.nan, order="C")
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10."""
+        """Return the gradient after Murray, "Differentiation of the Cholesky decomposition", 2016, equation
+        10.
+        """
         factor, gradient = outputs[0], cotangents[0]
         if gradient is None:
             return [None]
@@ -62,18 +66,19 @@ class Cholesky(Op):
 
 
 def cholesky(x: Any, lower: bool = True, *, on_error: str = "nan") -> Any:
-    """The triangular factor of x, which is symmetric and positive definite: L with `L L.T` = x if `lower`, else U with
-    `U.T U` = x. Only that triangle of x is read.
+    """Return the triangular factor of the positive definite x: L with `L L.T` = x if `lower`, or U with
+    `U.T U` = x.
 
-    Where x is not positive definite: NaNs, or LinAlgError with `on_error="raise"`.
+    Only that triangle of x is read. If x is not positive definite, the result is NaN, or, with
+    `on_error="raise"`, LinAlgError is raised.
     """
     return Cholesky(lower=lower, on_error=on_error).make_node(x).outputs[0]
 
 
 class SLogDet(Op):
-    """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then).
+    """The sign (0 if singular) and the logarithm of the magnitude (-inf if singular) of a determinant.
 
-    Where the logarithm is NaN, so is the sign. The gradient of a singular matrix is made of NaNs.
+    If the logarithm is NaN, so is the sign. The gradient of a singular matrix is NaN.
     """
 
     __props__ = ()
@@ -105,12 +110,12 @@ class SLogDet(Op):
 
 
 def slogdet(x: Any) -> tuple[Any, Any]:
-    """The sign of the determinant of a square matrix (0 if it is 0) and the logarithm of its magnitude (-inf then)."""
+    """Return the sign (0 if singular) and the logarithm of the magnitude (-inf if singular) of a determinant."""
     sign, logabsdet = SLogDet().make_node(x).outputs
     return sign, logabsdet
 
 
 def det(x: Any) -> Any:
-    """The determinant of a square matrix. The gradient of a singular matrix is made of NaNs."""
+    """Return the determinant of a square matrix. The gradient of a singular matrix is NaN."""
     sign, logabsdet = slogdet(x)
     return mul(sign, exp(logabsdet))

@@ -1,7 +1,8 @@
 """Systems of linear equations, and the inverse of a matrix.
 
-Gradients: Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
-differentiation", 2008, section 2.3.1. Of a matrix of which only a triangle is read, the gradient has only that triangle.
+Gradients follow Giles, "An extended collection of matrix derivative results for forward and reverse
+mode algorithmic differentiation", 2008, section 2.3.1. If an Op reads only a triangle of a matrix,
+the gradient has only that triangle.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from engine.tensor.type import tensor_type
 
 
 class _SolveBase(Op):
-    """Base class of the Ops that solve `A x = b`: inputs are the square matrix A and b, a vector or a matrix."""
+    """Base class of the Ops that solve `A x = b` for a square matrix A and a vector or matrix b."""
 
     __props__: tuple[str, ...] = ("lower", "b_ndim")
 
@@ -63,15 +64,15 @@ class _SolveBase(Op):
         output_storage[0][0] = np.asarray(found, node.outputs[0].type.dtype, order="C")
 
     def solved(self, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The solution; raises LinAlgError where there is none, which `perform` makes NaNs of."""
+        """Return the solution, or raise LinAlgError, which `perform` turns into NaNs."""
         raise NotImplementedError
 
     def transposed(self) -> _SolveBase:
-        """The Op that solves with the transposed matrix what this one solves with the matrix."""
+        """Return the Op that solves the system of the transposed matrix."""
         raise NotImplementedError
 
     def of_matrix(self, gradient: Any) -> Any:
-        """The gradient for the matrix, of that for a matrix that is read whole."""
+        """Return the gradient of the matrix as this Op reads it, given that of a matrix read whole."""
         return gradient
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
@@ -93,8 +94,11 @@ class _SolveBase(Op):
 
 
 class Solve(_SolveBase):
-    """Solves `A x = b`. With `assume_a="pos"` A is symmetric and positive definite, and only the triangle that `lower`
-    names is read. Where A is singular, or not positive definite, the solution is made of NaNs."""
+    """Solves `A x = b`; NaN if A is singular.
+
+    With `assume_a="pos"` A is symmetric positive definite: only the triangle that `lower` names is
+    read, and the solution is NaN if A is not positive definite.
+    """
 
     __props__ = ("assume_a", "lower", "b_ndim")
 
@@ -123,8 +127,10 @@ class Solve(_SolveBase):
 
 
 class SolveTriangular(_SolveBase):
-    """Solves `A x = b` reading only the `lower` or upper triangle of A, and with `unit_diagonal` not the diagonal,
-    which is taken to be 1. Where there is a 0 on the diagonal the solution is made of NaNs."""
+    """Solves `A x = b` reading only the `lower` or upper triangle of A; NaN if a diagonal element is 0.
+
+    With `unit_diagonal` the diagonal is not read and taken to be 1.
+    """
 
     __props__ = ("lower", "unit_diagonal", "b_ndim")
 
@@ -153,10 +159,11 @@ def solve(
     transposed: bool = False,
     b_ndim: int | None = None,
 ) -> Any:
-    """The solution of `a x = b`, of `a.T x = b` if `transposed`; b is a vector or a matrix.
+    """Return the solution of `a x = b`, or of `a.T x = b` if `transposed`; b is a vector or a matrix.
 
-    `assume_a` is "gen" (general), "pos" (symmetric and positive definite: only the triangle that `lower` names is
-    read), "lower triangular" or "upper triangular", "diagonal". Where there is no solution it is made of NaNs.
+    `assume_a` is "gen" (general), "pos" (symmetric positive definite: only the triangle that `lower`
+    names is read), "lower triangular", "upper triangular" or "diagonal". Without a solution, the result
+    is NaN.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     short = {"general": "gen", "positive definite": "pos"}.get(assume_a.lower(), assume_a.lower())
@@ -177,10 +184,10 @@ def solve_triangular(
     unit_diagonal: bool = False,
     b_ndim: int | None = None,
 ) -> Any:
-    """The solution of `a x = b`, or of `a.T x = b` with `trans` 1 or "T", where a is triangular; b is a vector or a matrix.
+    """Return the solution of `a x = b` for a triangular a, or of `a.T x = b` with `trans` 1 or "T".
 
-    Of a only the `lower` or upper triangle is read, and with `unit_diagonal` not the diagonal, which is taken to be 1.
-    Where there is a 0 on the diagonal the solution is made of NaNs.
+    Only the `lower` or upper triangle of a is read; with `unit_diagonal` the diagonal is taken to be 1.
+    If a diagonal element is 0, the result is NaN.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if trans not in (0, 1, 2, "N", "T", "C"):
@@ -193,27 +200,30 @@ def solve_triangular(
 
 
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, *, b_ndim: int | None = None) -> Any:
-    """The solution of `A x = b`, given Cholesky's factor of A and whether it is the lower one."""
+    """Return the solution of `A x = b`, given the Cholesky factor of A and True if that is the lower one."""
     c, lower = c_and_lower
     halfway = solve_triangular(c, b, lower=lower, trans=0 if lower else 1, b_ndim=b_ndim)
     return solve_triangular(c, halfway, lower=lower, trans=1 if lower else 0, b_ndim=b_ndim)
 
 
 def inv(x: Any) -> Any:
-    """The inverse of a square matrix. Where there is none it is made of NaNs."""
+    """Return the inverse of a square matrix; NaN if it is singular."""
     x = as_square("inv", x)
     return solve(x, eye(shape_i(x, 0), dtype=x.type.dtype if x.type.dtype in FLOATS else "float64"))
 
 
 def as_floats(*values: Any) -> list[Any]:
-    """`values` as tensors of one float dtype: float32 if all are, else float64."""
+    """Return `values` as tensors of one float dtype: float32 if all are, otherwise float64."""
     tensors = [as_tensor_variable(value) for value in values]
     dtype = common(tuple([tensor.type.dtype for tensor in tensors]))
     return [cast(tensor, dtype if dtype in FLOATS else "float64") for tensor in tensors]
 
 
 def as_square(what: str, value: Any) -> Any:
-    """`value` as a matrix of floats; refuses (TypeError) other dimensions, (ValueError) lengths known to differ."""
+    """Return `value` as a float matrix.
+
+    Raises TypeError unless it has 2 dimensions, and ValueError if its static shape is not square.
+    """
     (matrix,) = as_floats(value)
     if matrix.type.ndim != 2:
         raise TypeError(f"Applying {what} to {matrix.type}: it takes a matrix")
@@ -224,11 +234,11 @@ def as_square(what: str, value: Any) -> Any:
 
 
 def check_square(what: str, matrix: np.ndarray) -> None:
-    """Refuse (ValueError) a matrix that is not square."""
+    """Raise ValueError for a matrix that is not square."""
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"Computing {what} of a matrix of shape {matrix.shape}: it must be square")
 
 
 def failure(what: str, error: Exception) -> np.linalg.LinAlgError:
-    """The error for a matrix of which `what` does not exist."""
+    """Return the error for a matrix that `what` cannot be computed of."""
     return np.linalg.LinAlgError(f"Computing {what}: {error}")
