@@ -1,4 +1,4 @@
-"""Derivatives: gradients, products with Jacobians from either side, Jacobians and Hessians, under PyTensor's names."""
+"""Derivatives under PyTensor's names: gradients, Jacobian products, Jacobians and Hessians."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Jacobians are made by loops, and loops hold graphs whose gradients are made here.
+    # Jacobians are loops, which import the gradients above.
     if name not in ("hessian", "hessian_vector_product", "jacobian"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("engine.gradient.jacobians"), name)

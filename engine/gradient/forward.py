@@ -1,7 +1,8 @@
-"""Products of a Jacobian and tangents, by forward accumulation: how outputs change where inputs do.
+"""Forward accumulation: products of a Jacobian and tangents.
 
-An Op that has no `pushforward` of its own is pulled back twice: what its pullback gives for cotangents u is linear in u,
-and the pullback of that for u is the product (Townsend, "A new trick for calculating Jacobian vector products", 2017).
+An Op without a `pushforward` is pulled back twice. Its pullback is linear in the cotangents u, and
+the pullback of that with respect to u is the product (Townsend, "A new trick for calculating
+Jacobian vector products", 2017).
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ def pushforward(
     disconnected_outputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """Return the Jacobian of `f` for `wrt`, times the `tangents`, one for each of `wrt`: for each of `f`, which is a variable or
-    several (a list or a tuple, as given). A tangent has the shape of its variable.
+    """Return the Jacobian of `f` with respect to `wrt`, times `tangents`.
 
-    Where one of `f` does not depend on `wrt`: `disconnected_outputs` is "raise" (DisconnectedInputError), "warn", or
-    "ignore", which give zeros, or None with `return_disconnected="none"`. Raises ValueError for another number of tangents
-    than there are of `wrt`, or of other dimensions. Raises NullGradientError where an Op has no derivative.
+    `f` is a variable, or a list or tuple of them; so is the result. There is one tangent per variable
+    of `wrt`, of its shape. If an output does not depend on `wrt`, `disconnected_outputs` says what
+    happens: "raise" (DisconnectedInputError), "warn" or "ignore", with zeros as the result, or None
+    with `return_disconnected="none"`. Raises ValueError for a wrong number or rank of tangents, and
+    NullGradientError for an Op without a derivative.
     """
     check_choices("disconnected_outputs", disconnected_outputs, return_disconnected)
     outputs, targets, given = as_variables(f), as_variables(wrt), as_variables(tangents)
@@ -54,16 +56,19 @@ def pushforward(
     return as_given(f, found)
 
 
-def Rop(  # the name that PyTensor's users know
+def Rop(  # PyTensor's name
     f: Any, wrt: Any, eval_points: Any, disconnected_outputs: str = "raise", return_disconnected: str = "zero"
 ) -> Any:
-    """Return `pushforward`, under its older name."""
+    """Return `pushforward(...)`; this is its older name."""
     return pushforward(f, wrt, eval_points, disconnected_outputs, return_disconnected)
 
 
 def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents: Sequence[Any]) -> list[Any]:
-    """Return the tangent of each of `outputs` where `wrt` have `tangents` (None: it does not change). None in the result: that
-    output does not change, or is no float."""
+    """Return the tangent of each of `outputs`, given `tangents` of `wrt`.
+
+    None stands for no change, of a variable of `wrt` or of an output. Integer outputs have no tangent
+    either.
+    """
     known: dict[Variable, Any] = {}
     for variable, tangent in zip(wrt, tangents, strict=True):
         if tangent is not None:
@@ -83,7 +88,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
 
 
 def _through_form(form: Variable, leaves: Sequence[Variable], known: dict[Variable, Any]) -> list[Any]:
-    """Return the tangent of the only output of a node that has a `form`, computed from `leaves`."""
+    """Return the tangent of a node's only output, computed by its stable `form` from `leaves`."""
     return push_forward([form], leaves, [known.get(leaf) for leaf in leaves])
 
 
@@ -97,8 +102,8 @@ def _through(node: Apply, tangents: list[Any]) -> Sequence[Any]:
 def by_two_pullbacks(
     op: Any, inputs: Sequence[Variable], outputs: Sequence[Variable], tangents: Sequence[Any]
 ) -> list[Any]:
-    """Return the tangents of the outputs of one Op, by two pullbacks; None for those that do not change."""
-    # Zeros, and not variables of their own: where only their shape is used, they stay in the graph.
+    """Return the tangents of the outputs of one Op by two pullbacks; None for outputs that do not change."""
+    # Zeros instead of new variables: they stay in the graph if only their shape is used.
     cotangents: list[Any] = [_zeros(output) if _is_float(output) else None for output in outputs]
     wanted = [tangent is not None for tangent in tangents]
     gradients = op.pullback_wanted(inputs, outputs, cotangents, wanted)
@@ -124,7 +129,7 @@ def _is_float(variable: Any) -> bool:
 
 
 def _of_type(tangent: Any, variable: Any) -> Any:
-    """Return `tangent` in the dtype of `variable`, or float64 for an integer."""
+    """Return `tangent` in the dtype of `variable`, or as float64 if that is an integer."""
     return cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
 
 

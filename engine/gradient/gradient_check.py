@@ -1,4 +1,4 @@
-"""A gradient compared with central finite differences, both computed by the numpy backend."""
+"""`verify_grad`: a gradient compared with central finite differences, both by the reference backend."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def verify_grad(
     abs_tol: float | None = None,
     rel_tol: float | None = None,
 ) -> None:
-    """Check the gradient of `fun`, from tensor variables to one, for each of the float arrays `pt`, at that point.
+    """Check the gradient of `fun`, from tensor variables to one, at the float arrays `pt`.
 
-    The cost is the sum of the result with random weights, drawn from `rng` `n_tests` times. The step of the
-    differences is `eps`, by default the cube root of the precision of the coarsest dtype. Raises GradientError for a
-    difference above `abs_tol` plus `rel_tol` times the larger of the two, by default 1e-6, or 0.02 if there is a
-    float32; ValueError for a gradient of another shape than its argument.
+    The cost is the sum of the result with random weights, drawn `n_tests` times from `rng`. The step of
+    the differences is `eps`, by default the cube root of the machine epsilon of the coarsest dtype.
+    Raises GradientError for a difference above `abs_tol` plus `rel_tol` times the larger of both values
+    (default 1e-6, or 0.02 with a float32); ValueError for a gradient whose shape is not that of its
+    argument.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     arrays = [np.array(value) for value in pt]

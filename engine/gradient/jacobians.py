@@ -1,4 +1,6 @@
-"""Jacobians and Hessians: the gradient of each element. They are reached as `engine.gradient.jacobian` and so on."""
+"""Jacobians and Hessians: the gradient of each element. The package offers them as
+`engine.gradient.jacobian` etc.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import TensorType
 
 LARGEST_UNROLLED = 16
-"""Of up to so many elements, known when the graph is built, each row is a part of the graph; of more they are a loop."""
+"""The largest Jacobian, in rows, that is written out in the graph; larger ones and unknown sizes are loops."""
 
 
 def jacobian(
@@ -26,10 +28,11 @@ def jacobian(
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """Return the gradient of each element of `expression` for `wrt`, a variable or several (a list or a tuple, as given).
+    """Return the gradient of each element of `expression` for `wrt`, a variable or a list or tuple of them.
 
-    It has the axes of `expression`, then those of the variable. What does not depend on the element is computed once.
-    `consider_constant` and `disconnected_inputs` are those of `grad`; zeros where nothing is connected. Raises TypeError for an expression that is no float tensor.
+    The result has the axes of `expression`, then those of the variable. Parts that do not depend on the
+    element are computed once. `consider_constant` and `disconnected_inputs` are those of `grad`;
+    without a connection the result is 0. Raises TypeError unless `expression` is a float tensor.
     """
     if not (isinstance(expression, Variable) and isinstance(expression.type, TensorType)):
         raise TypeError(f"Taking the Jacobian of {expression!r}: it must be a tensor variable")
@@ -70,11 +73,11 @@ def hessian(
     consider_constant: Iterable[Variable] | None = None,
     disconnected_inputs: str = "raise",
 ) -> Any:
-    """Return the second derivatives of `cost`, a float of 0 dimensions, for `wrt`: a vector, or several (a list or a tuple, as
-    given), of which each gets the matrix for its own elements.
+    """Return the second derivatives of `cost`, a 0-d float, for `wrt`: a vector, or a list or tuple of them.
 
-    `consider_constant` and `disconnected_inputs` are those of `grad`. Raises ValueError for what is no vector; (TypeError)
-    a cost that is no float of 0 dimensions.
+    Each vector gets the matrix for its own elements. `consider_constant` and `disconnected_inputs` are
+    those of `grad`. Raises ValueError unless `wrt` are vectors, and TypeError unless `cost` is a 0-d
+    float.
     """
     targets = as_variables(wrt)
     for target in targets:
@@ -82,7 +85,7 @@ def hessian(
             raise ValueError(f"Taking the Hessian for {target} of type {target.type}: it must be a vector")
     gradients = grad(cost, targets, consider_constant, disconnected_inputs)
     found = [
-        # The gradient of a linear cost depends on nothing: that is no mistake.
+        # The gradient of a linear cost is constant; that is no error.
         jacobian(gradient, target, consider_constant, "ignore")
         for gradient, target in zip(gradients, targets, strict=True)
     ]
@@ -90,9 +93,10 @@ def hessian(
 
 
 def hessian_vector_product(cost: Any, wrt: Any, p: Any, **options: Any) -> Any:
-    """Return the Hessian of `cost` times `p`, for `wrt`: a variable, or several with as many of `p` (a list then).
+    """Return the Hessian of `cost` times `p`, for `wrt`: a variable, or a list with one `p` for each.
 
-    The gradient is taken twice; `options` are those of `grad`. Raises ValueError for another number of `p` than of `wrt`.
+    The gradient is taken twice; `options` are those of `grad`. Raises ValueError if `p` and `wrt`
+    differ in number.
     """
     targets, vectors = as_variables(wrt), as_variables(p)
     if len(targets) != len(vectors):

@@ -1,7 +1,8 @@
-"""Gradients by reverse accumulation, over the nodes that compute a cost.
+"""Reverse accumulation: gradients over the nodes that compute a cost.
 
-A gradient has the type of its variable; that of an integer variable is a float64 (the slope of the operations that
-it meets as if it were real; none flows through an operation that gives integers or bools).
+A gradient has the type of its variable. An integer variable has a float64 gradient, as if the
+operations on it were on real numbers; no gradient flows through an operation whose result is an
+integer or a bool.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ def grad(
     known_grads: Known | None = None,
     return_disconnected: str = "zero",
 ) -> Any:
-    """Return the gradient of `cost`, a float of 0 dimensions, for `wrt`: a variable, or several (a list then).
+    """Return the gradient of `cost`, a 0-d float, for `wrt`: a variable, or several (then a list).
 
-    No gradient flows through the variables `consider_constant`. `known_grads` has the gradients of variables that
-    are known from elsewhere; `cost` may be None then. Where the cost does not depend on a variable:
-    `disconnected_inputs` is "raise" (DisconnectedInputError), "warn", or "ignore", which give zeros, or None with
-    `return_disconnected="none"`.
-    Raises TypeError for a `cost` that is no float of 0 dimensions, NullGradientError where an Op has no gradient.
+    No gradient flows through the variables `consider_constant`. `known_grads` maps variables to
+    gradients that are already known; `cost` may then be None. If the cost does not depend on a
+    variable, `disconnected_inputs` says what happens: "raise" (DisconnectedInputError), "warn" or
+    "ignore", with zeros as the result, or None with `return_disconnected="none"`. Raises TypeError
+    unless `cost` is a 0-d float, and NullGradientError for an Op without a gradient.
     """
     check_choices("disconnected_inputs", disconnected_inputs, return_disconnected)
     targets = [wrt] if isinstance(wrt, Variable) else list(wrt)
@@ -60,7 +61,10 @@ def _gradients(
     consider_constant: Iterable[Variable] | None,
     answers: tuple[str, str],
 ) -> list[Any]:
-    """Return the gradient for each of `targets`, from the `cotangents` of the roots; `answers` to what is disconnected."""
+    """Return the gradient for each of `targets`, from the `cotangents` of the roots.
+
+    `answers` are the arguments disconnected_inputs and return_disconnected.
+    """
     disconnected_inputs, return_disconnected = answers
     roots = list(cotangents)
     nodes = io_toposort(set(consider_constant or ()), roots)
@@ -80,7 +84,10 @@ def _gradients(
 
 
 def check_choices(name: str, disconnected: str, returned: str) -> None:
-    """Raise ValueError for what is no answer to a variable that is not connected: `name` is the argument of the first."""
+    """Raise ValueError for an unknown choice of what to do about a variable that is not connected.
+
+    `name` is the name of the argument `disconnected`.
+    """
     if disconnected not in ("raise", "warn", "ignore"):
         raise ValueError(f'{name}={disconnected!r}: it must be "raise", "warn" or "ignore"')
     if returned not in ("zero", "none"):
@@ -95,10 +102,11 @@ def pullback(
     disconnected_inputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """Return the `cotangents`, one for each of `f`, times the Jacobian of `f`, for `wrt`: a variable, or several (a list or a
-    tuple, as given). `f` and `cotangents` may each be one variable or several.
+    """Return `cotangents` times the Jacobian of `f` with respect to `wrt`, a variable or a list or
+    tuple of them.
 
-    Everything else is as in `grad`. Raises ValueError for another number of cotangents than there are of `f`.
+    `f` and `cotangents` are one variable each, or equally many. Everything else is as in `grad`. Raises
+    ValueError if the numbers differ.
     """
     outputs, given = as_variables(f), as_variables(cotangents)
     if len(outputs) != len(given):
@@ -112,7 +120,7 @@ def pullback(
 
 
 def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Variable, Any]:
-    """Return the cotangent of each variable, added up for one that is given several times."""
+    """Return the cotangent of each variable, summed for a variable that occurs several times."""
     found: dict[Variable, Any] = {}
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if cotangent is not None:
@@ -120,7 +128,7 @@ def _summed(outputs: Sequence[Variable], cotangents: Sequence[Any]) -> dict[Vari
     return found
 
 
-def Lop(  # the name that PyTensor's users know
+def Lop(  # PyTensor's name
     f: Any,
     wrt: Any,
     eval_points: Any,
@@ -128,25 +136,25 @@ def Lop(  # the name that PyTensor's users know
     disconnected_inputs: str = "raise",
     return_disconnected: str = "zero",
 ) -> Any:
-    """Return `pullback`, under its older name."""
+    """Return `pullback(...)`; this is its older name."""
     return pullback(f, wrt, eval_points, consider_constant, disconnected_inputs, return_disconnected)
 
 
 def as_variables(given: Any) -> list[Any]:
-    """One variable or several, as a list of variables."""
+    """Return one variable or several as a list of tensor variables."""
     return [as_tensor_variable(item) for item in (given if isinstance(given, list | tuple) else [given])]
 
 
 def as_given(given: Any, found: list[Any]) -> Any:
-    """Return `found` in the form in which `given` came: a list, a tuple, or the only one."""
+    """Return `found` in the form of `given`: a list, a tuple or a single item."""
     return found if isinstance(given, list) else tuple(found) if isinstance(given, tuple) else found[0]
 
 
 def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Sequence[Variable]) -> list[Any]:
-    """Return the gradient for each of `wrt` of a cost whose gradients for `outputs` are `cotangents` (None: it does not depend
-    on that output). None in the result: none flows to that variable.
+    """Return the gradient for each of `wrt`, given the gradients `cotangents` for `outputs`.
 
-    A gradient has the dtype of its variable, or is float64. Raises NullGradientError where an Op has no gradient.
+    None stands for no dependence, of the cost on an output or of the outputs on a variable. A gradient
+    has the dtype of its variable, or is float64. Raises NullGradientError for an Op without a gradient.
     """
     found = _summed(outputs, cotangents)
     _accumulate(io_toposort((), list(found)), wrt, found, ())
@@ -154,7 +162,7 @@ def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Seque
 
 
 def connections(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
-    """For each of `inputs` and each of `outputs`, whether the output depends on the values of the input."""
+    """Return a row for each input that says for each output if it depends on the input's values."""
     nodes = io_toposort(inputs, outputs)
     return [[output in reached for output in outputs] for reached in (_reached(v, nodes) for v in inputs)]
 
@@ -186,9 +194,10 @@ def _accumulate(
     known: Collection[Variable],
     constants: Iterable[Variable] = (),
 ) -> None:
-    """Add to `cotangents` those of all variables between `targets` and what is in it, from the outputs back.
+    """Add to `cotangents` those of all variables between `targets` and its keys, from the outputs back.
 
-    What has a stable form is differentiated in that, unless somebody asks about what lies between.
+    A node that has a stable form is differentiated in that form, unless somebody asks for a variable
+    that the form skips.
     """
     needed = _needed(nodes, targets)
     asked, present = {*targets, *known, *constants}, set(nodes)
@@ -205,7 +214,7 @@ def _accumulate(
 def _accumulate_node(
     node: Apply, needed: Collection[Variable], cotangents: dict[Variable, Any], known: Collection[Variable]
 ) -> None:
-    """Add to `cotangents` what flows from the outputs of `node` to those of its inputs that are `needed` and not `known`."""
+    """Add the gradients that flow from the outputs of `node` to the inputs that are `needed` and not `known`."""
     given = [cotangents.get(output) for output in node.outputs]
     wanted = [variable in needed and variable not in known for variable in node.inputs]
     if is_users(node.op):
@@ -225,7 +234,7 @@ def _accumulate_form(
     output: Variable,
     cotangents: dict[Variable, Any],
 ) -> None:
-    """Add to `cotangents` those of `wanted`, some of the `leaves` of the `form` of `output`."""
+    """Add to `cotangents` those of `wanted`, which are among the `leaves` of the stable `form` of `output`."""
     if output not in cotangents or not wanted:
         return
     found = {form: cotangents[output]}
@@ -241,7 +250,7 @@ def _add(cotangents: dict[Variable, Any], variable: Variable, gradient: Any) -> 
 
 
 def _connected(node: Apply, cotangents: Sequence[Any]) -> list[bool]:
-    """For each input, whether an output that has a cotangent depends on it, as the Op says."""
+    """Return for each input if, as the Op says, an output that has a cotangent depends on it."""
     given = [cotangent is not None for cotangent in cotangents]
     return [
         any(depends and has for depends, has in zip(row, given, strict=True))
@@ -263,7 +272,7 @@ def _is_float(variable: Variable) -> bool:
 
 
 def _of_type(gradient: Any, target: Any) -> Any:
-    """Return `gradient` in the dtype of `target`, or float64 for an integer; zeros if there is none."""
+    """Return `gradient` in the dtype of `target` (float64 for an integer), or zeros for None."""
     dtype = target.type.dtype if _is_float(target) else "float64"
     return zeros_like(target, dtype) if gradient is None else cast(gradient, dtype)
 
@@ -271,7 +280,7 @@ def _of_type(gradient: Any, target: Any) -> Any:
 def _check_connected(
     targets: Sequence[Any], nodes: Sequence[Apply], roots: Collection[Variable], disconnected_inputs: str
 ) -> None:
-    """Refuse, or warn of, the first of `targets` on whose values none of `roots` depends."""
+    """Raise or warn if none of `roots` depends on the values of one of `targets`."""
     for target in targets:
         if disconnected_inputs == "ignore" or _is_connected(target, nodes, roots):
             continue
@@ -285,13 +294,13 @@ def _check_connected(
 
 
 def _is_connected(target: Variable, nodes: Sequence[Apply], roots: Collection[Variable]) -> bool:
-    """Return True if one of `roots`, computed by `nodes`, depends on the values of `target`, differentiably or not."""
+    """Return True if one of `roots`, computed by `nodes`, depends on the values of `target`."""
     reached = _reached(target, nodes)
     return any(root in reached for root in roots)
 
 
 def _reached(target: Variable, nodes: Sequence[Apply]) -> set[Variable]:
-    """Return `target`, and what `nodes` compute that depends on its values."""
+    """Return `target` and the variables computed by `nodes` that depend on its values."""
     reached = {target}
     for node in nodes:
         if not any(variable in reached for variable in node.inputs):

@@ -1,8 +1,8 @@
-"""The same numbers computed another way: forms of elementwise operations that neither overflow nor cancel.
+"""Stable forms: other expressions for the same elementwise values, which neither overflow nor cancel.
 
-`stable_form` recognises what people write, log(1 - exp(x)) or 1 / (1 + exp(-x)), before anything is rewritten and after.
-Derivatives are taken of the form that it gives, so that they are as right as the values; rewrites put the form in the
-place of what was written. Nothing that it builds has a form of its own.
+`stable_form` recognizes what people write, as log(1 - exp(x)) or 1 / (1 + exp(-x)), before and
+after rewriting. Derivatives are taken of the stable form, so that they are as accurate as the
+values; rewrites replace the expression by it. A stable form has no stable form itself.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from engine.tensor.math import exp, ge, mul, sigmoid, switch
 
 
 def stable_form(node: Apply) -> Any:
-    """What computes the output of `node` better; None if it is good as it is, for all that is known.
+    """Return the stable form of the output of `node`, or None if it has none.
 
-    It applies where all operations compute in one float dtype, so that nothing is rounded or wraps in between.
+    All operations must compute in one float dtype, so that nothing is rounded or wraps in between.
     """
     if type(node.op) is not Elemwise:
         return None
@@ -51,8 +51,10 @@ def stable_form(node: Apply) -> Any:
 def leaves_of(
     form: Variable, node: Apply, nodes: Collection[Apply], asked: Collection[Variable]
 ) -> list[Variable] | None:
-    """Return the variables of a graph, made of `nodes`, from which the `form` of `node` is computed; None if one of those `asked`
-    about lies between these and `node`, which the form does without."""
+    """Return the variables from which the stable `form` of `node` is computed in the graph of `nodes`.
+
+    Returns None if a variable in `asked` lies between these and `node`, where the form skips it.
+    """
     leaves = list(_upwards([form], lambda v: v.owner is None or v.owner in nodes or v in asked))
     skipped = next(_upwards(node.inputs, lambda v: v in asked, leaves), None)
     return leaves if skipped is None else None
@@ -61,7 +63,7 @@ def leaves_of(
 def _upwards(
     variables: Iterable[Variable], is_found: Callable[[Variable], bool], ends: Collection[Variable] = ()
 ) -> Iterator[Variable]:
-    """Of `variables` and what they are computed from, as far as `ends`, the first that are found on each way."""
+    """Yield the first variables found on each way from `variables` to their ancestors, stopping at `ends`."""
     waiting = list(variables)[::-1]
     seen: set[Variable] = set()
     while waiting:
@@ -89,7 +91,9 @@ def _argument(v: Variable) -> Variable:
 
 
 def _quotient(v: Variable) -> Any:
-    """c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)), exp(x) / sum(exp(x))"""
+    """Return the form of c / (1 + exp(x)), c * exp(x) / (1 + exp(x)), sigmoid(x) / (1 - sigmoid(x)) or
+    exp(x) / sum(exp(x)).
+    """
     above, below = quotient(v)
     if below is None:
         return None
@@ -105,7 +109,7 @@ def _quotient(v: Variable) -> Any:
 
 
 def _multiple_of_sigmoid(above: Variable | None, x: Variable) -> Any:
-    """`above` / (1 + exp(x))"""
+    """Return the form of `above` / (1 + exp(x))."""
     if above is None:
         return sigmoid(opposite(x))
     if is_alike(exponent_of(above), x):
@@ -122,18 +126,18 @@ def _orders(product: Variable) -> list[tuple[Variable, Variable]]:
 
 
 def _sqrt(v: Variable) -> Any:
-    """sqrt(x**2)"""
+    """Return the form of sqrt(x**2)."""
     return made_of(root_of_square(_argument(v)), absolute)
 
 
 def _sqr(v: Variable) -> Any:
-    """sqrt(x)**2"""
+    """Return the form of sqrt(x)**2."""
     x = only(_argument(v), exponential.sqrt)
     return made_of(x, lambda x: switch(ge(x, 0), x, float("nan")))
 
 
 def _pow(v: Variable) -> Any:
-    """(1 + exp(x))**-1, (x**2)**0.5, sqrt(x)**2"""
+    """Return the form of (1 + exp(x))**-1, (x**2)**0.5 or sqrt(x)**2."""
     assert v.owner is not None
     exponent = scalar_value(v.owner.inputs[1])
     if exponent == -1:
@@ -152,4 +156,4 @@ _FORMS: dict[type[ScalarOp], Callable[[Variable], Any]] = {
 }
 
 STABILIZED = tuple([type() for type in _FORMS])
-"""The operations that may have a form."""
+"""The operations that may have a stable form."""

@@ -1,6 +1,6 @@
-"""Logarithms that neither overflow nor cancel, of what people take logarithms of.
+"""Stable forms of logarithms.
 
-What is recognised is what PyTensor's rewrites recognise, and parts and positive multiples of it.
+The forms are those that PyTensor's rewrites recognize, and parts and positive multiples of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ from engine.tensor.subtensor import AdvancedSubtensor1
 def softmax_ops() -> Any:
     """Return the module of the softmax Ops.
 
-    It is imported when it is needed: these Ops hold graphs, whose derivatives are taken of the forms made here.
+    It is imported when it is needed: these Ops hold graphs, whose derivatives are taken of the forms
+    made here.
     """
     from engine.inner import special
 
@@ -63,17 +64,17 @@ def softmax_ops() -> Any:
 
 
 def made_of(x: Any, build: Callable[[Any], Any]) -> Any:
-    """What `build` makes of x; None if there is no x."""
+    """Return `build(x)`, or None if x is None."""
     return None if x is None else build(x)
 
 
 def first_of(*found: Any) -> Any:
-    """Return the first of what was found, None if nothing was."""
+    """Return the first item that is not None, or None."""
     return next((form for form in found if form is not None), None)
 
 
 def log_of(v: Variable, steps: int = DEEPEST) -> Any:
-    """log(v), if that has a stable form; None otherwise, and where finding it takes more than so many steps."""
+    """Return the stable form of log(v), or None if there is none within a depth of `steps`."""
     if not steps:
         return None
     for recognise in (_log_of_function, _log_of_sum, _log_of_part, _log_of_square):
@@ -84,7 +85,7 @@ def log_of(v: Variable, steps: int = DEEPEST) -> Any:
 
 
 def _log_of_function(v: Variable) -> Any:
-    """log(exp(x)), log(expm1(x)), log(-expm1(x)), log(erfc(x)), log(sigmoid(x))"""
+    """Return the form of log(exp(x)), log(expm1(x)), log(-expm1(x)), log(erfc(x)) or log(sigmoid(x))."""
     x = only(v, exponential.expm1)
     if x is not None:
         return made_of(x, _log_expm1)
@@ -114,12 +115,16 @@ def _log_of_erfc(x: Variable) -> Any:
 
 
 def _is_bounded(x: Variable, op: Any, holds: Callable[[float], bool]) -> bool:
-    """Return True if `x` is the maximum or minimum of something and a number that is known: it was seen to before."""
+    """Return True if `x` is the maximum or minimum of an expression and a suitable number: it is
+    already safe.
+    """
     return any(is_number(v, holds) for v in operands_of(x, op) or ())
 
 
 def _log_of_sum(v: Variable) -> Any:
-    """log(1 + x), log(1 - x), log(exp(x) + exp(y) + ...), log(exp(x) - exp(y)), log(sum(exp(x)))"""
+    """Return the form of log(1 + x), log(1 - x), log(exp(x) + exp(y) + ...), log(exp(x) - exp(y)) or
+    log(sum(exp(x))).
+    """
     other = one_minus(v)
     if other is not None:
         return _log_of_one_minus(other)
@@ -139,7 +144,7 @@ def _log_of_difference(first: Variable, second: Variable) -> Any:
         return made_of(x, _log_expm1)
     if x is None or y is None or is_shifted([x, y]):
         return None
-    # Of two that are -inf the difference is no number.
+    # -inf - -inf would be NaN.
     return switch(eq(y, float("-inf")), x, add(x, log1mexp(sub(y, x))))
 
 
@@ -165,7 +170,7 @@ def _log_of_one_minus(w: Variable, steps: int = DEEPEST) -> Any:
 
 
 def log1p_of(w: Variable, steps: int = DEEPEST) -> Any:
-    """log(1 + w), if that has a stable form; None otherwise, and where finding it takes more than so many steps."""
+    """Return the stable form of log(1 + w), or None if there is none within a depth of `steps`."""
     minus = negated(w)
     if minus is not None:
         return _log_of_one_minus(minus, steps) if steps else None
@@ -180,7 +185,7 @@ _PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
 
 
 def _log_of_part(v: Variable) -> Any:
-    """Return the logarithm of a softmax, and of parts of one: the same parts of its logarithm"""
+    """Return the form of the logarithm of a softmax, or of parts of one: the same parts of the log-softmax."""
     parts: list[Apply] = []
     while v.owner is not None and isinstance(v.owner.op, _PARTS) and len(parts) < DEEPEST:
         parts.append(v.owner)
@@ -203,7 +208,7 @@ def _log_of_softmax(v: Variable) -> Any:
 
 
 def normalized(v: Variable) -> tuple[Any, tuple[int, ...]] | None:
-    """x and the axes, if `v` is exp(x) / sum(exp(x), axes, keepdims=True)."""
+    """Return x and the axes if `v` is exp(x) / sum(exp(x), axes, keepdims=True); otherwise None."""
     above, below = quotient(v)
     x: Any = None if above is None else exponent_of(above)
     found = None if x is None else summed_exponent(below)
@@ -220,7 +225,7 @@ def _log_of_square(v: Variable) -> Any:
 
 
 def _log_of_multiple(v: Variable, steps: int) -> Any:
-    """log(c * w), log(w / c) and log(c / w) of a positive c, if log(w) has a form; log(sigmoid(x) / sigmoid(-x))"""
+    """Return the form of log(c * w), log(w / c) or log(c / w) for c > 0, or of log(sigmoid(x) / sigmoid(-x))."""
     operands = floats(v, arithmetic.mul)
     if operands is not None:
         return _log_of_product(operands[0], operands[1], steps)
@@ -253,7 +258,7 @@ def _is_positive(number: float) -> bool:
 
 
 def odds_of(above: Variable, below: Variable) -> Any:
-    """x, if `above` is sigmoid(x) and `below` is 1 - sigmoid(x), however they are written."""
+    """Return x if `above` is sigmoid(x) and `below` is 1 - sigmoid(x), in any notation; otherwise None."""
     first = log_odds(above)
     second = None if first is None else log_odds(below)
     if second is None:

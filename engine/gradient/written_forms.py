@@ -1,4 +1,9 @@
-"""What an expression is, however it is written: -x, 1 - x, a quotient, the square or the sigmoid of something."""
+"""Recognition of expressions in any notation: -x, 1 - x, quotients, squares, sigmoids and sums of
+exponentials.
+
+An expression with the largest exponent subtracted does not overflow and is not recognized. So the
+inner graphs of Softmax and the like are not taken for these Ops themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from engine.tensor.reduction import Max, Sum
 
 
 def floats(v: Variable, op: ScalarOp) -> Any:
-    """Return the operands of which `v` is `op`, if all have its dtype; None otherwise."""
+    """Return the operands if `v` is `op` of operands that all have its dtype; otherwise None."""
     operands = operands_of(v, op)
     if operands is None or any(dtype_of(operand) != dtype_of(v) for operand in operands):
         return None
@@ -23,13 +28,13 @@ def floats(v: Variable, op: ScalarOp) -> Any:
 
 
 def only(v: Variable, op: ScalarOp) -> Any:
-    """x, if `v` is `op` of x alone, and has its dtype."""
+    """Return x if `v` is `op` of x and has its dtype; otherwise None."""
     operands = floats(v, op)
     return None if operands is None else operands[0]
 
 
 def beside(v: Variable, number: float, op: ScalarOp) -> Any:
-    """x, if `v` is `op` of `number` and x, in any order."""
+    """Return x if `v` is `op` of `number` and x, in either order; otherwise None."""
     operands = floats(v, op)
     for one, other in () if operands is None else (operands, operands[::-1]):
         if scalar_value(one) == number:
@@ -38,13 +43,13 @@ def beside(v: Variable, number: float, op: ScalarOp) -> Any:
 
 
 def opposite(x: Any) -> Any:
-    """-x, built; of -y it is y."""
+    """Return -x as a new expression; y if x is -y."""
     negated = only(x, arithmetic.neg)
     return neg(x) if negated is None else negated
 
 
 def negated(v: Variable) -> Any:
-    """x, if `v` is -x, -1 * x or 0 - x."""
+    """Return x if `v` is -x, -1 * x or 0 - x; otherwise None."""
     found = only(v, arithmetic.neg)
     if found is None:
         found = beside(v, -1, arithmetic.mul)
@@ -55,7 +60,7 @@ def negated(v: Variable) -> Any:
 
 
 def one_minus(v: Variable) -> Any:
-    """x, if `v` is 1 - x."""
+    """Return x if `v` is 1 - x; otherwise None."""
     difference = floats(v, arithmetic.sub)
     if difference is not None:
         return difference[1] if scalar_value(difference[0]) == 1 else None
@@ -64,7 +69,9 @@ def one_minus(v: Variable) -> Any:
 
 
 def quotient(v: Variable) -> tuple[Any, Any]:
-    """Return the numerator (None: 1) and the denominator of `v`; no denominator (None) if it is no quotient."""
+    """Return the numerator (None for 1) and the denominator of `v`; the denominator is None if `v` is
+    no quotient.
+    """
     operands = floats(v, arithmetic.true_div)
     if operands is not None:
         return (None if scalar_value(operands[0]) == 1 else operands[0]), operands[1]
@@ -76,13 +83,13 @@ def quotient(v: Variable) -> tuple[Any, Any]:
 
 
 def one_plus_exp(v: Variable | None) -> Any:
-    """x, if `v` is 1 + exp(x)."""
+    """Return x if `v` is 1 + exp(x); otherwise None."""
     added = None if v is None else beside(v, 1, arithmetic.add)
     return None if added is None else exponent_of(added)
 
 
 def log_odds(v: Variable, steps: int = DEEPEST) -> Any:
-    """x, if `v` is 1 / (1 + exp(-x)), however it is written, in so many steps."""
+    """Return x if `v` is 1 / (1 + exp(-x)) in any notation, to a depth of `steps`; otherwise None."""
     found = only(v, exponential.sigmoid)
     if found is not None:
         return found
@@ -100,7 +107,7 @@ def log_odds(v: Variable, steps: int = DEEPEST) -> Any:
 
 
 def root_of_square(v: Variable) -> Any:
-    """x, if `v` is the square of x."""
+    """Return x if `v` is the square of x; otherwise None."""
     root = only(v, arithmetic.sqr)
     if root is not None:
         return root
@@ -112,28 +119,30 @@ def root_of_square(v: Variable) -> Any:
 
 
 def is_number(v: Any, holds: Callable[[float], bool]) -> bool:
-    """Return True if `v` is a constant of one element of which that is so."""
+    """Return True if `v` is a constant of one element for which `holds` is true."""
     value = None if v is None else scalar_value(v)
     return value is not None and bool(holds(value))
 
 
 _FURTHEST = 4
-"""How many operations may lie between the largest element and what is subtracted."""
+"""The largest number of operations between the maximum and its subtraction."""
 
 _MOST_TERMS = 64
-"""A sum of more terms is left as it is written."""
+"""Sums of more terms are not searched."""
 
 Order = tuple[int | str, ...]
 
 
 def exponent_of(v: Variable) -> Any:
-    """x, if `v` is exp(x), of the dtype of x."""
+    """Return x if `v` is exp(x) in the dtype of x; otherwise None."""
     operands = operands_of(v, exponential.exp)
     return operands[0] if operands is not None and dtype_of(operands[0]) == dtype_of(v) else None
 
 
 def exponents_of_sum(v: Variable) -> list[Any] | None:
-    """x, y, ..., if `v` is exp(x) + exp(y) + ..., and not all have the same number subtracted."""
+    """Return x, y, ... if `v` is exp(x) + exp(y) + ..., unless all have the same variable subtracted;
+    otherwise None.
+    """
     terms = _terms(v)
     if len(terms) < 2:
         return None
@@ -148,7 +157,7 @@ def is_shifted(exponents: Sequence[Any]) -> bool:
 
 
 def _terms(v: Variable) -> list[Variable]:
-    """What is added up in `v`, up to so many terms."""
+    """Return the terms of the sum `v`, or an empty list if there are too many."""
     found: list[Variable] = []
     waiting = [v]
     while waiting and len(found) + len(waiting) <= _MOST_TERMS:
@@ -162,7 +171,9 @@ def _terms(v: Variable) -> list[Variable]:
 
 
 def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | None:
-    """x, the axes and the order of axes, if `v` is the sum of exp(x) over axes, reordered unless the order is None."""
+    """Return x, the axes and the order of axes (None if not reordered) if `v` is the sum of exp(x);
+    otherwise None.
+    """
     order = None
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
         order, v = v.owner.op.new_order, v.owner.inputs[0]
@@ -179,7 +190,7 @@ def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | 
 
 
 def _comes_from_largest(variable: Variable, x: Variable, axis: tuple[int, ...], steps: int) -> bool:
-    """Return True if `variable` is made of the largest elements of `x`, by operations that keep their number."""
+    """Return True if `variable` is made of the largest elements of `x`, within `steps` operations."""
     node = variable.owner
     if node is None or steps == 0:
         return False

@@ -1,4 +1,4 @@
-"""Operations on numbers: the vocabulary that elementwise operations, fused loops and kernels share."""
+"""Scalar operations: the common vocabulary of elementwise operations, fused loops and kernels."""
 
 from engine.scalar.arithmetic import (
     abs,

@@ -1,4 +1,4 @@
-"""Arithmetic: sums, products, quotients, remainders, signs."""
+"""Arithmetic: sums, products, quotients, remainders, signs and rounding. No gradient flows through rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.scalar.promotion import arithmetic, floating, numbers, same
 
 
 class Add(ScalarOp):
-    """`a + b`; `or` of bools."""
+    """`a + b`; `or` for bools."""
 
     name = "add"
     nin = 2
@@ -25,7 +25,7 @@ class Add(ScalarOp):
 
 
 class Sub(ScalarOp):
-    """`a - b`; refused for bools."""
+    """`a - b`; raises TypeError for bools."""
 
     name = "sub"
     nin = 2
@@ -39,7 +39,7 @@ class Sub(ScalarOp):
 
 
 class Mul(ScalarOp):
-    """`a * b`; `and` of bools."""
+    """`a * b`; `and` for bools."""
 
     name = "mul"
     nin = 2
@@ -53,7 +53,7 @@ class Mul(ScalarOp):
 
 
 class TrueDiv(ScalarOp):
-    """`a / b` in floats."""
+    """`a / b` in floating point."""
 
     name = "true_div"
     nin = 2
@@ -68,7 +68,7 @@ class TrueDiv(ScalarOp):
 
 
 class FloorDiv(ScalarOp):
-    """The largest whole number not above `a / b`; 0 for an integer divided by 0. Constant almost everywhere."""
+    """`a / b` rounded down; 0 for an integer division by 0. Its gradient is 0."""
 
     name = "floor_div"
     nin = 2
@@ -79,7 +79,7 @@ class FloorDiv(ScalarOp):
 
 
 class Mod(ScalarOp):
-    """`a - b * floor_div(a, b)`: it has the sign of `b`. 0 for an integer modulo 0."""
+    """`a - b * floor_div(a, b)`, with the sign of `b`; 0 for an integer modulo 0."""
 
     name = "mod"
     nin = 2
@@ -95,7 +95,7 @@ class Mod(ScalarOp):
 
 
 class Neg(ScalarOp):
-    """`-a`; refused for bools."""
+    """`-a`; raises TypeError for bools."""
 
     name = "neg"
     rule = staticmethod(numbers)
@@ -108,7 +108,7 @@ class Neg(ScalarOp):
 
 
 class Reciprocal(ScalarOp):
-    """`1 / a` in floats."""
+    """`1 / a` in floating point."""
 
     name = "reciprocal"
     rule = staticmethod(floating)
@@ -147,7 +147,7 @@ class Abs(ScalarOp):
 
 
 class Sign(ScalarOp):
-    """-1, 0 or 1, or NaN; refused for bools. Constant almost everywhere."""
+    """-1, 0, 1 or NaN; raises TypeError for bools. Its gradient is 0."""
 
     name = "sign"
     rule = staticmethod(numbers)
@@ -170,7 +170,7 @@ sign = Sign()
 
 
 class Floor(ScalarOp):
-    """The largest whole number that is not above `a`, in its dtype."""
+    """`a` rounded down, in its dtype."""
 
     name = "floor"
     rule = staticmethod(same)
@@ -180,7 +180,7 @@ class Floor(ScalarOp):
 
 
 class Ceil(ScalarOp):
-    """The smallest whole number that is not below `a`, in its dtype."""
+    """`a` rounded up, in its dtype."""
 
     name = "ceil"
     rule = staticmethod(same)
@@ -190,7 +190,7 @@ class Ceil(ScalarOp):
 
 
 class Trunc(ScalarOp):
-    """`a` without its fraction, in its dtype."""
+    """`a` rounded towards 0, in its dtype."""
 
     name = "trunc"
     rule = staticmethod(same)
@@ -200,7 +200,7 @@ class Trunc(ScalarOp):
 
 
 class Round(ScalarOp):
-    """The whole number next to `a`, the even one of two, in its dtype."""
+    """`a` rounded to the nearest whole number, ties to even, in its dtype."""
 
     name = "round"
     rule = staticmethod(same)

@@ -1,4 +1,7 @@
-"""Comparisons: they compute in the common dtype and give bool. Nothing differentiable flows through them."""
+"""Comparisons, bitwise operations, and the choice of one argument (where, maximum, minimum).
+
+No gradient flows through comparisons and bitwise operations.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from engine.scalar.promotion import bits, choosing, comparing, same
 
 
 class Comparison(ScalarOp):
-    """Base class of the comparisons of two values."""
+    """Base class of the comparisons of two values: computed in the common dtype, with a bool as result."""
 
     nin = 2
     rule = staticmethod(comparing)
@@ -72,7 +75,7 @@ class NEQ(Comparison):
 
 
 class IsNan(ScalarOp):
-    """Whether `a` is not a number; never, for integers and bools."""
+    """True if `a` is NaN; false for integers and bools."""
 
     name = "isnan"
     rule = staticmethod(comparing)
@@ -82,7 +85,7 @@ class IsNan(ScalarOp):
 
 
 class IsInf(ScalarOp):
-    """Whether `a` is infinite; never, for integers and bools."""
+    """True if `a` is infinite; false for integers and bools."""
 
     name = "isinf"
     rule = staticmethod(comparing)
@@ -136,7 +139,7 @@ class Xor(Bitwise):
 
 
 class Invert(ScalarOp):
-    """`~a`: all bits of an integer, `not` of a bool."""
+    """`~a`: all bits of an integer inverted, `not` for a bool."""
 
     name = "invert"
     rule = staticmethod(bits)
@@ -152,7 +155,7 @@ invert = Invert()
 
 
 class Where(ScalarOp):
-    """`a` where `condition` holds, `b` elsewhere."""
+    """`a` where `condition` is true, `b` elsewhere."""
 
     name = "where"
     nin = 3
@@ -168,7 +171,7 @@ class Where(ScalarOp):
 
 
 class Extremum(ScalarOp):
-    """Base class of maximum and minimum. The first argument gets all of the gradient where both are equal."""
+    """Base class of maximum and minimum. Where both arguments are equal, the first gets the whole gradient."""
 
     nin = 2
     rule = staticmethod(same)
@@ -178,7 +181,7 @@ class Extremum(ScalarOp):
 
 
 class Maximum(Extremum):
-    """The larger of `a` and `b`; NaN if one of them is."""
+    """The larger of `a` and `b`, or NaN if one of them is NaN."""
 
     name = "maximum"
 
@@ -187,7 +190,7 @@ class Maximum(Extremum):
 
 
 class Minimum(Extremum):
-    """The smaller of `a` and `b`; NaN if one of them is."""
+    """The smaller of `a` and `b`, or NaN if one of them is NaN."""
 
     name = "minimum"
 
@@ -196,7 +199,7 @@ class Minimum(Extremum):
 
 
 def _choose(first: bool, condition: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-    """Return `cotangent` where `condition` holds (or, not `first`, where it does not), 0 elsewhere."""
+    """Return `cotangent` where `condition` equals `first`, and 0 elsewhere."""
     return apply(where, condition, cotangent, 0) if first else apply(where, condition, 0, cotangent)
 
 

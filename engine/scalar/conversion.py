@@ -1,4 +1,4 @@
-"""Operations that pass a value on: identity, second, cast."""
+"""Operations that pass a value on: identity, second and cast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.scalar.promotion import DTYPES, Signature, last, same
 
 
 class Identity(ScalarOp):
-    """`a`."""
+    """`a` itself."""
 
     name = "identity"
     rule = staticmethod(same)
@@ -24,7 +24,7 @@ class Identity(ScalarOp):
 
 
 class Second(ScalarOp):
-    """`b`, broadcast to the shape of `a`, whose values do not matter."""
+    """`b` broadcast to the shape of `a`; the values of `a` are not used."""
 
     name = "second"
     nin = 2
@@ -38,7 +38,7 @@ class Second(ScalarOp):
 
 
 class Cast(ScalarOp):
-    """`a` as `dtype`. A float goes to an integer towards zero; one that does not fit gives what the CPU gives."""
+    """`a` as `dtype`. Floats are truncated to integers; the result of one out of range depends on the CPU."""
 
     __props__ = ("dtype",)
     name = "cast"

@@ -1,8 +1,9 @@
-"""`Embedded`: a function of a user's on numbers that is compiled into kernels, as one more operation.
+"""`Embedded`: a user function on numbers, compiled into kernels as one more scalar operation.
 
-A scalar Op of a user's says with `numba_function` how numba computes it; here that becomes what statements and kernels
-are made of. Its name says all that the function is: its code and what that reads, the options that it was decorated with,
-what is registered with numba, and the dtypes.
+A user's scalar Op says by `numba_function` how numba computes it. `Embedded` is what scalar
+statements and kernels hold of it. Its name is a digest of all that determines the function: its
+code and what that reads, the options of its decorator, what is registered with numba, and the
+dtypes.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
 DESCRIBED = ("engine", "cachegraph")
-"""The packages whose source is a part of every key."""
+"""The packages whose source is in every key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """`function`, a Python function or a dispatcher of numba's, from `arguments` (dtypes) to the number `result`.
+    """`function`, a Python function or a numba dispatcher, from `arguments` (dtypes) to the number `result`.
 
-    With `ranks` the arguments are C-contiguous arrays, which it may not overwrite. Two are equal if they have one name; `op` is
-    whose it is.
+    With `ranks` the arguments are C-contiguous arrays, which it must not overwrite. Two are equal if
+    their names are. `op` is the user Op.
     """
 
     name: str
@@ -47,37 +48,41 @@ class Embedded:
         return str(self.op)
 
     def refused(self, found: str) -> FunctionRefused:
-        """Return the error that says why this is not fit for kernels. Of a function on arrays that is nothing to be changed: most are
-        not."""
+        """Return the error that says why kernels cannot contain this function.
+
+        For functions on arrays this is expected: most of them do not qualify.
+        """
         return FunctionRefused(self.op, (self.arguments, self.ranks), found, self.ranks is not None)
 
 
 Signature = tuple[tuple[str, ...], tuple[int, ...] | None]
-"""The dtypes of the arguments and, of arrays, their ranks."""
+"""The dtypes of the arguments and, for arrays, their ranks."""
 
 _refused: dict[Op, set[Signature]] = {}
 
 
 def refuse(op: Op, signature: Signature) -> None:
-    """Have `op` of such arguments run by Python from now on: its function has turned out not to be fit for kernels."""
+    """Make `op` run in Python for arguments of `signature` from now on: kernels cannot contain its function."""
     _refused.setdefault(op, set()).add(signature)
 
 
 def refused_signatures(op: Op) -> list[Signature]:
-    """What `refuse` was called with for `op`."""
+    """Return the signatures that `refuse` was called with for `op`."""
     return sorted(_refused.get(op, ()))
 
 
 def has_loops(node: Apply) -> bool:
-    """Return True if kernels compute `node`, of an Elemwise, in their loops: of users' Ops it has at most such as they have in them."""
+    """Return True if kernels compute the Elemwise `node` in their loops, user Ops in it included."""
     if not needs_python(node.op):
         return True
     return not is_users(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
 
 
 def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:
-    """Return True if kernels have the scalar `op` of `dtypes` in them: a user's gives a number of numbers and says how numba computes
-    it."""
+    """Return True if kernels can contain the scalar `op` for `dtypes`.
+
+    A user Op must map numbers to one number and have a `numba_function`.
+    """
     if is_users(op):
         if not hasattr(op, "numba_function") or op.nout != 1:
             return False
@@ -91,9 +96,9 @@ def _dtypes(node: Apply) -> tuple[str, ...]:
 
 
 def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded | None:
-    """What computes `op` of numbers within kernels; None if it is not an Op that has something for numba.
+    """Return the function that computes `op` within kernels, or None for an Op without `numba_function`.
 
-    Raises FunctionRefused if the Op has nothing for these dtypes, or nothing that can be described.
+    Raises FunctionRefused if the Op has no function for these dtypes, or one that has no fingerprint.
     """
     if not hasattr(op, "numba_function"):
         return None
@@ -102,14 +107,14 @@ def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded 
 
 
 def embedded_node(node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...]) -> Embedded:
-    """What computes `node`, of arrays of `ranks`, in a kernel; raises FunctionRefused as `embedded` does."""
+    """Return the function that computes `node`, on arrays of `ranks`, in a kernel. Raises as `embedded` does."""
     return _embedded(node, arguments, result, ranks)
 
 
 def _embedded(
     node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...] | None
 ) -> Embedded:
-    from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
+    from cachegraph.fingerprint.extensions import encode_extensions  # takes 3 ms, and few models need it
 
     function = numba_function_of(node.op, node)
     found = Embedded("", arguments, result, ranks, node.op, function)
@@ -125,9 +130,10 @@ def _embedded(
 
 
 def numba_function_of(op: Any, node: Any) -> Any:
-    """What `numba_function` of `op` gives for `node`, of which it is shown the types; None if there is no such method.
+    """Return what `op.numba_function` gives for a copy of `node` without values, or None without such a
+    method.
 
-    Raises TypeError if it is neither a Python function nor a dispatcher of numba's.
+    Raises TypeError unless it is a Python function or a numba dispatcher.
     """
     make = getattr(op, "numba_function", None)
     function = None if make is None else make(without_context(node))

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, and the functions made of them."""
+"""Exponentials, logarithms, powers and roots."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Exp2(ScalarOp):
 
 
 class Log2(ScalarOp):
-    """The logarithm to the base 2; NaN below 0."""
+    """The base-2 logarithm; NaN below 0."""
 
     name = "log2"
     rule = staticmethod(floating)
@@ -128,7 +128,7 @@ class Log2(ScalarOp):
 
 
 class Log10(ScalarOp):
-    """The logarithm to the base 10; NaN below 0."""
+    """The base-10 logarithm; NaN below 0."""
 
     name = "log10"
     rule = staticmethod(floating)
@@ -146,7 +146,7 @@ log10 = Log10()
 
 
 class Pow(ScalarOp):
-    """`a ** b`. An integer to a negative integer power is refused (ValueError) when it is computed, as by numpy."""
+    """`a ** b`. As in numpy, an integer to a negative integer power raises ValueError when it is computed."""
 
     name = "pow"
     nin = 2
@@ -156,7 +156,9 @@ class Pow(ScalarOp):
         return np.power(a, b)
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        """For `a`: `b * a ** (b - 1)`, and 0 where `b` is 0; for `b`: `log(a) * a ** b`, and 0 where `a` is 0."""
+        """Return `b * a ** (b - 1)`, 0 where `b` is 0, for `a`; and `log(a) * a ** b`, 0 where `a` is 0,
+        for `b`.
+        """
         a, b = inputs
         if index == 1:
             return apply(where, apply(eq, a, 0), 0, apply(mul, cotangent, apply(mul, output, apply(log, a))))

@@ -1,4 +1,4 @@
-"""The error function and the gamma function, their complements, logarithms and derivatives. The reference is SciPy's."""
+"""The error function, the gamma function, and their complements, logarithms and derivatives, as in SciPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Erf(ScalarOp):
 
 
 class Erfc(ScalarOp):
-    """1 less the error function, exact where that is close to 1."""
+    """1 minus the error function, exact where the latter is close to 1."""
 
     name = "erfc"
     rule = staticmethod(floating)
@@ -72,7 +72,7 @@ class GammaLn(ScalarOp):
     def _impl(self, a: Any) -> Any:
         from scipy.special import gammaln
 
-        # SciPy's is infinite for the smallest numbers, of which the reciprocal is.
+        # SciPy gives inf for subnormal numbers, whose reciprocals overflow.
         is_smallest = (a > 0) & (a < np.finfo(a.dtype).tiny)
         return np.where(is_smallest, -np.log(a), gammaln(a)).astype(a.dtype)[()]
 
@@ -96,7 +96,7 @@ class Psi(ScalarOp):
 
 
 class TriGamma(ScalarOp):
-    """The derivative of `psi`. It has no derivative of its own (NullGradientError)."""
+    """The derivative of `psi`. Its own gradient is not defined (NullGradientError)."""
 
     name = "tri_gamma"
     rule = staticmethod(floating)

@@ -1,6 +1,6 @@
-"""`ScalarOp`: an operation on numbers. Elementwise operations, fused loops and kernels are made of them.
+"""`ScalarOp`: an operation on numbers, of which elementwise operations, fused loops and kernels are made.
 
-Each says, in one place, its type rule, its reference on numpy arrays and its derivative.
+Its class holds the type rule, the reference on numpy arrays and the derivative.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from engine.scalar.promotion import NoRule, Signature, weak_dtype
 from engine.scalar.type import ScalarType, scalar_type
 
 ApplyScalarOp = Callable[..., Any]
-"""`apply(scalar_op, *arguments)`: the operation on variables of the kind at hand, and Python numbers."""
+"""`apply(scalar_op, *arguments)` applies the operation to scalar or tensor variables and Python numbers."""
 
 
 class ScalarOp(Op):
-    """An operation from `nin` numbers to one (what is made of several of them may give `nout`).
+    """An operation from `nin` numbers to one. Compositions of several operations may have `nout` results.
 
-    `name` is the kernel's name for it, by default its class's. `rule` is its type rule, a function of
-    `engine.scalar.promotion`, and `_impl` what it computes, of arrays of just these dtypes.
+    `name` identifies it in kernels (by default the class name), `rule` is its type rule, a function of
+    `engine.scalar.promotion`, and `_impl` computes it on arrays of exactly these dtypes.
     """
 
     __props__: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class ScalarOp(Op):
     nin: int = 1
     nout: int = 1
     has_own_dtypes: ClassVar[bool] = False
-    """Whether arguments are cast to dtypes that the operation has, whatever theirs: Python numbers keep their own then."""
+    """True if the argument dtypes are fixed. Python numbers then keep their own dtype, and are cast."""
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -44,7 +44,7 @@ class ScalarOp(Op):
     def signature(self, dtypes: tuple[str, ...]) -> Signature:
         """Return the dtypes that arguments of `dtypes` are cast to, and the result's dtype.
 
-        Raises TypeError for another number of arguments than `nin`, and dtypes that the operation does not take.
+        Raises TypeError for a wrong number of arguments and for dtypes that the operation does not take.
         """
         return _signature(self, dtypes)
 
@@ -52,11 +52,13 @@ class ScalarOp(Op):
         return type(self).rule(dtypes)
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the dtype of each of the `nout` results, for arguments of `dtypes`."""
+        """Return the dtypes of the `nout` results for arguments of `dtypes`."""
         return (self.signature(dtypes)[1],)
 
     def impl(self, *arrays: Any) -> Any:
-        """Return the operation on arrays (or numpy scalars) that were cast already: numpy's values, no warnings."""
+        """Return the operation applied to arrays or numpy scalars that were cast already, without numpy
+        warnings.
+        """
         with np.errstate(all="ignore"):
             return self._impl(*arrays)
 
@@ -71,10 +73,10 @@ class ScalarOp(Op):
         apply: ApplyScalarOp,
         wanted: Sequence[bool] | None = None,
     ) -> list[Any]:
-        """Return the gradient for each of `inputs`, given the output's, `cotangent`; None where nothing flows.
+        """Return the gradient of each input, given that of the output (`cotangent`); None where none flows.
 
-        Built with `apply`, so the same text serves scalars and tensors, in the dtypes that come of it. Of the inputs
-        not `wanted`, None.
+        Gradients are built with `apply`, so one rule serves scalars and tensors. Inputs that are not
+        `wanted` get None.
         """
         return [
             self.partial(index, inputs, output, cotangent, apply) if wanted is None or wanted[index] else None
@@ -84,11 +86,11 @@ class ScalarOp(Op):
     def partial(
         self, index: int, inputs: Sequence[Any], output: Any, cotangent: Any, apply: ApplyScalarOp
     ) -> Any:
-        """Return the gradient for input `index`; None, as here, if nothing flows through it."""
+        """Return the gradient of input `index`, or None, as here, if none flows through it."""
         return None
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the operation on scalar variables; Python numbers take the dtype of the others."""
+        """Return the node on scalar variables. Python numbers take the dtype of the other inputs."""
         variables = as_scalars(inputs)
         dtype = self.signature(tuple([variable.type.dtype for variable in variables]))[1]
         return Apply(self, variables, [scalar_type(dtype).make_variable()])
@@ -110,14 +112,14 @@ def _signature(op: ScalarOp, dtypes: tuple[str, ...]) -> Signature:
 
 
 def apply_scalar_op(op: ScalarOp, *inputs: Any) -> Any:
-    """Return `op` on scalar variables and Python numbers."""
+    """Return `op` applied to scalar variables and Python numbers."""
     return op.make_node(*inputs).outputs[0]
 
 
 def as_scalar(value: Any) -> Any:
-    """Return `value` as a scalar variable: variables as they are, numbers as constants.
+    """Return `value` as a scalar variable: a variable itself, a number as a constant.
 
-    Raises TypeError for what is neither, and tensors.
+    Raises TypeError for tensors and for anything that is neither.
     """
     if isinstance(value, Variable):
         if isinstance(value.type, ScalarType):
@@ -133,7 +135,7 @@ def as_scalar(value: Any) -> Any:
 
 
 def as_scalars(values: Sequence[Any]) -> list[Any]:
-    """Return the arguments of one operation as scalar variables; Python numbers take the dtype of the others."""
+    """Return the arguments of one operation as scalar variables. Python numbers take the dtype of the others."""
     result = [value if type(value) in _WEAK else as_scalar(value) for value in values]
     strong = tuple([variable.type.dtype for variable in result if isinstance(variable, Variable)])
     return [v if isinstance(v, Variable) else _constant(v, weak_dtype(v, strong)) for v in result]

@@ -1,4 +1,4 @@
-"""Sine, cosine and the hyperbolic tangent."""
+"""Trigonometric and hyperbolic functions, and their inverses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Tan(ScalarOp):
 
 
 class ArcSin(ScalarOp):
-    """The angle in radians whose sine is `a`; NaN outside of -1 to 1."""
+    """The angle in radians whose sine is `a`; NaN outside -1 to 1."""
 
     name = "arcsin"
     rule = staticmethod(floating)
@@ -83,7 +83,7 @@ class ArcSin(ScalarOp):
 
 
 class ArcCos(ScalarOp):
-    """The angle in radians whose cosine is `a`; NaN outside of -1 to 1."""
+    """The angle in radians whose cosine is `a`; NaN outside -1 to 1."""
 
     name = "arccos"
     rule = staticmethod(floating)
@@ -109,7 +109,7 @@ class ArcTan(ScalarOp):
 
 
 class ArcTan2(ScalarOp):
-    """The angle in radians of the point with the ordinate `a` and the abscissa `b`."""
+    """The angle in radians of the point with y-coordinate `a` and x-coordinate `b`."""
 
     name = "arctan2"
     nin = 2
@@ -171,7 +171,7 @@ class ArcSinh(ScalarOp):
 
 
 class ArcCosh(ScalarOp):
-    """The number of at least 0 whose hyperbolic cosine is `a`; NaN below 1."""
+    """The nonnegative number whose hyperbolic cosine is `a`; NaN below 1."""
 
     name = "arccosh"
     rule = staticmethod(floating)
@@ -184,7 +184,7 @@ class ArcCosh(ScalarOp):
 
 
 class ArcTanh(ScalarOp):
-    """The number whose hyperbolic tangent is `a`; NaN outside of -1 to 1."""
+    """The number whose hyperbolic tangent is `a`; NaN outside -1 to 1."""
 
     name = "arctanh"
     rule = staticmethod(floating)

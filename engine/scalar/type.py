@@ -1,4 +1,4 @@
-"""`ScalarType`: one number of a dtype. The variables of the inner graphs of elementwise loops."""
+"""`ScalarType`: one number of a dtype. Inner graphs of elementwise loops have such variables."""
 
 from __future__ import annotations
 
@@ -46,9 +46,10 @@ class ScalarType(Type):
         self.numpy_dtype = np.dtype(dtype)
 
     def filter(self, value: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
-        """Return `value` as a numpy scalar of the dtype; raises TypeError for a value that the dtype does not hold exactly.
+        """Return `value` as a numpy scalar of this dtype. Raises TypeError for a value that it does not
+        hold exactly.
 
-        A Python float is taken as float32, and with `allow_downcast` everything that numpy can cast.
+        A Python float may be rounded to float32; `allow_downcast` casts everything that numpy can cast.
         """
         if type(value) is self.numpy_dtype.type:
             return value
@@ -85,5 +86,5 @@ class ScalarType(Type):
 @rebuilds_pickled
 @cache
 def scalar_type(dtype: str) -> ScalarType:
-    """Return the ScalarType of `dtype`, the same object every time."""
+    """Return the ScalarType of `dtype`, always the same object."""
     return ScalarType(dtype)

@@ -1,4 +1,4 @@
-"""Loops in graphs, with PyTensor's names: `scan`, and what is made of it."""
+"""Loops in graphs under PyTensor's names: `scan`, and `map`, `reduce`, `foldl` and `foldr` made of it."""
 
 from engine.scanning.arguments import until
 from engine.scanning.construction import foldl, foldr, map, reduce, scan

@@ -1,4 +1,4 @@
-"""What `scan` is given, made explicit: sequences cut to their taps, and states with their initial rows."""
+"""The interface of `scan`: its arguments in canonical form, and what the step function returns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.tensor.shape import expand_dims, shape_i
 
 @dataclass
 class Recurrence:
-    """A state as `scan` is given it: its initial rows, its taps in the order given, and a variable for each of these."""
+    """A state as given to `scan`: its initial rows, its taps in the given order, and a variable for each tap."""
 
     initial: Any
     taps: tuple[int, ...]
@@ -27,18 +27,18 @@ class Recurrence:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return `value` as a list: nothing, one thing, or several."""
+    """Return `value` as a list: empty for None, else of one item or several."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def cut_sequences(sequences: Any, go_backwards: bool) -> list[tuple[Any, Any]]:
-    """For each tap of each sequence the part of the sequence whose row number t it is at step t, and that row's
-    variable.
+    """Return a pair for each tap of each sequence: the sequence shifted by the tap, and the variable of
+    its row.
 
-    A tap k is row t + k of a sequence; step 0 is the first at which every tap has a row. Refuses (TypeError,
-    ValueError) what is no sequence.
+    Tap k of a sequence is row t + k at step t; step 0 is the first at which all taps exist. Raises
+    TypeError or ValueError for anything but sequences.
     """
     found = []
     for number, given in enumerate(as_list(sequences)):
@@ -59,9 +59,9 @@ def cut_sequences(sequences: Any, go_backwards: bool) -> list[tuple[Any, Any]]:
 
 
 def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
-    """Return `n_steps`, or, where it is None, the length of the shortest sequence.
+    """Return `n_steps`, or the length of the shortest sequence if it is None.
 
-    Raises ValueError for no sequences then.
+    Raises ValueError if there are no sequences either.
     """
     if n_steps is not None:
         return as_tensor_variable(n_steps)
@@ -72,10 +72,10 @@ def steps_of(n_steps: Any, sequences: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def recurrences(outputs_info: Any) -> list[Recurrence | None]:
-    """For each output what `outputs_info` says of it: a state, or None, which no later step uses.
+    """Return a state for each item of `outputs_info`, or None for an output that later steps do not use.
 
-    Raises ValueError for taps that are no rows before, come twice or have no initial rows; TypeError for initial rows
-    without an axis.
+    Raises ValueError for taps that are not negative, occur twice or have no initial rows; TypeError for
+    initial rows without an axis.
     """
     return [_recurrence(number, given) for number, given in enumerate(as_list(outputs_info))]
 
@@ -117,7 +117,7 @@ def _check_options(what: str, options: Mapping[str, Any], known: set[str]) -> No
 
 
 def _part(sequence: Any, start: int, missing: int) -> Any:
-    """Return `sequence` without its first `start` and its last `missing` rows."""
+    """Return `sequence` without its first `start` and last `missing` rows."""
     if missing:
         return sequence[start:-missing]
     return sequence[start:] if start else sequence
@@ -130,10 +130,11 @@ def _name(sequence: Any, tap: int) -> str | None:
 ORDER = ("outputs", "updates", "until")
 
 
-class until:  # the name that PyTensor's users know
-    """Returned by a step: the loop ends after the step in which `condition`, of 0 dimensions, is true.
+class until:  # PyTensor's name
+    """Ends the loop after the step in which `condition`, a 0-d variable, is true. Returned by a step
+    function.
 
-    Raises TypeError for a condition of more dimensions.
+    Raises TypeError for a condition that has dimensions.
     """
 
     def __init__(self, condition: Any) -> None:
@@ -147,7 +148,7 @@ class until:  # the name that PyTensor's users know
 
 @dataclass
 class StepResults:
-    """What a step computes."""
+    """The results of one step: outputs, updates of shared variables, and the condition to stop."""
 
     outputs: list[Any] = field(default_factory=list)
     updates: dict[Any, Any] = field(default_factory=dict)
@@ -155,9 +156,11 @@ class StepResults:
 
 
 def parse_step(returned: Any) -> StepResults:
-    """What `returned` says: outputs, updates and `until`, each of which may be missing, in this order.
+    """Return the parts of a step function's result: outputs, updates and `until`, each optional, in
+    this order.
 
-    Outputs are a variable or several, updates a dictionary or pairs. Raises ValueError for everything else.
+    Outputs are a variable or several; updates are a dictionary or pairs. Raises ValueError for anything
+    else.
     """
     parts: list[Any] = (
         [returned] if _kind(returned) else list(returned) if isinstance(returned, list | tuple) else [None]
@@ -181,7 +184,7 @@ def parse_step(returned: Any) -> StepResults:
 
 
 def _kind(part: Any) -> str | None:
-    """Which of `ORDER` it is; None if it is none."""
+    """Return which item of `ORDER` `part` is, or None."""
     if isinstance(part, until):
         return "until"
     if isinstance(part, dict):

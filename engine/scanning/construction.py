@@ -1,4 +1,4 @@
-"""`scan`: a loop in a graph, described by a Python function of one step."""
+"""`scan`, a loop described by a Python function of one step, and loops made of it: map, reduce, foldl, foldr."""
 
 from __future__ import annotations
 
@@ -38,26 +38,30 @@ def scan(
     return_list: bool = False,
     return_updates: bool = True,
 ) -> Any:
-    """Return `fn` applied again and again: the rows of its outputs at all steps, and the updates of shared variables.
+    """Apply `fn` repeatedly; return the rows of its outputs at all steps, and the updates of shared
+    variables.
 
-    `fn` is called once, with variables: for each tap of each sequence its row, for each tap of each state the row
-    there, and the `non_sequences`. It returns the new rows of the outputs, updates of shared variables and
+    `fn` is called once, with variables: a row for each tap of each sequence, a row for each tap of each
+    state, and the `non_sequences`. It returns new rows of the outputs, updates of shared variables and
     `until(condition)`, or some of these, in this order.
 
-    `sequences`: tensors, gone through along their first axis, or dict(input=, taps=): a tap k is row t + k at step t.
-    `outputs_info`, one for each output: None, if later steps do not use it; the row before the first step; or
-    dict(initial=, taps=) with negative taps: -1 is the row before. For taps other than [-1], `initial` has as many rows
-    as the smallest tap reaches back. `n_steps`: a number or an integer variable; by default the length of the
-    shortest sequence. With `go_backwards` sequences are gone through from their ends. With `truncate_gradient`
-    gradients go back so many steps at most (-1: all). What `fn` uses and is not given becomes a non-sequence;
-    with `strict`, a shared variable does not.
+    `sequences` are tensors, iterated along their first axis, or dict(input=, taps=), where tap k is row
+    t + k at step t. `outputs_info` has an item for each output: None if later steps do not use it, its
+    value before the first step, or dict(initial=, taps=) with negative taps, where -1 is the previous
+    row. For taps other than [-1], `initial` has as many rows as the smallest tap reaches back.
+    `n_steps` is a number or an integer variable; the default is the length of the shortest sequence.
+    `go_backwards` iterates over sequences from their ends. `truncate_gradient` limits the number of
+    steps that gradients go back (-1: no limit). Variables that `fn` uses without being given become
+    non-sequences; `strict` forbids this for shared variables.
 
-    Returns (outputs, updates): a list of outputs, or the output if there is one and not `return_list`; None if there
-    is none. `updates` is for `function(updates=...)`. Without `return_updates`, the outputs alone.
+    Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or
+    None. The updates are for `function(updates=...)`; without `return_updates`, only the outputs are
+    returned.
 
-    Raises ValueError for a number of outputs other than `outputs_info` has, updates where none are returned, and no
-    or a negative number of steps; TypeError for outputs whose initial rows have another dtype or shape, updates of
-    other types; MissingInputError for with `strict`, a shared variable that is not given.
+    Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are
+    not returned, and for a missing or negative number of steps; TypeError for outputs or updates that
+    differ from their initial values in dtype or shape; MissingInputError for a shared variable that
+    `strict` forbids.
     """
     _warn_of_mode(mode)
     rows = cut_sequences(sequences, go_backwards)
@@ -114,7 +118,7 @@ def _states(states: Sequence[Recurrence | None], step: StepResults) -> list[Stat
 
 
 def _shared_states(updates: dict[Any, Any]) -> dict[Any, State]:
-    """Return the shared variables that a step updates, as states; inside each stands for its own row."""
+    """Return the shared variables that a step updates as states; inside the loop each is its own row."""
     found = {}
     for shared, value in updates.items():
         if not hasattr(shared, "container"):
@@ -135,7 +139,7 @@ def _check_strict(strict: bool, step: StepResults, given: Collection[Any]) -> No
 
 
 def _ordered(states: Sequence[Recurrence | None], buffers: Sequence[Any], mapped: Sequence[Any]) -> list[Any]:
-    """Return the rows of all steps of each output."""
+    """Return the rows of all steps for each output."""
     of_states, of_others = iter(buffers), iter(mapped)
     return [next(of_others) if state is None else next(of_states)[-min(state.taps) :] for state in states]
 
@@ -164,7 +168,7 @@ def map(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """Return `fn` of each row of `sequences`; arguments, results and refusals are those of `scan`."""
+    """Return `fn` applied to each row of `sequences`. Arguments, results and errors are those of `scan`."""
     return scan(
         fn,
         sequences,
@@ -188,9 +192,9 @@ def reduce(
     name: str | None = None,
     return_updates: bool = True,
 ) -> Any:
-    """Return the last rows that `scan` gives; arguments and refusals are those of `scan`.
+    """Return the last rows that `scan` gives. Arguments and errors are those of `scan`.
 
-    No rows at all (a sequence of length 0) are an IndexError when it runs.
+    Reducing a sequence of length 0 raises IndexError at run time.
     """
     outputs, updates = scan(
         fn, sequences, outputs_info, non_sequences, go_backwards=go_backwards, mode=mode, name=name
