@@ -1,4 +1,4 @@
-"""`wrap_py`: an Op made of a plain Python function."""
+"""`wrap_py`: an Op made from a plain Python function."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ InferShape = Callable[[Apply, list[tuple[Any, ...]]], Shapes]
 
 
 class FromFunctionOp(Op):
-    """Computes what `fn` gives for arrays of `itypes`: an array of the one type in `otypes`, or a sequence of arrays.
+    """Computes `fn` on arrays of `itypes`. It returns an array of the one type in `otypes`, or a
+    sequence of arrays.
 
-    Two are equal if they were made of the same function and types. It has no gradient. Refuses (ValueError), when it is
-    run, another number of results than `otypes`.
+    Two are equal if made from the same function and types. It has no gradient. Running it raises
+    ValueError for a wrong number of results.
     """
 
     __props__ = ("fn", "itypes", "otypes", "shapes_of")
@@ -48,7 +49,7 @@ class FromFunctionOp(Op):
             cell[0] = result
 
     def infer_shape(self, fgraph: object, node: Apply, input_shapes: list[tuple[Any, ...]]) -> Shapes:
-        """What the function given to `wrap_py` says; raises NotImplementedError if there was none."""
+        """Return what the function given to `wrap_py` says; raise NotImplementedError if there was none."""
         if self.shapes_of is None:
             raise NotImplementedError(f"{self} says nothing about shapes")
         return self.shapes_of(node, input_shapes)
@@ -68,11 +69,11 @@ class FromFunctionOp(Op):
 def wrap_py(
     itypes: Any, otypes: Any, infer_shape: InferShape | None = None
 ) -> Callable[[Callable[..., Any]], FromFunctionOp]:
-    """Return a decorator that makes an Op of a function of arrays.
+    """Return a decorator that makes an Op from a function of arrays.
 
-    `itypes` and `otypes` are a type, or a list of types, or of makers of variables of these types (pt.dvector).
-    `infer_shape(node, input_shapes)` gives, for each output, a tuple of a length for each axis. Raises TypeError for what is
-    no type, and an `infer_shape` that cannot be called.
+    `itypes` and `otypes` are a type or a list of types; makers of variables such as pt.dvector stand
+    for types. `infer_shape(node, input_shapes)` returns a tuple of lengths for each output. Raises
+    TypeError for anything but types, and for an `infer_shape` that is not callable.
 
         @wrap_py(itypes=[pt.dmatrix, pt.dmatrix], otypes=[pt.dmatrix])
         def product(a, b):

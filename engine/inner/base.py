@@ -1,4 +1,4 @@
-"""`HasInnerGraph`: what Ops that hold a graph have in common."""
+"""`HasInnerGraph`: the common base of Ops that hold a graph."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from engine.graph.variables import Constant, Variable
 
 
 class HasInnerGraph:
-    """An Op that holds exactly one graph, `fgraph`, frozen: the Op cannot change, and neither can its graph."""
+    """Mixin of an Op that holds exactly one frozen graph, `fgraph`. Neither the Op nor its graph can change."""
 
     fgraph: FrozenFunctionGraph
 
     @property
     def destroyable(self) -> tuple[int, ...]:
-        """The places of the inner inputs that what computes the graph may overwrite. Here: none."""
+        """The positions of the inner inputs that the computation may overwrite; none by default."""
         return ()
 
     def for_compilation(self) -> Any:
-        """Return the Op of the same graph that has nothing that only gradients and readers see. Here: this one."""
+        """Return the Op without what only gradients and readers need (overrides, names). By default this Op."""
         return self
 
     @property
@@ -36,13 +36,13 @@ class HasInnerGraph:
         return self.fgraph.outputs
 
     def clone(self) -> Any:
-        """Return this Op itself: nothing in it can change."""
+        """Return this Op itself, which is immutable."""
         return self
 
     def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Any:
-        """Return a new Op that holds `fgraph` and is like this one in all else.
+        """Return a copy of this Op that holds `fgraph` instead.
 
-        Raises TypeError for a graph of other inputs or outputs than this Op may have been applied to.
+        Raises TypeError if the number of inputs or outputs differs.
         """
         for kind, own, given in (
             ("inputs", self.inner_inputs, fgraph.inputs),
@@ -59,7 +59,10 @@ class HasInnerGraph:
 
 
 def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
-    """Return the outputs of `fgraph` on the values `inputs`, by the reference of each Op. They may be inputs, or views of them."""
+    """Return the outputs of `fgraph` on the values `inputs`, by each Op's reference implementation.
+
+    They may be inputs or views of inputs.
+    """
     values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
     for node in fgraph.nodes:
         arguments = [_value(variable, values) for variable in node.inputs]

@@ -1,4 +1,4 @@
-"""`Composite`: several scalar operations as one. What is fused becomes an Elemwise of a Composite."""
+"""Scalar Ops made of a graph of scalar Ops: `Composite`, the result of fusion, and `ScalarLoop`, for series."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from engine.scalar.op import as_scalar
 from engine.scalar.promotion import INTEGERS, NoRule, Signature
 
 MAX_PRINTED = 8
-"""Composites of more operations than this are printed without their expression."""
+"""The largest number of operations with which a Composite is printed in full."""
 
 
 class Composite(ScalarOp, HasInnerGraph):
-    """The scalar `outputs` computed from the scalar `inputs`. Equal if the frozen graphs are.
+    """Computes the scalar `outputs` from the scalar `inputs`. Two are equal if their frozen graphs are.
 
-    Raises TypeError for what is no scalar, and Ops that are no scalar Ops; MissingInputError for a root that is neither
-    an input nor a constant.
+    Raises TypeError for variables that are not scalar and Ops that are not ScalarOps; MissingInputError
+    for a graph that uses more than `inputs` and constants.
     """
 
     __props__ = ("fgraph",)
@@ -49,18 +49,18 @@ class Composite(ScalarOp, HasInnerGraph):
 
     @property
     def input_dtypes(self) -> tuple[str, ...]:
-        """The dtypes of the inputs: those that arguments are cast to."""
+        """The dtypes that arguments are cast to."""
         return tuple([dtype_of(variable) for variable in self.inner_inputs])
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
         return self.input_dtypes, self.result_dtypes(dtypes)[0]
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the dtype of each output, whatever those of the arguments, which are cast."""
+        """Return the dtype of each output, which does not depend on the arguments' dtypes."""
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the Composite of scalar variables; raises TypeError for other dtypes than `input_dtypes`."""
+        """Return the node on scalar variables. Raises TypeError unless their dtypes are `input_dtypes`."""
         variables = [as_scalar(value) for value in inputs]
         found = tuple([dtype_of(variable) for variable in variables])
         if found != self.input_dtypes:
@@ -72,7 +72,7 @@ class Composite(ScalarOp, HasInnerGraph):
         )
 
     def _impl(self, *arrays: Any) -> Any:
-        """One array, or, of several outputs, a tuple of them; all of the arguments' common shape."""
+        """Return one array, or a tuple of arrays for several outputs, in the common shape of the arguments."""
         values: dict[Variable, Any] = dict(zip(self.inner_inputs, arrays, strict=True))
         for node in self.fgraph.nodes:
             values.update(zip(node.outputs, _evaluate(node, values), strict=True))
@@ -89,7 +89,7 @@ class Composite(ScalarOp, HasInnerGraph):
     def derivative(
         self, inputs: Any, output: Any, cotangent: Any, apply: Any, wanted: Any = None
     ) -> list[Any]:
-        """Made by rewriting, after gradients are taken: it declares none."""
+        """Raise NotImplementedError: fusion, which makes Composites, runs after gradients are taken."""
         raise NotImplementedError(
             f"Differentiating {self}: take the gradient of the graph before it is fused"
         )
@@ -103,7 +103,7 @@ class Composite(ScalarOp, HasInnerGraph):
 
 
 def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
-    """Refuse (TypeError) to make `what` of a graph of anything but scalars and scalar Ops."""
+    """Raise TypeError if the graph contains anything but scalars and scalar Ops; `what` is to be made of it."""
     for variable in (*fgraph.inputs, *fgraph.outputs):
         if not isinstance(variable.type, ScalarType):
             raise TypeError(f"Making {what}: {variable} of type {variable.type} is no scalar")
@@ -113,7 +113,7 @@ def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
 
 
 def dtype_of(variable: Variable) -> str:
-    """Return the dtype of a scalar."""
+    """Return the dtype of a scalar variable."""
     return cast(ScalarType, variable.type).dtype
 
 
@@ -122,7 +122,7 @@ def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
 
 
 def _evaluate(node: Apply, values: dict[Variable, Any]) -> Sequence[Any]:
-    """Return the outputs of a node of an inner graph, on arrays."""
+    """Return the outputs of a node of an inner graph for arrays."""
     op = node.op
     assert isinstance(op, ScalarOp)
     dtypes, _ = op.signature(tuple([dtype_of(variable) for variable in node.inputs]))
@@ -141,14 +141,17 @@ def _expression(variable: Variable) -> str:
 
 
 class ScalarLoop(ScalarOp, HasInnerGraph):
-    """Applied to (n_steps, *init, *constant) it gives the states after `n_steps` steps; none is done if that is below 1.
+    """A loop of scalar operations. Inputs: n_steps, the initial states, the constants; outputs: the
+    final states.
 
-    A step computes `update` from the states `init` and from what does not change, `constant`. With `until`, a bool
-    computed with them, the step that makes it true is the last, and one more output, `done`, says whether one did (true
-    where no step was asked for). Equal if the frozen graphs are.
+    Each step computes `update` from the states `init` and from `constant`, which does not change. With
+    `until`, a bool computed in the same step, the loop ends after the step that makes it true; the
+    additional output `done` says if one did (it is true if n_steps < 1). Two are equal if their frozen
+    graphs are.
 
-    Raises ValueError for another number of updates than states; TypeError for an update of another dtype than its state, an
-    `until` that is no bool, and what is no graph of scalars. It has no gradient (NullGradientError).
+    Raises ValueError unless there is one update per state; TypeError for an update whose dtype is not
+    its state's, for an `until` that is not a bool, and for graphs that are not scalar. It has no
+    gradient (NullGradientError).
     """
 
     __props__ = ("fgraph", "n_states", "is_while")
@@ -181,12 +184,12 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
 
     @property
     def step(self) -> Composite:
-        """One step: from the states and what does not change to the new states, and `until`."""
+        """One step, from states and constants to new states and `until`."""
         return self.fgraph.computed("step", Composite.from_fgraph)
 
     @property
     def input_dtypes(self) -> tuple[str, ...]:
-        """The dtypes that the arguments are cast to."""
+        """The dtypes that arguments are cast to."""
         return ("int64", *self.step.input_dtypes)
 
     def _signature(self, dtypes: tuple[str, ...]) -> Signature:
@@ -195,7 +198,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return self.input_dtypes, dtype_of(self.inner_outputs[0])
 
     def result_dtypes(self, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the dtype of each output, whatever those of the arguments, which are cast."""
+        """Return the dtype of each output, which does not depend on the arguments' dtypes."""
         self.signature(dtypes)
         return tuple([dtype_of(variable) for variable in self.inner_outputs])
 
@@ -205,7 +208,9 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return Apply(self, variables, [scalar_type(dtype).make_variable() for dtype in results])
 
     def _impl(self, *arrays: Any) -> Any:
-        """Return the outputs for arrays: each element is done when its own steps are, or its `until` is true."""
+        """Return the outputs for arrays; each element stops after its own number of steps, or when its
+        `until` is true.
+        """
         steps, *inputs = np.broadcast_arrays(*arrays)
         states, constants = inputs[: self.n_states], inputs[self.n_states :]
         done = steps <= 0

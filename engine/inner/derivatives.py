@@ -1,4 +1,4 @@
-"""Graphs of the derivatives of an OpFromGraph: of its graph, or of what stands in for them."""
+"""The derivative graphs of an OpFromGraph: of its own graph, or of the overrides that replace them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
     from engine.inner.from_graph import OpFromGraph
 
 Override = Callable[..., Any]
-"""Of lists of variables, or, as an Op, of the variables: a derivative, or a list of them."""
+"""A function of lists of variables, or an Op on the variables, that gives a derivative or a list of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derivative:
-    """`outputs`, some of which may be None (nothing flows there), computed from `inputs`."""
+    """A graph from `inputs` to the derivatives `outputs`; an output is None if nothing flows there."""
 
     inputs: list[Any]
     outputs: list[Any]
 
 
 def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]) -> Derivative:
-    """Return the gradients of the inputs `wanted`, from the inputs, the outputs, and the gradients of `types` (None: there is
-    none) for the outputs."""
+    """Return the gradients of the inputs that are `wanted`.
+
+    The graph's inputs are the Op's inputs, its outputs, and gradients of `types` for the outputs (None:
+    no gradient).
+    """
     inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
     outputs = op.fgraph.bind(inputs)
     cotangents = [None if type is None else type.make_variable() for type in types]
@@ -44,7 +47,7 @@ def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]
 
 
 def pushforward_graph(op: OpFromGraph, types: Sequence[Any]) -> Derivative:
-    """Return the tangents of the outputs, from the inputs and their tangents of `types` (None: there is none)."""
+    """Return the tangents of the outputs, from the inputs and their tangents of `types` (None: no tangent)."""
     inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
     tangents = [None if type is None else type.make_variable() for type in types]
     every = [_zeros_like(v) if t is None else t for v, t in zip(inputs, tangents, strict=True)]
@@ -68,7 +71,7 @@ def _gradients(
     cotangents: list[Any],
     wanted: Sequence[bool],
 ) -> list[Any]:
-    """Return the gradient for each input: from what stands in for it, or of the graph."""
+    """Return the gradient for each input, from its override or from the graph."""
     overrides = op.overrides
     every = [_zeros_like(o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
     if overrides is not None and not isinstance(overrides, tuple):
@@ -85,7 +88,7 @@ def _gradients(
 
 
 def _called(override: Override, *groups: list[Any]) -> list[Any]:
-    """What `override` gives: an Op takes variables, any other callable lists of them."""
+    """Return the list that `override` gives; an Op takes variables, any other callable takes lists of them."""
     found = override(*chain(*groups)) if isinstance(override, Op) else override(*groups)
     return list(found) if isinstance(found, list | tuple) else [found]
 
@@ -104,7 +107,7 @@ def _zeros_like(variable: Any) -> Any:
 
 
 def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
-    """Raise MissingInputError for outputs that use a shared variable that is not among `inputs`."""
+    """Raise MissingInputError if `outputs` use a shared variable that is not in `inputs`."""
     for variable in graph_inputs(outputs, inputs):
         if hasattr(variable, "container") and variable not in inputs:
             raise MissingInputError(
@@ -115,14 +118,16 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
 
 
 def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
-    """Return the argument given under one of two names; raises TypeError for both."""
+    """Return the argument given under one of two names. Raises TypeError for both."""
     if given is not None and old is not None:
         raise TypeError(f"Making an OpFromGraph: {name} and {old_name} are one thing; give one of them")
     return old if given is None else given
 
 
 def checked_overrides(name: str, overrides: Any, count: int, of: str) -> Any:
-    """Return `overrides` in a form that can be compared; raises TypeError or ValueError for what is none."""
+    """Return `overrides` in a comparable form: None, a callable, or a tuple. Raises TypeError or
+    ValueError otherwise.
+    """
     if overrides is None or callable(overrides):
         return overrides
     if not isinstance(overrides, list | tuple) or not all(

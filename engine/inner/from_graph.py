@@ -1,10 +1,10 @@
-"""`OpFromGraph`: an Op that computes a graph; with it a graph is built of equal parts, each rewritten and compiled once.
+"""`OpFromGraph`: an Op that computes a graph, rewritten and compiled once for all its uses; and `SymbolicOp`.
 
-Its gradient is another Op of the same kind, whose inputs are the inputs, the outputs and the gradients for the outputs.
-Equal Ops share it, so the gradient of a chain of equal layers is a chain of equal layers too.
+The gradient is another such Op, from the inputs, the outputs and the outputs' gradients. Equal Ops
+share it, so the gradient of a chain of equal layers is again a chain of equal layers.
 
-What stands in for its derivatives (`pullback`, `pushforward`) and the Op's name make Ops differ, but not what is computed from them:
-`for_compilation` is the Op without both, and `key_props` leaves both out.
+Overrides of derivatives (`pullback`, `pushforward`) and the name distinguish Ops, but do not change
+what is computed. `for_compilation` returns the Op without them, and `key_props` leaves them out.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from engine.tensor.conversion import as_tensor_variable
 
 
 class OpFromGraph(Op, HasInnerGraph):
-    """Computes `outputs` from `inputs`, whatever variables it is applied to.
+    """Computes `outputs` from `inputs` for any variables that it is applied to.
 
-    With `inline` it is replaced by its graph when a function is made, before anything else is rewritten. `pullback`
-    (or `lop_overrides`, its older name) stands in for the gradient: a callable, or an OpFromGraph, of the inputs, the
-    outputs and the gradients for the outputs; or a list with, for each input, None (the gradient of the graph) or a
-    callable that gives the gradient for that input. `pushforward` (or `rop_overrides`) stands in for the tangents of the
-    outputs: a callable, or an OpFromGraph, of the inputs and their tangents; or a list with, for each output, None or a
-    callable. `connection_pattern` has a row for each input: whether each output depends on it; by default this follows
-    from the graph.
+    With `inline`, its graph replaces it when a function is made, before other rewrites. `pullback`
+    (older name: `lop_overrides`) overrides the gradient: a callable or OpFromGraph of the inputs, the
+    outputs and the outputs' gradients, or a list with, for each input, such a callable or None (the
+    graph's own gradient). `pushforward` (older name: `rop_overrides`) overrides the outputs' tangents
+    in the same way: it takes the inputs and their tangents, and a list has an item for each output.
+    `connection_pattern` has a row for each input that says which outputs depend on it; by default it
+    follows from the graph.
 
-    Two are equal if their graphs, `inline`, `name`, `pullback`, `pushforward` and `connection_pattern` are. Shared
-    variables must be among the inputs (`strict` says so, and cannot be False): MissingInputError. Refuses (TypeError,
-    ValueError) inputs that are no variables, are constants or come twice, overrides of another length than there are
-    inputs, and Ops that overwrite.
+    Two are equal if their graphs, `inline`, `name`, overrides and `connection_pattern` are. Raises
+    MissingInputError for a shared variable that is not among the inputs (`strict`, which cannot be
+    False); TypeError or ValueError for inputs that are repeated, constants or no variables, for
+    overrides of the wrong length, and for graphs with Ops that overwrite.
     """
 
     __props__: tuple[str, ...] | None = (
@@ -88,7 +88,7 @@ class OpFromGraph(Op, HasInnerGraph):
 
     @classmethod
     def from_fgraph(cls, fgraph: FrozenFunctionGraph, *, inline: bool = False) -> OpFromGraph:
-        """Return the plain Op of a frozen graph: without a name and without anything in place of its gradient."""
+        """Return the plain Op of a frozen graph, without name or overrides."""
         new = OpFromGraph.__new__(OpFromGraph)
         new.fgraph = fgraph
         new.is_inline, new.name = inline, None
@@ -96,21 +96,22 @@ class OpFromGraph(Op, HasInnerGraph):
         return new
 
     def for_compilation(self) -> OpFromGraph:
-        """Return the plain Op of the same graph: all that matters once gradients are taken."""
+        """Return the plain Op of the same graph."""
         is_plain = type(self) is OpFromGraph and not self.is_inline and self.name is None
         if is_plain and self.overrides is None and self.tangents is None and self.connected is None:
             return self
         return OpFromGraph.from_fgraph(self.fgraph)
 
     def key_props(self) -> dict[str, Any]:
-        """Return all properties but those that only gradients and readers see."""
+        """Return the properties without those that only gradients and readers use."""
         hidden = ("name", "overrides", "tangents", "connected")
         return {name: value for name, value in self.props_dict().items() if name not in hidden}
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the application to `inputs`; raises TypeError for another number of them, or what has another type.
+        """Return the node on `inputs`. Raises TypeError for a wrong number or type of inputs.
 
-        Applied to variables that broadcast where the graph's own inputs do not, it is the Op of the graph of these.
+        If an input broadcasts where the graph's own does not, the node's Op holds the graph for these
+        types.
         """
         if len(inputs) != len(self.inner_inputs):
             raise TypeError(
@@ -130,7 +131,7 @@ class OpFromGraph(Op, HasInnerGraph):
             cell[0] = result.copy()
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """What the Op was made with, else what follows from its graph."""
+        """Return the pattern given to the Op, or the one that follows from its graph."""
         found = self.connected or self.fgraph.computed(
             "connections", lambda graph: connections(graph.inputs, graph.outputs)
         )
@@ -169,7 +170,7 @@ class OpFromGraph(Op, HasInnerGraph):
         return [next(found) if is_present else None for is_present in present]
 
     def _of_graph(self, derivative: Derivative) -> tuple[OpFromGraph | None, tuple[bool, ...]]:
-        """Return the Op of a graph of derivatives, and which of them there are."""
+        """Return the Op of a graph of derivatives (None if there are none), and which derivatives there are."""
         found = [variable for variable in derivative.outputs if variable is not None]
         present = tuple([variable is not None for variable in derivative.outputs])
         if not found:
@@ -187,8 +188,11 @@ class OpFromGraph(Op, HasInnerGraph):
 def inlined(
     nodes: Sequence[Apply], inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> tuple[list[Apply], list[Variable]]:
-    """Return `nodes`, in their order, without any OpFromGraph, and `outputs`, computed by them: each is replaced by copies of
-    the nodes of its graph, in their order, at all depths. What has none of them is given back as it is."""
+    """Return `nodes` and `outputs` with each OpFromGraph replaced by copies of its graph's nodes, at
+    all depths.
+
+    Without any OpFromGraph they are returned unchanged.
+    """
     if not any(isinstance(node.op, OpFromGraph) for node in nodes):
         return list(nodes), list(outputs)
     memo: dict[Variable, Variable] = {variable: variable for variable in inputs}
@@ -198,7 +202,7 @@ def inlined(
 
 
 def _inline_nodes(nodes: Sequence[Apply], memo: dict[Variable, Variable], copies: list[Apply]) -> None:
-    """Append copies of `nodes` to `copies`, and add to `memo` what stands for their outputs."""
+    """Append copies of `nodes` to `copies`, and map their outputs to the copies' in `memo`."""
     for node in nodes:
         arguments = [memo.get(variable, variable) for variable in node.inputs]
         if isinstance(node.op, OpFromGraph):
@@ -223,7 +227,7 @@ def _checked_graph(fgraph: FrozenFunctionGraph) -> FrozenFunctionGraph:
 
 
 def _for_types(fgraph: FrozenFunctionGraph, variables: Sequence[Variable]) -> FrozenFunctionGraph:
-    """Return `fgraph` for inputs of the types of `variables`."""
+    """Return `fgraph` rebuilt for inputs of the types of `variables`."""
     before = fgraph.unfreeze()
     after = [variable.type.make_variable() for variable in variables]
     outputs = clone_replace(before.outputs, dict(zip(before.inputs, after, strict=True)))
@@ -258,10 +262,10 @@ def _checked_connections(
 
 
 class SymbolicOp(OpFromGraph):
-    """Base class of Ops whose graph is `build_inner_graph` of variables of the types that they are applied to.
+    """Base class of Ops whose graph is built, by `build_inner_graph`, for the types they are applied to.
 
-    An Op that was not applied yet has no graph; the Op of a node has one. A subclass adds its properties to
-    `__props__`. Compiling knows its graph alone.
+    An Op that is not yet applied has no graph; the Op of a node has one. A subclass adds its properties
+    to `__props__`. Compiling uses only the graph.
     """
 
     __props__ = (*(OpFromGraph.__props__ or ()),)
@@ -272,11 +276,11 @@ class SymbolicOp(OpFromGraph):
         self.overrides = self.tangents = self.connected = None
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
-        """Return the outputs, computed from `inputs`."""
+        """Return the outputs computed from `inputs`."""
         raise NotImplementedError(f"{type(self).__name__} must implement build_inner_graph()")
 
     def filter_inputs(self, *inputs: Any) -> list[Any]:
-        """Return `inputs` as the variables that the Op takes; raises TypeError for what it does not take."""
+        """Return `inputs` as variables that the Op takes. Raises TypeError for others."""
         return [as_tensor_variable(value) for value in inputs]
 
     def make_node(self, *inputs: Any) -> Apply:
@@ -289,7 +293,7 @@ class SymbolicOp(OpFromGraph):
         return self.with_graph(None)
 
     def with_graph(self, fgraph: FrozenFunctionGraph | None) -> SymbolicOp:
-        """Return this Op for the types of the inputs of `fgraph`."""
+        """Return this Op with the graph `fgraph`."""
         new: SymbolicOp = object.__new__(type(self))
         new.__setstate__({**self.__getstate__(), "fgraph": fgraph})
         return new

@@ -1,11 +1,12 @@
-"""`minimize`, `minimize_scalar`, `root` and `root_scalar`: solutions of optimization problems as variables of a graph.
+"""`minimize`, `minimize_scalar`, `root` and `root_scalar`: solutions of optimization problems as variables.
 
-    x, target = vector("x"), scalar("target")
-    solution, success = minimize(sum_over((x - target) ** 2), x)
+    x, target = pt.vector("x"), pt.scalar("target")
+    solution, success = minimize(pt.sum((x - target) ** 2), x)
 
-The unknown, `x`, is any variable that the objective depends on; its own value is where the solver starts. Whatever else
-the objective needs is found: what does not depend on the unknown is computed once, before the solver starts, and a
-gradient flows to it. A solver that fails says so in `success`, and raises nothing.
+The unknown `x` is any variable that the objective depends on; its value is where the solver starts.
+Other variables of the objective become parameters: what does not depend on the unknown is computed
+once, before the solver runs, and gradients flow to it. A solver that fails sets `success` to false
+and raises nothing.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def minimize(
     use_vectorized_jac: bool = False,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
-    """Where `objective`, a float of 0 dimensions, is smallest, and whether the solver found that (a bool).
+    """Return the `x` where the 0-d float `objective` is smallest, and a bool: True if the solver succeeded.
 
-    `x` is a variable of any rank, or several (the solution is a list then). `method` is one of scipy.optimize.minimize;
-    with `jac` and `hess` it gets gradient and Hessian, if it uses them, else it takes differences. `optimizer_kwargs`
-    are its `tol`, `bounds` and `options`. `use_vectorized_jac` is PyTensor's and changes nothing: `jacobian` chooses how
-    a Hessian is computed. Refuses what SolverOp does.
+    `x` is a variable of any rank, or several; the solution is then a list. `method` is one of
+    scipy.optimize.minimize. With `jac` and `hess` it gets gradient and Hessian if it uses them;
+    without, it takes differences. `optimizer_kwargs` are its `tol`, `bounds` and `options`.
+    `use_vectorized_jac` is accepted for PyTensor's sake and has no effect. Raises as SolverOp does.
     """
     unknown, objective, solution_of = _packed(x, as_tensor_variable(objective))
     parameters = _parameters(objective, unknown)
@@ -58,10 +59,11 @@ def minimize_scalar(
     bounds: Any = None,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
-    """Where `objective`, a float of 0 dimensions, is smallest in `x`, another, and whether the solver found that.
+    """Return the 0-d `x` where the 0-d float `objective` is smallest, and True if the solver succeeded.
 
-    `method` is one of scipy.optimize.minimize_scalar; no method starts at the value of `x`. `bracket`, two or three
-    numbers, and `bounds`, two, may be variables. `optimizer_kwargs` are `tol` and `options`. Refuses what SolverOp does.
+    `method` is one of scipy.optimize.minimize_scalar; none starts at the value of `x`. `bracket` (two
+    or three numbers) and `bounds` (two) may be variables. `optimizer_kwargs` are `tol` and `options`.
+    Raises as SolverOp does.
     """
     limits = {"bracket": bracket, "bounds": bounds}
     return _scalar(MinimizeScalar, objective, x, limits, method, False, False, optimizer_kwargs)
@@ -75,12 +77,13 @@ def root(
     use_vectorized_jac: bool = False,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
-    """Where `equations` are zero, and whether the solver found that (a bool).
+    """Return the `variables` where `equations` are zero, and True if the solver succeeded.
 
-    `variables` is one of 0 or 1 dimensions, of which `equations` has as many; or several of any, and `equations` is a
-    vector of as many elements (the solution is a list then). `method` is one of scipy.optimize.root; with `jac` it gets
-    the Jacobian, if it uses it. `optimizer_kwargs` are its `tol` and `options`. `use_vectorized_jac` is PyTensor's and
-    changes nothing: `jacobian` chooses how a Jacobian is computed. Refuses what SolverOp does.
+    `variables` is a 0-d or 1-d variable, and `equations` has its shape; or it is a list of variables of
+    any rank, `equations` is a vector with one element per unknown, and the solution is a list. `method`
+    is one of scipy.optimize.root; with `jac` it gets the Jacobian if it uses it. `optimizer_kwargs` are
+    its `tol` and `options`. `use_vectorized_jac` is accepted for PyTensor's sake and has no effect.
+    Raises as SolverOp does.
     """
     unknown, equations, solution_of = _packed(variables, as_tensor_variable(equations))
     parameters = _parameters(equations, unknown)
@@ -98,11 +101,11 @@ def root_scalar(
     bracket: Any = None,
     optimizer_kwargs: Options | None = None,
 ) -> tuple[Any, Any]:
-    """Where `equation`, a float of 0 dimensions, is zero in `variable`, another, and whether the solver found that.
+    """Return the 0-d `variable` where the 0-d float `equation` is zero, and True if the solver succeeded.
 
-    `method` is one of scipy.optimize.root_scalar; with `jac` and `hess` it gets first and second derivatives, if it uses
-    them. `bracket`, two numbers where the signs differ, may be a variable. `optimizer_kwargs` are `maxiter`, `options`,
-    `rtol`, `x1` and `xtol`. Refuses what SolverOp does.
+    `method` is one of scipy.optimize.root_scalar; with `jac` and `hess` it gets first and second
+    derivatives if it uses them. `bracket`, two numbers with values of opposite sign, may be a variable.
+    `optimizer_kwargs` are `maxiter`, `options`, `rtol`, `x1` and `xtol`. Raises as SolverOp does.
     """
     return _scalar(RootScalar, equation, variable, {"bracket": bracket}, method, jac, hess, optimizer_kwargs)
 
@@ -126,16 +129,16 @@ def _scalar(
 
 
 def _vector(value: Any, dtype: str) -> Any:
-    """Return the numbers `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
+    """Return `value`, a vector or a list of numbers and variables, as a vector of `dtype`."""
     numbers = stack([*value]) if isinstance(value, list | tuple) else as_tensor_variable(value)
     return cast(numbers, dtype)
 
 
 def _parameters(objective: Any, x: Any) -> list[Variable]:
-    """Return the variables that the objective needs besides `x`, each as far down as it does not depend on `x`.
+    """Return the variables that the objective needs besides `x`: the last ones that do not depend on `x`.
 
-    Small constants, and what is computed from these alone, stay in the objective. Data becomes a parameter: its numbers
-    are not identity.
+    Small constants and what is computed from them stay in the objective. Data becomes a parameter,
+    since its values are in no key.
     """
     dependent = {x}
     found: dict[Variable, None] = {}
@@ -151,8 +154,9 @@ def _is_constant(variable: Variable) -> bool:
 
 
 def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """One unknown of at most 1 dimension, `expression` in terms of it, and what makes a solution of its form one of the
-    form of `unknowns`."""
+    """Return one unknown of at most 1 dimension, `expression` in terms of it, and the function that
+    unpacks a solution into the form of `unknowns`.
+    """
     are_several = isinstance(unknowns, list | tuple)
     if not are_several and getattr(unknowns, "ndim", 0) <= 1:
         return unknowns, expression, lambda solution: solution
@@ -167,7 +171,7 @@ def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], A
 
 
 def _pieces(packed: Any, parts: list[Any]) -> list[Any]:
-    """Consecutive elements of the vector `packed`, each in the shape and dtype of one of `parts`."""
+    """Return consecutive parts of the vector `packed`, in the shapes and dtypes of `parts`."""
     pieces: list[Any] = []
     start: Any = 0
     for part in parts:

@@ -1,10 +1,10 @@
-"""Ops that solve: `Minimize`, `MinimizeScalar`, `Root` and `RootScalar`, each around one graph and a method of SciPy's.
+"""Solver Ops: `Minimize`, `MinimizeScalar`, `Root` and `RootScalar`, each with a graph and a SciPy method.
 
-The graph computes, from the unknown and parameters, what is to be minimized or to be zero, and the derivatives that the
-method uses. The gradient for a parameter follows from what holds at a solution (the implicit function theorem): with
-F(x*, p) = 0, where F is the equations or the gradient of the objective, dx*/dp = -(dF/dx)^-1 dF/dp. So it needs one
-linear system, whatever the number of parameters, and nothing of how the solution was found. It is that of a solution:
-where the solver failed, it means nothing.
+The graph computes, from the unknown and the parameters, the objective or the equations and the
+derivatives that the method uses. Gradients for the parameters come from the implicit function
+theorem: if F(x*, p) = 0, where F is the equations or the gradient of the objective, then dx*/dp =
+-(dF/dx)^-1 dF/dp. This takes one linear system, whatever the number of parameters, and does not
+depend on how the solution was found. Where the solver failed, the gradient is meaningless.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from engine.tensor.type import TensorType, tensor_type
 
 
 class SolverOp(Op, HasInnerGraph):
-    """Applied to [starting point, *parameters, *limits], gives the solution, of the type of the starting point, and a
-    bool of 0 dimensions: whether it is one. Limits are vectors, one for each name in `limits`.
+    """Base class of solvers. Inputs: the starting point, the parameters, the limits; outputs: the
+    solution, success.
 
-    `jac` and `hess` ask for first and second derivatives; those that the method does not use are left out. Two are
-    equal if their graphs, methods, `optimizer_kwargs` and `limits` are.
+    Success is a 0-d bool. The limits are vectors, one for each name in `limits`. `jac` and `hess` ask
+    for first and second derivatives; those that the method does not use are dropped. Two are equal if
+    their graphs, methods, `optimizer_kwargs` and `limits` are.
 
-    Raises ValueError for what `solver_methods` does, an unknown or an objective of a rank that the solver does not take,
-    another number of equations than of unknowns, an objective that does not depend on the unknown, and `hess` without `jac`; TypeError for one that is no float, and
+    Raises ValueError for a method or options that SciPy does not have, for unknowns or objectives of an
+    unsuitable rank, for unequal numbers of equations and unknowns, for an objective that does not
+    depend on the unknown, and for `hess` without `jac`; TypeError for integers, and for
     optimizer_kwargs that are not plain values.
     """
 
@@ -61,7 +63,7 @@ class SolverOp(Op, HasInnerGraph):
         self.method = chosen.name
         self.options = canonical_options(self.solver, optimizer_kwargs)
         self.limits = tuple(limits)
-        # Derived in variables of its own: a loop over the rows of a Jacobian takes in what its variables come from.
+        # The derivatives are taken of a copy: the loop of a Jacobian would take in the ancestors of its variables.
         inputs = [variable.type.make_variable() for variable in (x, *parameters)]
         outputs: list[Any] = FrozenFunctionGraph.from_io([x, *parameters], [objective]).bind(inputs)
         for _ in range(min(derivatives, chosen.uses)):
@@ -88,7 +90,7 @@ class SolverOp(Op, HasInnerGraph):
 
     @property
     def description(self) -> str:
-        """What a Solver is made of, as JSON."""
+        """The arguments of Solver, as JSON."""
         record = {
             "solver": self.solver,
             "method": self.method,
@@ -99,7 +101,7 @@ class SolverOp(Op, HasInnerGraph):
         return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the application; raises TypeError for another number of inputs, or what has another type."""
+        """Return the node on `inputs`. Raises TypeError for a wrong number or type of inputs."""
         types = [nominal.type for nominal in self.inner_inputs]
         types += [tensor_type(self._unknown.dtype, (None,))] * len(self.limits)
         if len(inputs) != len(types):
@@ -121,7 +123,9 @@ class SolverOp(Op, HasInnerGraph):
             cell[0] = result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return a solution depends on what its conditions depend on; the flag is no number, and nothing flows to a limit."""
+        """Return that the solution depends on what its conditions depend on; nothing depends on limits, nor
+        success on anything.
+        """
         found = self.fgraph.computed(f"{self.solver} connections", self._connections)
         return [*([is_connected, False] for is_connected in found), *([False, False] for _ in self.limits)]
 
@@ -130,7 +134,7 @@ class SolverOp(Op, HasInnerGraph):
         return [connected for (connected,) in connections(inputs, [self._conditions(inputs)])]
 
     def _conditions(self, inputs: Sequence[Any]) -> Any:
-        """What is zero at a solution, a function of the unknown and the parameters."""
+        """Return the function of the unknown and the parameters that is zero at a solution."""
         objective, *_ = self.fgraph.bind(inputs)
         return _derivative(objective, inputs[0]) if self.is_minimization else objective
 
@@ -144,10 +148,10 @@ class SolverOp(Op, HasInnerGraph):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """Of the parameters; none flows to the starting point."""
+        """Return the gradients of the parameters; none flows to the starting point."""
         if cotangents[0] is None:
             return [None] * len(inputs)
-        # In variables of its own: the solution depends on the parameters, but not as its conditions do.
+        # Built in new variables: through the given ones, the solution itself would depend on the parameters.
         own = [nominal.type.make_variable() for nominal in self.inner_inputs]
         weights = cotangents[0].type.make_variable()
         conditions = self._conditions(own)
@@ -167,14 +171,14 @@ class SolverOp(Op, HasInnerGraph):
 
 
 class Minimize(SolverOp):
-    """Where an objective of 0 dimensions is smallest: a number or a vector."""
+    """The number or vector where a 0-d objective is smallest."""
 
     solver = "minimize"
     is_minimization = True
 
 
 class MinimizeScalar(SolverOp):
-    """Where an objective of a number is smallest. The starting point is not used."""
+    """The number where an objective is smallest. The starting point is not used."""
 
     solver = "minimize_scalar"
     ranks = (0,)
@@ -182,14 +186,14 @@ class MinimizeScalar(SolverOp):
 
 
 class Root(SolverOp):
-    """Where equations, as many as there are unknowns, are zero."""
+    """The unknowns where equally many equations are zero."""
 
     solver = "root"
     is_minimization = False
 
 
 class RootScalar(SolverOp):
-    """Where one equation of a number is zero."""
+    """The number where one equation is zero."""
 
     solver = "root_scalar"
     ranks = (0,)
@@ -210,21 +214,21 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def _differ(length: int | None, other: int | None) -> bool:
-    """Return True if two lengths are known, and not the same."""
+    """Return True if both lengths are known and differ."""
     return None not in (length, other) and length != other
 
 
 def _derivative(expression: Any, x: Any) -> Any:
-    """Return that of a number, for a number or a vector; of a vector, for a vector, a row an element."""
+    """Return the gradient of a 0-d expression for `x`, or the Jacobian of a vector for a vector."""
     if expression.type.ndim == 0:
         return grad(expression, x, disconnected_inputs="ignore")
-    from engine.gradient.jacobians import jacobian  # loops, which few models need
+    from engine.gradient.jacobians import jacobian  # imports loops, which few models need
 
     return jacobian(expression, x, disconnected_inputs="ignore")
 
 
 def _solve(slopes: Any, weights: Any) -> Any:
-    """Return the solution of slopes^T y = weights."""
+    """Return the solution y of slopes^T y = weights."""
     if slopes.type.ndim == 0:
         return weights / slopes
     from engine.tensor.linalg.solvers import solve  # few models need it

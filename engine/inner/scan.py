@@ -1,8 +1,8 @@
-"""`Scan`: a graph computed again and again, each time on the next rows of sequences and on what came out before.
+"""`Scan`: a loop over a graph, whose step reads rows of sequences and its own earlier results.
 
-`engine.scan` makes it from a Python function. What its inputs and outputs are is said in `scan_info`. Names and where a
-gradient is cut off make Scans differ, but not what is computed: `for_compilation` is the Scan without both, and
-`key_props` leaves both out.
+`engine.scan` makes it from a Python function; `scan_info` describes its inputs and outputs. A name
+and a truncated gradient distinguish Scans, but do not change what is computed. `for_compilation`
+returns the Scan without them, and `key_props` leaves them out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from engine.tensor.type import TensorType, tensor_type
 
 
 class Scan(Op, HasInnerGraph):
-    """Computes `outputs` from `inputs` at each step, which `info` tells apart; see `scan_info`.
+    """Computes `outputs` from `inputs` in each step; `info` says which is which (see `scan_info`).
 
-    The number of steps is an input. With `truncate_gradient` a gradient goes no further back than so many steps (-1: to
-    the first). Two are equal if their graphs and these properties are.
+    The number of steps is an input. `truncate_gradient` limits the number of steps that gradients go
+    back (-1: no limit). Two are equal if their graphs and these properties are.
 
-    Raises ValueError for another number of inputs or outputs than `info` says, TypeError for a state whose taps and new
-    row have not one type, a condition that is no bool of 0 dimensions, and what is no tensor; MissingInputError for a
-    graph that needs more than `inputs`.
+    Raises ValueError if the number of inputs or outputs is not that of `info`; TypeError for a state
+    whose rows differ in type, for a condition that is not a 0-d bool, and for variables that are not
+    tensors; MissingInputError for a graph that uses more than `inputs`.
     """
 
     __props__ = ("fgraph", "info", "truncate_gradient", "name")
@@ -76,27 +76,30 @@ class Scan(Op, HasInnerGraph):
         self.name = name
 
     def with_inner_graph(self, fgraph: FrozenFunctionGraph) -> Scan:
-        """Return a Scan of `fgraph` that is like this one in all else; refuses what making one does."""
+        """Return a copy of this Scan that holds `fgraph` instead. Raises as the constructor does."""
         return Scan.from_fgraph(fgraph, self.info, self.truncate_gradient, self.name)
 
     def for_compilation(self) -> Scan:
-        """Return the Scan without a name and without what only gradients see."""
+        """Return the Scan without its name and without what only gradients use."""
         if self.name is None and self.truncate_gradient == -1:
             return self
         return Scan.from_fgraph(self.fgraph, self.info)
 
     @property
     def destroyable(self) -> tuple[int, ...]:
-        """The taps of states of which nothing but the last row is read again."""
+        """The positions of the taps of states of which only the last row is kept."""
         return self.info.destroyable
 
     def key_props(self) -> dict[str, Any]:
-        """Return the graph and what its inputs and outputs are."""
+        """Return the graph and `info`."""
         return {"fgraph": self.fgraph, "info": self.info}
 
     def make_node(self, *inputs: Any) -> Apply:
-        """Return the application to `inputs`; raises ValueError for another number of them, a number of steps known to be
-        negative and lengths known not to fit, TypeError for what has another type."""
+        """Return the node on `inputs`.
+
+        Raises ValueError for a wrong number of inputs, a number of steps known to be negative, and static
+        lengths that do not fit; TypeError for wrong types.
+        """
         outer = self.info.outer_inputs([as_tensor_variable(value) for value in inputs])
         inner = self.info.inner_inputs(self.inner_inputs)
         n_steps = self._as_steps(outer.n_steps)
@@ -154,7 +157,9 @@ class Scan(Op, HasInnerGraph):
             cell[0] = result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """What follows from the graph over any number of steps. The number of steps itself only chooses."""
+        """Return what follows from the graph over any number of steps. Nothing depends on the number of
+        steps itself.
+        """
         found = self.fgraph.computed("scan_connections", lambda _: {})
         if self.info not in found:
             found[self.info] = _connections(self)
@@ -170,11 +175,11 @@ class Scan(Op, HasInnerGraph):
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
-        """Return a Scan that goes back through the steps: see `scan_gradient`."""
+        """Return the outputs of a Scan that runs the steps in reverse: see `scan_gradient`."""
         return pull_back_scan(self, inputs, outputs, cotangents, wanted)
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        """Return a Scan over the steps done: see `scan_tangents`."""
+        """Return the outputs of a Scan over the same steps: see `scan_tangents`."""
         return push_forward_scan(self, inputs, outputs, tangents)
 
     def __str__(self) -> str:
@@ -188,7 +193,7 @@ def _trace_type(row: TensorType, length: int | None) -> TensorType:
 
 
 def _connections(op: Scan) -> list[list[bool]]:
-    """For each outer input and output, whether the output depends on the values of the input."""
+    """Return a row for each outer input that says for each outer output if it depends on the input's values."""
     info = op.info
     inner = info.inner_inputs(connections(op.inner_inputs, op.inner_outputs))
     rows = [row[: info.n_states + info.n_mapped] for row in inner.rows]
@@ -196,16 +201,16 @@ def _connections(op: Scan) -> list[list[bool]]:
     states = []
     for number, taps in enumerate(inner.taps):
         of_taps = [any(column) for column in zip(*taps, strict=True)][: info.n_states + info.n_mapped]
-        of_taps[number] = True  # the initial rows are among the results
+        of_taps[number] = True  # the initial rows are part of the output
         states.append(of_taps)
-    for _ in range(info.n_states):  # through so many other states at most
+    for _ in range(info.n_states):  # a path visits each state at most once
         states = [_through(row, states) for row in states]
     found = [[False] * (info.n_states + info.n_mapped), *(_through(row, states) for row in rows), *states]
     return [*found, *(_through(row, states) for row in constants)]
 
 
 def _through(row: Sequence[bool], states: Sequence[Sequence[bool]]) -> list[bool]:
-    """Return `row`, and what the states in it lead to."""
+    """Return `row`, extended by what depends on the states in it."""
     reached = [states[number] for number in range(len(states)) if row[number]]
     return [any(column) for column in zip(row, *reached, strict=True)]
 
@@ -246,15 +251,15 @@ def _check_graph(fgraph: FrozenFunctionGraph, info: ScanInfo) -> None:
 
 
 def run_scan(op: Scan, inputs: Sequence[Any]) -> list[Any]:
-    """Return the outer outputs of `op` on the arrays `inputs`.
+    """Return the outer outputs of `op` for the arrays `inputs`, computed step by step by the Ops' references.
 
-    Raises ValueError for a negative number of steps, a sequence shorter than it, another number of initial rows than
-    the taps reach back, and rows whose shape changes from step to step.
+    Raises ValueError for a negative number of steps, for a sequence that is too short, for a wrong
+    number of initial rows, and for rows whose shape changes between steps.
     """
     info = op.info
     outer = info.outer_inputs(inputs)
     steps = checked_steps(op, outer)
-    # Copies, since a step may overwrite the row before it.
+    # Copies: a step may overwrite the previous row.
     traces = [list(initial.copy()) for initial in outer.initials]
     mapped: list[list[Any]] = [[] for _ in range(info.n_mapped)]
     for step in range(steps):
@@ -272,7 +277,7 @@ def run_scan(op: Scan, inputs: Sequence[Any]) -> list[Any]:
 
 
 def checked_steps(op: Scan, outer: OuterInputs[Any]) -> int:
-    """How many steps to do; raises ValueError for what the inputs do not allow."""
+    """Return the number of steps. Raises ValueError if the inputs do not allow it."""
     steps = int(outer.n_steps)
     if steps < 0:
         raise ValueError(f"Running {op}: n_steps is {steps}; it must be 0 or more")
@@ -292,7 +297,7 @@ def checked_steps(op: Scan, outer: OuterInputs[Any]) -> int:
 
 
 def _one_step(op: Scan, outer: OuterInputs[Any], traces: Sequence[list[Any]], step: int) -> InnerOutputs[Any]:
-    """What step number `step` computes; each trace ends with the row before it."""
+    """Return the results of one step; each trace ends with the previous row."""
     rows = [sequence[step, ...] for sequence in outer.sequences]
     taps = [trace[tap] for trace, taps in zip(traces, op.info.taps, strict=True) for tap in taps]
     arguments = [*rows, *map(np.asarray, taps), *outer.non_sequences]
@@ -311,7 +316,10 @@ def _append(op: Scan, trace: list[Any], row: Any, number: int, step: int) -> Non
 
 
 def _no_rows(op: Scan, outer: OuterInputs[Any]) -> list[Any]:
-    """Return the mapped outputs if no step is done: no row of the shape that a step on zeros would give, if it can be done."""
+    """Return empty mapped outputs for a loop without steps.
+
+    The shape of their rows is found by a step on zeros, or, if that fails, taken from the types.
+    """
     rows = [np.zeros(sequence.shape[1:], sequence.dtype) for sequence in outer.sequences]
     taps = [
         initial[tap, ...].copy()
@@ -327,6 +335,6 @@ def _no_rows(op: Scan, outer: OuterInputs[Any]) -> list[Any]:
     except (
         ValueError,
         IndexError,
-    ):  # zeros are no index, or no matrix that has an inverse: the types say the rest
+    ):  # a step may fail on zeros, for example as an index or as a matrix to invert
         pass
     return [np.zeros((0, *s), output.type.dtype) for s, output in zip(shapes, outputs, strict=True)]

@@ -1,6 +1,6 @@
-"""`ScanBuilder`: a Scan in the making, from variables outside and what stands for them inside.
+"""`ScanBuilder`: the parts of a Scan as pairs of an outer variable and the inner one that stands for it.
 
-Inside, rows and taps are variables that nothing computes; a non-sequence may be the variable itself.
+Rows and taps are inner variables without an owner; a non-sequence may be its own inner variable.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from engine.tensor.type import TensorType, is_data
 
 @dataclass(eq=False)
 class State:
-    """A state: its `initial` rows outside; inside its `taps`, ascending, the `rows` at these, and the `new` row.
+    """A state: its outer `initial` rows, and inside its `taps` (ascending), the `rows` there, and the
+    `new` row.
 
-    `keep` is how many of its last rows are given; None is all of them.
+    `keep` is the number of last rows that the loop returns; None means all.
     """
 
     initial: Any
@@ -34,7 +35,7 @@ class State:
 
 @dataclass
 class ScanBuilder:
-    """What a Scan is made of. Sequences and non-sequences are pairs: what is outside, and what stands for it inside."""
+    """The parts of a Scan. Sequences and non-sequences are pairs (outer variable, inner variable)."""
 
     n_steps: Any
     sequences: list[tuple[Any, Any]] = field(default_factory=list)
@@ -45,7 +46,7 @@ class ScanBuilder:
 
     @classmethod
     def of(cls, op: ScanLike, inputs: Sequence[Any]) -> ScanBuilder:
-        """What `op`, applied to `inputs`, is made of; inside, in variables of its own."""
+        """Return the parts of `op` applied to `inputs`, with new inner variables."""
         info, outer = op.info, op.info.outer_inputs(inputs)
         fresh = [nominal.type.make_variable() for nominal in op.inner_inputs]
         inner, results = info.inner_inputs(fresh), info.inner_outputs(op.fgraph.bind(fresh))
@@ -67,9 +68,10 @@ class ScanBuilder:
     def apply(
         self, scan: Callable[..., Any], truncate_gradient: int = -1, name: str | None = None
     ) -> OuterOutputs[Any]:
-        """Return the outputs of the Scan (class `scan`), which leaves out sequences and non-sequences that no step needs.
+        """Return the outputs of the Scan (class `scan`), without the sequences and non-sequences that no
+        step uses.
 
-        Raises TypeError for a state whose taps and new row have not one type, or another shape, as far as is known.
+        Raises TypeError for a state whose initial and computed rows differ in dtype or known shape.
         """
         self._settle_types()
         outputs = self.outputs
@@ -77,7 +79,7 @@ class ScanBuilder:
         place = {variable: number for number, variable in enumerate(found)}
         sequences = [pair for pair in self.sequences if pair[1] in place]
         constants = [pair for pair in self.non_sequences if pair[1] in place]
-        # In the order of use: a loop is the same whether they were given or found.
+        # Sorted by use: equal loops become equal Scans, in whatever order the variables were given.
         constants.sort(key=lambda pair: place[pair[1]])
         info = ScanInfo(
             n_seqs=len(sequences),
@@ -94,23 +96,27 @@ class ScanBuilder:
         return info.outer_outputs(op(self.n_steps, *outer, return_list=True))
 
     def invariants(self) -> list[Any]:
-        """What the steps need that does not change and is no non-sequence yet: see `invariants`."""
+        """Return the variables outside a loop that its `outputs` use: those that depend on none of `varying`.
+
+        They come in the order of use; those `given` are included if they are used. Constants, fills and
+        reordered axes stay in the loop: there they fuse with their users and cost nothing.
+        """
         known = [inner for _, inner in self.non_sequences]
         found = invariants(self.varying, known, self.outputs)
         return [variable for variable in found if variable not in known]
 
     @property
     def outputs(self) -> list[Any]:
-        """What a step computes."""
+        """The variables that a step computes."""
         return [*(s.new for s in self.states), *self.mapped, *([] if self.stop is None else [self.stop])]
 
     @property
     def varying(self) -> list[Any]:
-        """What a step is computed from that changes: rows and taps."""
+        """The inputs of a step that change between steps: rows and taps."""
         return [*(row for _, row in self.sequences), *(row for state in self.states for row in state.rows)]
 
     def substitute(self, memo: Mapping[Variable, Variable]) -> None:
-        """Use in the step what `memo` has for variables of it; rows and taps among these are replaced."""
+        """Replace variables in the step, rows and taps included, as `memo` says."""
         fresh = iter(rebuild(self.outputs, memo))
         for state in self.states:
             state.rows = [memo.get(row, row) for row in state.rows]
@@ -119,7 +125,7 @@ class ScanBuilder:
         self.stop = next(fresh, None)
 
     def _settle_types(self) -> None:
-        """Forget of each state the lengths that are known of its initial rows and not of the rows computed later."""
+        """Generalize the types of states: a length holds for all rows only if the computed rows have it, too."""
         while True:
             general = [_general(number, state) for number, state in enumerate(self.states)]
             memo: dict[Variable, Variable] = {}
@@ -132,7 +138,9 @@ class ScanBuilder:
 
 
 def _general(number: int, state: State) -> TensorType:
-    """Return the type of the rows of a state that holds the rows at its taps and the new ones; refuses if there is none."""
+    """Return the type of both the initial and the computed rows of a state. Raises TypeError if they
+    conflict.
+    """
     row, new = state.rows[0].type, state.new.type
     differs = (row.dtype, row.ndim) != (new.dtype, new.ndim)
     if differs or any(None not in (a, b) and a != b for a, b in zip(row.shape, new.shape, strict=True)):
@@ -174,6 +182,7 @@ def invariants(
 
 
 def _is_best_outside(variable: Variable) -> bool:
+    """Return True if computing `variable` before the loop saves time."""
     node = variable.owner
     if isinstance(variable, Constant):
         return is_data(variable)

@@ -1,10 +1,15 @@
-"""The gradient of a Scan: another Scan, which goes from the last step back to the first.
+"""The gradient of a Scan: another Scan, from the last step back to the first.
 
-Its sequences are what the steps read and computed, and the gradients for their results, in reverse. Its states are the
-accumulators of `scan_step_back` and the sums of what is passed on to non-sequences; what is passed on to sequences comes
-out step by step. What a step computed is not computed again where it is one of its results: it is read there.
+Its sequences are, in reverse, what the steps read and computed, and the gradients for their
+results. Its states are the accumulators described below and the summed gradients of non-sequences;
+gradients of sequences are mapped outputs. Results of the forward Scan are read, not computed again.
 
-After Sutskever, "Training recurrent neural networks" (2013), section 2.5, for gradients that go back only so far.
+A state that is read up to K rows back has K *accumulators*: what later steps add to the gradients
+of the current row and of the K - 1 rows before it, in this order. A step adds the first accumulator
+to the gradient given for its own row, pulls the sum back, and adds the results for earlier rows to
+the other accumulators.
+
+Truncated gradients follow Sutskever, "Training recurrent neural networks" (2013), section 2.5.
 """
 
 from __future__ import annotations
@@ -33,9 +38,11 @@ def pull_back_scan(
     cotangents: Sequence[Any],
     wanted: Sequence[bool] | None,
 ) -> list[Any]:
-    """Return the gradient for each of the outer `inputs` of `op` that is `wanted`, given those for its `outputs`, or None.
+    """Return the gradient for each `wanted` outer input of `op`, given those for its `outputs`; None
+    where none flows.
 
-    Raises NotImplementedError for a Scan that keeps no whole traces: rewriting makes it, after gradients are taken.
+    Raises NotImplementedError for a Scan that does not keep whole traces: only rewriting makes such
+    Scans.
     """
     steps = StepsDone(op, inputs, outputs)
     given = op.info.outer_outputs(
@@ -46,7 +53,7 @@ def pull_back_scan(
 
 
 class _Reverse:
-    """The application of a reverse Scan: `step` is one step of it."""
+    """The application of a reverse Scan, each step of which is `step`."""
 
     def __init__(self, op: ScanLike, steps: StepsDone, given: OuterOutputs[Any], step: StepBack) -> None:
         self.op, self.info = op, op.info
@@ -56,7 +63,7 @@ class _Reverse:
         self.steps_back = minimum(steps.number, limit) if self.is_cut_off else steps.number
 
     def gradients(self) -> list[Any]:
-        """Return the gradients for all outer inputs, None where there is none."""
+        """Return the gradients for all outer inputs; None where none flows."""
         passed_on, step = self.step.gradients, self.step
         accumulated = [new for state in step.accumulators for new in step.passed_on(state)]
         rows = [g for g in passed_on.rows if g is not None]
@@ -75,7 +82,7 @@ class _Reverse:
         return [None, *self._outer_gradients(iter(found.mapped), iter(found.buffers))]
 
     def _inner_graph(self, *parts: list[Any]) -> tuple[ScanBuilder, list[list[Any]]]:
-        """Return a loop of all that a step back may read, with its accumulators; and `parts` computed from what it reads."""
+        """Return a builder with all that a step back may read, and `parts` computed from that."""
         step = self.step
         pairs = self._read()
         states = [(state, old) for state, every in step.accumulators.items() for old in every]
@@ -92,7 +99,9 @@ class _Reverse:
         return loop, [[next(computed) for _ in part] for part in parts]
 
     def _read(self) -> Pairs:
-        """What a step back may read: what the step read and computed, and the gradients for that."""
+        """Return pairs of a sequence and its row: what the step read and computed, and the gradients for
+        its results.
+        """
         pairs = self.steps.read(self.step.inputs, self.step.results)
         states = zip(self.given.buffers, self.step.given.buffers, strict=True)
         for state, (trace, row) in enumerate(states):
@@ -102,7 +111,9 @@ class _Reverse:
         return [*pairs, *((trace, row) for trace, row in mapped if trace is not None)]
 
     def _outer_gradients(self, mapped: Iterator[Any], buffers: Iterator[Any]) -> list[Any]:
-        """Return the gradients for sequences, initial rows and non-sequences, from what the reverse Scan gives."""
+        """Return the gradients for sequences, initial rows and non-sequences, from the outputs of the
+        reverse Scan.
+        """
         step = self.step
         of_sequences = [
             None if gradient is None else self._placed(sequence, next(mapped)[::-1])
@@ -116,7 +127,7 @@ class _Reverse:
         return [*of_sequences, *of_states, *of_constants]
 
     def _placed(self, sequence: Any, rows: Any) -> Any:
-        """Return the gradient for a sequence, of which `rows` are those of the last steps done: 0 for all others."""
+        """Return the gradient for a sequence: `rows` for the last steps done, and 0 for all other rows."""
         if not self.is_cut_off and self.steps.use_up(sequence):
             return rows
         zeros = zeros_like(sequence, rows.type.dtype)
@@ -126,8 +137,10 @@ class _Reverse:
         return set_part(["a:b"], zeros, rows, [sub(done, self.steps_back), done])
 
     def _of_initial(self, state: int, cotangent: Any, last: Sequence[Any]) -> Any:
-        """Return the gradient for the initial rows: what is given for them, and the accumulators after the step back to the
-        first; where the gradient ends before, nothing comes from these."""
+        """Return the gradient for the initial rows: the given one plus the last accumulators.
+
+        The accumulators count only if the gradient goes back to the first step.
+        """
         passed_on = None
         if last:
             passed_on = concatenate(last[::-1])
@@ -139,7 +152,7 @@ class _Reverse:
 
 
 def _sum_of(outer: Any, gradient: Any) -> State:
-    """Return the state that sums up the gradient for a non-sequence."""
+    """Return the state that sums the gradient for a non-sequence."""
     dtype = gradient.type.dtype
     before = outer.type.clone(dtype=dtype).make_variable()
     zeros = zeros_like(expand_dims(outer, 0), dtype)
@@ -147,18 +160,18 @@ def _sum_of(outer: Any, gradient: Any) -> State:
 
 
 def _of_float(cotangent: Any, output: Any) -> Any:
-    """Return the gradient for an output in its dtype; None for an integer: nothing flows through it."""
+    """Return the gradient for an output in its dtype, or None for an integer output."""
     if cotangent is None or output.type.dtype not in FLOATS:
         return None
     return cast(cotangent, output.type.dtype)
 
 
 class StepBack:
-    """A step of `op` and its gradients, for the outer inputs that are `asked`; in variables that nothing computes.
+    """One step of `op` and its gradients for the outer inputs that are `asked`, in new variables.
 
-    `inputs` and `results` are those of the step, `given` has a row of the gradient for each result that has one (for
-    states: from outside the loop), `accumulators` has those of each state that needs them, and `gradients` what is
-    passed on to each of `inputs`: None where nothing is.
+    `inputs` and `results` are those of the step. `given` has a row of the gradient from outside the
+    loop for each result that has one, `accumulators` has the accumulators of each state that needs
+    them, and `gradients` is what flows to each of `inputs`, or None.
     """
 
     def __init__(self, op: ScanLike, asked: OuterInputs[bool], cotangents: OuterOutputs[Any]) -> None:
@@ -175,7 +188,9 @@ class StepBack:
             self.gradients = self._pull_back()
 
     def _wanted(self, asked: OuterInputs[bool]) -> list[Any]:
-        """Return the inputs of the step whose gradient is needed: those asked for, and all rows of states that are floats."""
+        """Return the inputs of the step whose gradient is needed: those asked for, and the rows of float
+        states.
+        """
         found = [row for row, is_asked in zip(self.inputs.rows, asked.sequences, strict=True) if is_asked]
         for taps, is_asked in zip(self.inputs.taps, asked.initials, strict=True):
             found += taps if is_asked or taps[0].type.dtype in FLOATS else []
@@ -191,13 +206,13 @@ class StepBack:
         return self.info.inner_inputs([found.get(variable) for variable in every])
 
     def _cotangent(self, state: int) -> Any:
-        """Return the gradient for the row that a step computes of a state: what is given, and what later steps add."""
+        """Return the gradient for the new row of a state: the given one plus the first accumulator."""
         if self.results.states[state].type.dtype not in FLOATS:
             return None
         return total([self.given.buffers[state], *self.accumulators.get(state, [])[:1]])
 
     def _add_accumulators(self) -> bool:
-        """Make accumulators of the states that something is passed on to now; whether there are such."""
+        """Add accumulators for states that a gradient now flows to; return True if there are any."""
         found = dict(self.accumulators)
         for state, gradients in enumerate(self.gradients.taps):
             if state not in found and any(gradient is not None for gradient in gradients):
@@ -209,7 +224,9 @@ class StepBack:
         return is_changed
 
     def passed_on(self, state: int) -> list[Any]:
-        """Return the accumulators of a state after the step: each is what the one behind it was, and what the step adds."""
+        """Return the accumulators of a state after the step: each takes over the next one, plus what this
+        step adds.
+        """
         own = self.accumulators[state]
         by_tap = dict(zip(self.info.taps[state], self.gradients.taps[state], strict=True))
         found = []
@@ -220,7 +237,7 @@ class StepBack:
 
 
 def total(parts: Sequence[Any]) -> Any:
-    """Return the sum of what is not None; None if nothing is."""
+    """Return the sum of the items that are not None, or None."""
     found = [part for part in parts if part is not None]
     return reduce(add, found) if found else None
 

@@ -1,13 +1,13 @@
-"""`ScanInfo`: what the inputs and outputs of a Scan are, in which order they come, and how they are taken apart.
+"""`ScanInfo`: the order and meaning of the inputs and outputs of a Scan.
 
-A *state* is computed from rows of itself at earlier steps; which ones are its *taps*, counted from the step that is
-being done: -1 is the row before. As many rows as its smallest tap reaches back are given (the initial rows). A *mapped*
-output is computed at each step and not used by later ones.
+A *state* is computed from its own rows at earlier steps. Its *taps* say which, relative to the
+current step: -1 is the previous row. As many initial rows are given as the smallest tap reaches
+back. A *mapped* output is computed at each step and not used by later ones.
 
     outer inputs     n_steps, sequences, initial rows of each state, non-sequences
-    inner inputs     a row of each sequence, for each state a row for each tap, non-sequences
-    inner outputs    the new row of each state, a row of each mapped output, whether to stop
-    outer outputs    for each state its initial rows and those of all steps, or the last of these; mapped outputs
+    inner inputs     a row of each sequence, a row for each tap of each state, non-sequences
+    inner outputs    the new row of each state, a row of each mapped output, the condition to stop
+    outer outputs    the initial and computed rows of each state, or the last of these; mapped outputs
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class OuterInputs(NamedTuple, Generic[T]):
-    """What a Scan is applied to; `initials` has one for each state."""
+    """The inputs of a Scan; `initials` has one item per state."""
 
     n_steps: T
     sequences: list[T]
@@ -33,7 +33,7 @@ class OuterInputs(NamedTuple, Generic[T]):
 
 
 class InnerInputs(NamedTuple, Generic[T]):
-    """What one step is computed from; `taps` has for each state a row for each of its taps."""
+    """The inputs of one step; `taps` has, for each state, a row per tap."""
 
     rows: list[T]
     taps: list[list[T]]
@@ -41,7 +41,7 @@ class InnerInputs(NamedTuple, Generic[T]):
 
 
 class InnerOutputs(NamedTuple, Generic[T]):
-    """What one step computes; `stop` is None unless the loop may end early."""
+    """The results of one step; `stop` is None unless the loop may end early."""
 
     states: list[T]
     mapped: list[T]
@@ -49,7 +49,7 @@ class InnerOutputs(NamedTuple, Generic[T]):
 
 
 class OuterOutputs(NamedTuple, Generic[T]):
-    """What a Scan computes."""
+    """The outputs of a Scan."""
 
     buffers: list[T]
     mapped: list[T]
@@ -59,10 +59,10 @@ class OuterOutputs(NamedTuple, Generic[T]):
 class ScanInfo:
     """The interface of a Scan.
 
-    `taps` has for each state its taps, ascending and negative. `keeps` has for each state None, if its buffer holds
-    the initial rows and those of all steps, or k, if only the last k of these: from 1 to as many as are given first.
-    With `is_while` the last inner output, a bool of 0 dimensions, ends the loop after the step that made it true.
-    Raises ValueError for anything else.
+    `taps` has the taps of each state, ascending and negative. `keeps` has None for each state whose
+    output has all initial and computed rows, or k for one that has only the last k, from 1 to the
+    number of initial rows. With `is_while` the last inner output, a 0-d bool, ends the loop after the
+    step that makes it true. Raises ValueError for anything else.
     """
 
     n_seqs: int
@@ -96,12 +96,12 @@ class ScanInfo:
         return len(self.taps)
 
     def n_initial(self, state: int) -> int:
-        """How many initial rows a state has."""
+        """Return the number of initial rows of a state."""
         return -self.taps[state][0]
 
     @property
     def n_outer_inputs(self) -> int:
-        """The number of what the Scan is applied to."""
+        """The number of inputs of the Scan."""
         return 1 + self.n_seqs + self.n_states + self.n_non_seqs
 
     @property
@@ -116,8 +116,11 @@ class ScanInfo:
 
     @property
     def destroyable(self) -> tuple[int, ...]:
-        """The positions of the inner inputs that may be overwritten: the tap of a state of which nothing but the last
-        row is read again, neither by later steps nor by whoever uses the Scan."""
+        """The positions of the inner inputs that a step may overwrite.
+
+        These are the taps of states that read only the previous row, and of which only the last row is
+        returned.
+        """
         found, position = [], self.n_seqs
         for taps, keep in zip(self.taps, self.keeps, strict=True):
             if taps == (-1,) and keep == 1:
@@ -126,34 +129,34 @@ class ScanInfo:
         return tuple(found)
 
     def outer_inputs(self, items: Sequence[T]) -> OuterInputs[T]:
-        """Return `items`, one for each outer input, by kind."""
+        """Return `items`, one per outer input, grouped by kind."""
         _check_number("outer inputs", items, self.n_outer_inputs)
         rest = iter(items)
         n_steps = next(rest)
         return OuterInputs(n_steps, _take(rest, self.n_seqs), _take(rest, self.n_states), list(rest))
 
     def inner_inputs(self, items: Sequence[T]) -> InnerInputs[T]:
-        """Return `items`, one for each inner input, by kind."""
+        """Return `items`, one per inner input, grouped by kind."""
         _check_number("inner inputs", items, self.n_inner_inputs)
         rest = iter(items)
         rows = _take(rest, self.n_seqs)
         return InnerInputs(rows, [_take(rest, len(taps)) for taps in self.taps], list(rest))
 
     def inner_outputs(self, items: Sequence[T]) -> InnerOutputs[T]:
-        """Return `items`, one for each inner output, by kind."""
+        """Return `items`, one per inner output, grouped by kind."""
         _check_number("inner outputs", items, self.n_inner_outputs)
         rest = iter(items)
         states, mapped = _take(rest, self.n_states), _take(rest, self.n_mapped)
         return InnerOutputs(states, mapped, next(rest, None))
 
     def outer_outputs(self, items: Sequence[T]) -> OuterOutputs[T]:
-        """Return `items`, one for each outer output, by kind."""
+        """Return `items`, one per outer output, grouped by kind."""
         _check_number("outer outputs", items, self.n_states + self.n_mapped)
         return OuterOutputs(list(items[: self.n_states]), list(items[self.n_states :]))
 
 
 class ScanLike(Protocol):
-    """A Scan as the functions see it that differentiate it; `Scan` itself is defined above them."""
+    """The interface of a Scan for the functions that differentiate it, which `Scan` imports."""
 
     fgraph: FrozenFunctionGraph
     info: ScanInfo

@@ -1,4 +1,4 @@
-"""The steps that a Scan did, for those who take its derivatives: how many, and what each read and computed."""
+"""The steps that a Scan did, for its derivatives: their number, and what each read and computed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Pairs = list[tuple[Any, Any]]
 
 
 class StepsDone:
-    """The steps of `op`, applied to `inputs`, which gave `outputs`.
+    """The steps of `op` applied to `inputs`, with results `outputs`.
 
-    Raises NotImplementedError for a Scan that keeps no whole traces: rewriting makes it, after derivatives are taken.
+    Raises NotImplementedError for a Scan that does not keep whole traces: only rewriting makes such
+    Scans.
     """
 
     def __init__(self, op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -38,7 +39,7 @@ class StepsDone:
         return sub(shape_i(self.traces.buffers[0], 0), self.info.n_initial(0))
 
     def use_up(self, sequence: Any) -> bool:
-        """Return True if there were as many steps as `sequence` has rows, as far as the graph tells."""
+        """Return True if the graph says that there were as many steps as `sequence` has rows."""
         number = self.number
         if isinstance(number, Constant):
             return bool(number.data == sequence.type.shape[0])
@@ -46,9 +47,11 @@ class StepsDone:
         return node is not None and node.op == Shape_i(0) and node.inputs[0] is sequence
 
     def read(self, inputs: InnerInputs[Any], results: InnerOutputs[Any]) -> Pairs:
-        """What each step read and computed, as sequences: pairs with the one of `inputs` or `results` that stands for it
-        in one step. What does not change has none; neither has a row of which the step knows a length that the trace
-        does not know."""
+        """Return what each step read and computed: pairs of a sequence and the variable of its row in one
+        step.
+
+        Non-sequences have no pair, nor has a row whose type is more specific than the trace's.
+        """
         pairs: Pairs = [
             (sequence if self.use_up(sequence) else sequence[: self.number], row)
             for sequence, row in zip(self.outer.sequences, inputs.rows, strict=True)
@@ -67,8 +70,10 @@ def _is_row(row: Any, trace: Any) -> bool:
 
 
 def computed_inside(arguments: Sequence[Any], outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Fresh variables for `arguments`, which may be computed, and `outputs` computed from them: what equals an argument
-    is not computed again."""
+    """Return new variables for `arguments`, and `outputs` computed from them.
+
+    Subexpressions of `outputs` that equal an argument are replaced by its variable, not computed again.
+    """
     graph = FrozenFunctionGraph.from_structural_inputs(arguments, outputs)
     inside = [variable.type.make_variable() for variable in arguments]
     return inside, graph.bind(inside)

@@ -1,6 +1,6 @@
-"""The tangents of a Scan: another Scan, over the steps that were done, whose states are the tangents of the states.
+"""The tangents of a Scan: another Scan over the same steps, whose states are the tangents of the states.
 
-What the steps read and computed it reads; nothing of that is computed again.
+It reads what the steps read and computed, and computes none of that again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from engine.tensor.elemwise import cast
 def push_forward_scan(
     op: ScanLike, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]
 ) -> list[Any]:
-    """Return the tangent of each of the outer `outputs` of `op`, for those of its `inputs` (None: it does not change); None if
-    there is none.
+    """Return the tangent of each outer output of `op`, given `tangents` of its inputs; None stands for
+    no change.
 
-    Raises NotImplementedError for a Scan that keeps no whole traces.
+    Raises NotImplementedError for a Scan that does not keep whole traces.
     """
     steps = StepsDone(op, inputs, outputs)
     given = op.info.outer_inputs(tangents)
@@ -38,10 +38,11 @@ def push_forward_scan(
 
 
 class _StepForward:
-    """A step of `op` and its tangents, in variables that nothing computes.
+    """One step of `op` and its tangents, in new variables.
 
-    `inputs` and `results` are those of the step; `rows`, `taps` and `constants` the tangents of its inputs, None where
-    these do not change; `active` the states that have some; `new` and `mapped` the tangents of the results.
+    `inputs` and `results` are those of the step. `rows`, `taps` and `constants` are the tangents of its
+    inputs (None for no change), `active` are the states that have tangents, and `new` and `mapped` are
+    those of the results.
     """
 
     def __init__(self, op: ScanLike, given: OuterInputs[Any]) -> None:
@@ -77,7 +78,7 @@ class _StepForward:
 
 
 def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> ScanBuilder:
-    """Return the loop of the tangents."""
+    """Return the parts of the Scan of the tangents."""
     active = sorted(step.active)
     new = [zeros_like(step.taps[s][0]) if step.new[s] is None else step.new[s] for s in active]
     mapped = [tangent for tangent in step.mapped if tangent is not None]
@@ -99,7 +100,7 @@ def _loop(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Scan
 
 
 def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepForward) -> Pairs:
-    """Return the tangents of the rows of sequences that were read."""
+    """Return the tangents of the sequences that were read, paired with their rows."""
     used_up = [
         steps.use_up(s) for s, row in zip(steps.outer.sequences, step.rows, strict=True) if row is not None
     ]
@@ -111,7 +112,9 @@ def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepFor
 
 
 def _paired(given: Sequence[Any], inside: Sequence[Any]) -> Pairs:
-    """Those that are given, in the dtype of what stands for them inside, and that."""
+    """Return the `given` tangents that are not None, in the dtypes of their inner variables, paired
+    with these.
+    """
     pairs = zip(given, inside, strict=True)
     return [(cast(tangent, v.type.dtype), v) for tangent, v in pairs if tangent is not None]
 
@@ -122,7 +125,7 @@ def _initial_tangent(initial: Any, tangent: Any, row: Any) -> Any:
 
 
 def _tangents(variables: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-    """Variables for the tangents of those that have one."""
+    """Return new variables for the tangents that are not None."""
     return [
         None if tangent is None else _like(variable)
         for variable, tangent in zip(variables, given, strict=True)

@@ -1,7 +1,8 @@
-"""SciPy's solvers as a computation: from a starting point and parameters to a solution and whether it is one.
+"""SciPy's solvers as functions from a starting point and parameters to a solution, and a table of
+their methods.
 
-What a solver itself fails at is reported, never raised; what the function that it is given raises comes through.
-scipy.optimize is imported when a solver first runs.
+A solver that fails says so in its result; errors of the function that it is given are raised.
+scipy.optimize is imported when a solver first runs. The table follows scipy.optimize 1.15 to 1.17.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ Function = Callable[[tuple[Any, ...]], Sequence["np.ndarray[Any, Any]"]]
 
 
 class Solver:
-    """Call it with [starting point, *parameters, *limits]: the solution, in the shape and dtype of the starting point,
-    and a bool of 0 dimensions that says whether it is one.
+    """Call it with [starting point, *parameters, *limits]; it returns the solution and a 0-d bool for
+    success.
 
-    `function` gives, at (point, *parameters), what is to be minimized or to be zero, and its first `derivatives`
-    derivatives. `solver` names the function of scipy.optimize, `method` its method, and `options` its keyword
-    arguments; `limits` names those that are inputs. Refuses nothing: solver_methods does when an Op is made.
+    The solution has the shape and dtype of the starting point. `function` takes (point, *parameters)
+    and returns the objective or the equations, and `derivatives` derivatives. `solver` names the
+    function of scipy.optimize, `method` its method, `options` its keyword arguments, and `limits` those
+    that are inputs. Arguments were checked when the Op was made.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Solver:
     def _solve(
         self, evaluation: Evaluation, start: np.ndarray[Any, Any], options: Mapping[str, Any]
     ) -> tuple[Any, bool]:
-        """Where the solver ended, and whether it says that this is a solution."""
+        """Return where the solver ended, and True if it says that this is a solution."""
         solve = _SOLVERS[self._solver]
         try:
             with np.errstate(all="ignore"):
@@ -71,9 +73,9 @@ class Solver:
 
 
 class Evaluation:
-    """A function and its derivatives at the last point that a solver asked for: computed together, once.
+    """A function and its derivatives at the last point that a solver asked for, computed together and once.
 
-    Points may be of any shape of as many elements as `start` has, and of any dtype.
+    Points may have any dtype, and any shape of the right size.
     """
 
     def __init__(
@@ -88,44 +90,44 @@ class Evaluation:
         self._error: Exception | None = None
 
     def number(self, point: Any) -> float:
-        """Return the function, a number."""
+        """Return the function's value as a number."""
         return float(self._at(point)[0])
 
     def vector(self, point: Any) -> np.ndarray[Any, Any]:
-        """Return the function, as a vector of float64."""
+        """Return the function's value as a float64 vector."""
         return _float64(self._at(point)[0]).reshape(-1)
 
     def slope(self, point: Any) -> float:
-        """Return the first derivative of a number for a number."""
+        """Return the first derivative of a function of a number."""
         return float(self._at(point)[1])
 
     def curvature(self, point: Any) -> float:
-        """Return the second derivative of a number for a number."""
+        """Return the second derivative of a function of a number."""
         return float(self._at(point)[2])
 
     def gradient(self, point: Any) -> np.ndarray[Any, Any]:
-        """Return the first derivative of a number, as a vector of float64."""
+        """Return the gradient as a float64 vector."""
         return _float64(self._at(point)[1]).reshape(-1)
 
     def jacobian(self, point: Any) -> np.ndarray[Any, Any]:
-        """Return the first derivative of a vector, as a matrix of float64."""
+        """Return the Jacobian as a float64 matrix."""
         return np.atleast_2d(_float64(self._at(point)[1]))
 
     def hessian(self, point: Any) -> np.ndarray[Any, Any]:
-        """Return the second derivative of a number, as a matrix of float64."""
+        """Return the Hessian as a float64 matrix."""
         return np.atleast_2d(_float64(self._at(point)[2]))
 
     def is_finite(self, point: np.ndarray[Any, Any]) -> bool:
-        """Return True if `point` and the function there are."""
+        """Return True if `point` and the function's value there are finite."""
         return bool(np.isfinite(point).all() and np.isfinite(self._at(point)[0]).all())
 
     def raise_if_failed(self) -> None:
-        """Raise what the function raised, if it did: a solver may hide it, or raise another error in its place."""
+        """Raise the error that the function raised, if any: a solver may hide or replace it."""
         if self._error is not None:
             raise self._error
 
     def _at(self, point: Any) -> Sequence[np.ndarray[Any, Any]]:
-        # A copy: solvers go on in the memory that they asked about.
+        # A copy: solvers reuse the memory of their points.
         array = np.array(point, dtype=self._dtype, order="C").reshape(self._shape)
         content = array.tobytes()
         if self._results is None or content != self._point:
@@ -191,14 +193,14 @@ def _float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _log() -> Logger:
-    import logging  # 7 ms, which a warm start does not need
+    import logging  # takes 7 ms, and a warm start does not need it
 
     return logging.getLogger("engine")
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method: how many derivatives it can use, how many it needs, and the argument without which it does not run."""
+    """A method: the number of derivatives it uses and needs, and the limit without which it does not run."""
 
     name: str
     uses: int = 0
@@ -238,16 +240,16 @@ _OPTIONS = {
     "root": ("options", "tol"),
     "root_scalar": ("maxiter", "options", "rtol", "x1", "xtol"),
 }
-"""The keyword arguments that are plain values. Those of `limits` are inputs, where a solver has them."""
+"""The keyword arguments of each solver that are plain values; limits are inputs instead."""
 
 _DERIVATIVES = ("no derivatives", "jac=True", "jac=True and hess=True")
 
 
 def find_method(solver: str, name: str, derivatives: int, limits: Collection[str]) -> Method:
-    """Return the method `name` (in any case) of `solver`.
+    """Return the method `name` of `solver`, in any case.
 
-    Raises ValueError for one that there is not, one that needs more than so many derivatives, and one that needs an
-    argument which is not among `limits`.
+    Raises ValueError for an unknown method, and for one that needs more derivatives or a limit that is
+    not given.
     """
     methods = _METHODS[solver]
     found = methods.get(name.lower()) if isinstance(name, str) else None
@@ -262,9 +264,9 @@ def find_method(solver: str, name: str, derivatives: int, limits: Collection[str
 
 
 def canonical_options(solver: str, options: Mapping[str, Any] | None) -> str:
-    """Return `options`, keyword arguments of `solver`, as JSON: equal for equal ones, whatever their order.
+    """Return the keyword arguments `options` of `solver` as JSON, equal for equal options in any order.
 
-    Raises ValueError for an argument that the solver has not or that is an input, TypeError for a value that is not made of
+    Raises ValueError for arguments that are unknown or inputs, and TypeError for values other than
     numbers, strings, None, lists, tuples and dicts.
     """
     given = dict(options or {})

@@ -1,7 +1,7 @@
-"""Softmax, its logarithm, and the logarithm of a sum of exponentials: computed so that nothing overflows.
+"""Softmax, log-softmax and log-sum-exp, computed without overflow.
 
-The largest element over the axes is subtracted before exponentials are taken (Blanchard, Higham and Higham, "Accurately
-computing the log-sum-exp and softmax functions", 2021).
+The largest element is subtracted before exponentials are taken (Blanchard, Higham and Higham,
+"Accurately computing the log-sum-exp and softmax functions", 2021).
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from engine.tensor.reduction import sum as sum_over
 
 
 class _OverAxes(SymbolicOp):
-    """Base class of what normalizes a float tensor over `axis`: an axis, several, or all (None). Once applied, it is a sorted
-    tuple of axes, none negative."""
+    """Base class of Ops that normalize a float tensor over `axis`: one axis, several, or all (None).
+
+    The Op of a node has a sorted tuple of non-negative axes.
+    """
 
     __props__ = (*(SymbolicOp.__props__ or ()), "axis")
 
@@ -43,7 +45,7 @@ class _OverAxes(SymbolicOp):
         return [x]
 
     def summed(self, x: Any, keepdims: bool = True) -> Any:
-        """Return the sum of `x`, added up in its own dtype: no term is above 1, and one is 1."""
+        """Return the sum of `x` in its own dtype, which is exact enough: no term is above 1, and one is 1."""
         return sum_over(x, self.axis, keepdims=keepdims, acc_dtype=x.type.dtype)
 
     def __str__(self) -> str:
@@ -61,7 +63,7 @@ class Softmax(_OverAxes):
         return [true_div(powers, self.summed(powers))]
 
     def logarithm(self, x: Any) -> Any:
-        """Return the logarithm of this Op, applied to `x`: finite where the softmax itself is too small for a float."""
+        """Return the logarithm of this Op applied to `x`. It is finite even where the softmax underflows."""
         return LogSoftmax(self.axis)(x)
 
     def pullback_wanted(
@@ -78,7 +80,7 @@ class Softmax(_OverAxes):
         return [sub(weighted, mul(sum_over(weighted, self.axis, keepdims=True), outputs[0]))]
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        # Its Jacobian is symmetric.
+        # The Jacobian of softmax is symmetric.
         return self.pullback_wanted(inputs, outputs, tangents, None)
 
 
@@ -109,21 +111,21 @@ class LogSoftmax(_OverAxes):
 
 
 class LogSumExp(_OverAxes):
-    """The logarithm of the sum of exp(x) over `axis`, of floats; -inf for the sum of nothing but exp(-inf).
+    """The logarithm of the sum of exp(x) over `axis`; -inf if all elements are.
 
-    Refuses (ValueError) to reduce no elements.
+    Raises ValueError for no elements.
     """
 
     def build_inner_graph(self, *inputs: Any) -> list[Any]:
         (x,) = inputs
         largest = max_over(x, self.axis)
-        # An infinite element less itself would be no number.
+        # inf - inf would be NaN.
         shift = switch(eq(absolute(largest), float("inf")), 0.0, largest)
         powers = exp(sub(x, self.expanded(shift, x.type.ndim)))
         return [add(log(self.summed(powers, keepdims=False)), shift)]
 
     def expanded(self, variable: Any, ndim: int) -> Any:
-        """Return `variable`, which has the result's axes, with length 1 along the reduced ones."""
+        """Return `variable`, which has the result's axes, with axes of length 1 in place of the reduced ones."""
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
@@ -157,17 +159,17 @@ def _applied(op: type[_OverAxes], x: Any, axis: Any) -> Any:
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) divided by its sum over `axis`: an axis, several, or all."""
+    """Return exp(x) divided by its sum over `axis`: one axis, several, or all (None)."""
     return _applied(Softmax, x, axis)
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Return the logarithm of the softmax of `x` over `axis`: an axis, several, or all."""
+    """Return the logarithm of the softmax of `x` over `axis`: one axis, several, or all (None)."""
     return _applied(LogSoftmax, x, axis)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return the logarithm of the sum of exp(x) over `axis`: an axis, several, or all."""
+    """Return the logarithm of the sum of exp(x) over `axis`: one axis, several, or all (None)."""
     x = _as_floats(x)
     op = LogSumExp(normalize_axis("Normalizing a tensor", axis, x.type.ndim))
     return op.expanded(op(x), x.type.ndim) if keepdims else op(x)
