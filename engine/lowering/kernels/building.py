@@ -16,9 +16,22 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-from engine.lowering.loops import Argument, Integer, Kernel, Node, Number, Parameter, Pointer
+from engine.lowering.loops import (
+    Address,
+    Argument,
+    Call,
+    Integer,
+    Kernel,
+    Literal,
+    Node,
+    Number,
+    Parameter,
+    Place,
+    Pointer,
+    Reference,
+)
 
-BLAS_LETTERS = {"float64": "d", "float32": "s"}
+_LETTERS = {"float64": "d", "float32": "s"}
 """The letters by which BLAS and LAPACK name their functions for each dtype."""
 _FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "bool": "<?"}
 
@@ -55,3 +68,23 @@ def number_bytes(dtype: str, value: float) -> bytes:
 def constant(target: str, dtype: str, value: float) -> Number:
     """Return the node that names the number `value` of `dtype`."""
     return Number(target, dtype, number_bytes(dtype, value))
+
+
+def fortran_call(library: str, function: str, dtype: str, *arguments: Place | str | float | bytes) -> Call:
+    """Return the call of a function of BLAS or LAPACK for `dtype`, which takes the address of everything.
+
+    An argument is an element, the name of an integer parameter, an int (an int64), a float (of `dtype`), or a letter.
+    """
+    return Call(f"{library}_{_LETTERS[dtype]}{function}", tuple(_passed(a, dtype) for a in arguments))
+
+
+def _passed(argument: Place | str | float | bytes, dtype: str) -> Address | Reference | Literal:
+    match argument:
+        case Place():
+            return Address(argument)
+        case str():
+            return Reference(argument)
+        case bytes():
+            return Literal(argument)
+        case _:
+            return Literal(number_bytes("int64" if isinstance(argument, int) else dtype, argument))

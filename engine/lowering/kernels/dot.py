@@ -16,23 +16,20 @@ from __future__ import annotations
 
 from functools import cache
 
-from engine.lowering.kernels.building import BLAS_LETTERS, KernelBuilder, constant, number_bytes
+from engine.lowering.kernels.building import KernelBuilder, constant, fortran_call
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import (
-    Address,
     Call,
     Carried,
     Compute,
     If,
     Kernel,
-    Literal,
     Loop,
     Node,
     Number,
     Place,
     ReadElement,
-    Reference,
     WriteElement,
 )
 from engine.lowering.operations import FLOATS
@@ -60,21 +57,9 @@ def matrix_vector(dtype: str, transposed: bool) -> Kernel:
         return _kernel(builder, loops, f"matrix_vector: {dtype}")
     # Fortran sees the matrix transposed.
     rows, columns = ("m", "k") if transposed else ("k", "m")
-    call = Call(
-        f"blas_{BLAS_LETTERS[dtype]}gemv",
-        (
-            _letter(not transposed),
-            Reference(rows),
-            Reference(columns),
-            _scalar(dtype, 1.0),
-            Address(Place("x0")),
-            Reference(rows),
-            Address(Place("x1")),
-            _one(),
-            _scalar(dtype, 0.0),
-            Address(Place("y")),
-            _one(),
-        ),
+    matrix = (rows, columns, 1.0, Place("x0"), rows)
+    call = fortran_call(
+        "blas", "gemv", dtype, _letter(not transposed), *matrix, Place("x1"), 1, 0.0, Place("y"), 1
     )
     nodes = _either(loops, ("m", "k"), BLAS_VECTOR_SIZE, call)
     return _kernel(builder, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
@@ -89,23 +74,11 @@ def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -
     if dtype not in FLOATS:
         return _kernel(builder, loops, f"matrix_matrix: {dtype}")
     # Fortran sees each matrix transposed, so it computes the transposed product: second times first.
-    call = Call(
-        f"blas_{BLAS_LETTERS[dtype]}gemm",
-        (
-            _letter(second_transposed),
-            _letter(first_transposed),
-            Reference("n"),
-            Reference("m"),
-            Reference("k"),
-            _scalar(dtype, 1.0),
-            Address(Place("x1")),
-            Reference("k" if second_transposed else "n"),
-            Address(Place("x0")),
-            Reference("m" if first_transposed else "k"),
-            _scalar(dtype, 0.0),
-            Address(Place("y")),
-            Reference("n"),
-        ),
+    letters = _letter(second_transposed), _letter(first_transposed)
+    left = Place("x1"), "k" if second_transposed else "n"
+    right = Place("x0"), "m" if first_transposed else "k"
+    call = fortran_call(
+        "blas", "gemm", dtype, *letters, "n", "m", "k", 1.0, *left, *right, 0.0, Place("y"), "n"
     )
     nodes = _either(loops, ("m", "k", "n"), BLAS_MATRIX_SIZE, call)
     transposed = " transposed" * first_transposed, " transposed" * second_transposed
@@ -175,13 +148,5 @@ def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: 
     )
 
 
-def _letter(transposed: bool) -> Literal:
-    return Literal(b"T" if transposed else b"N")
-
-
-def _one() -> Literal:
-    return Literal(number_bytes("int64", 1))
-
-
-def _scalar(dtype: str, value: float) -> Literal:
-    return Literal(number_bytes(dtype, value))
+def _letter(transposed: bool) -> bytes:
+    return b"T" if transposed else b"N"

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.lowering.kernels.building import BLAS_LETTERS, KernelBuilder, constant, number_bytes
+from engine.lowering.kernels.building import KernelBuilder, constant, fortran_call, number_bytes
 from engine.lowering.loops import (
-    Address,
     Array,
     Call,
     Carried,
@@ -25,13 +24,11 @@ from engine.lowering.loops import (
     Fail,
     If,
     Kernel,
-    Literal,
     Loop,
     Node,
     Number,
     Place,
     ReadElement,
-    Reference,
     WriteElement,
 )
 from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
@@ -39,7 +36,7 @@ from engine.runtime.kernel_interface import NOT_POSITIVE_DEFINITE, TOO_LONG
 FEW = 1024
 """A right-hand side of at most so many elements is solved column by column."""
 
-Count = Reference | Literal
+Count = str | int
 
 
 def solve_general(dtype: str, transposed: bool) -> Kernel:
@@ -54,21 +51,11 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
     builder.pointer("pivots", "int64", ("output", 2))
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
-        arguments = (
-            # To LAPACK the matrix is transposed already.
-            Literal(b"N" if transposed else b"T"),
-            *(
-                Reference("rows"),
-                columns,
-                Address(Place("matrix")),
-                Reference("rows"),
-                Address(Place("pivots")),
-            ),
-            *(Address(right), Reference("rows"), Address(Place("info"))),
-        )
-        return (Call(f"lapack_{BLAS_LETTERS[dtype]}getrs", arguments),)
+        # To LAPACK the matrix is transposed already.
+        factored = b"N" if transposed else b"T", "rows", columns, Place("matrix"), "rows", Place("pivots")
+        return (fortran_call("lapack", "getrs", dtype, *factored, right, "rows", Place("info")),)
 
-    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    failed = _nans(dtype, Place("right"), "columns", "factored")
     nodes = _called(_factorization(dtype), "factored", failed, _for_columns(solved))
     return _kernel(builder, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
@@ -114,7 +101,7 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
             _triangular(dtype, not lower, not lower, False, right, columns),
         )
 
-    failed = _nans(dtype, Place("right"), Reference("columns"), "factored")
+    failed = _nans(dtype, Place("right"), "columns", "factored")
     nodes = _called(_cholesky(dtype, lower), "factored", failed, _for_columns(solved))
     return _kernel(builder, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
@@ -252,9 +239,9 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
     """Return the nodes that fill these columns of the right-hand side with NaN; `name` begins their names."""
     at, nan, stop = f"{name}_at", f"{name}_nan", "rows"
     counted: tuple[Node, ...] = ()
-    if isinstance(columns, Reference):
+    if isinstance(columns, str):
         stop = f"{name}_elements"
-        counted = (Compute(stop, "mul", ("rows", columns.parameter), "int64"),)
+        counted = (Compute(stop, "mul", ("rows", columns), "int64"),)
     element = Place(right.pointer, (*right.terms, (at,)))
     bits = number_bytes(dtype, float("nan"))
     return (Number(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (WriteElement(element, nan),)))
@@ -262,21 +249,13 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
 
 def _factorization(dtype: str) -> Call:
     """Return the call that factors the matrix into LU, with exchanged rows."""
-    return Call(
-        f"lapack_{BLAS_LETTERS[dtype]}getrf",
-        (
-            *(Reference("rows"), Reference("rows"), Address(Place("matrix")), Reference("rows")),
-            *(Address(Place("pivots")), Address(Place("info"))),
-        ),
-    )
+    matrix = Place("matrix"), "rows"
+    return fortran_call("lapack", "getrf", dtype, "rows", "rows", *matrix, Place("pivots"), Place("info"))
 
 
 def _cholesky(dtype: str, lower: bool) -> Call:
-    triangle = Literal(b"U" if lower else b"L")
-    return Call(
-        f"lapack_{BLAS_LETTERS[dtype]}potrf",
-        (triangle, Reference("rows"), Address(Place("matrix")), Reference("rows"), Address(Place("info"))),
-    )
+    triangle = b"U" if lower else b"L"
+    return fortran_call("lapack", "potrf", dtype, triangle, "rows", Place("matrix"), "rows", Place("info"))
 
 
 def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
@@ -285,7 +264,7 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
     For more than one column OpenBLAS starts its threads, which takes longer than to solve for few
     elements.
     """
-    each = solved(Place("right", (("column", "rows"),)), Literal(number_bytes("int64", 1)), "solved_each")
+    each = solved(Place("right", (("column", "rows"),)), 1, "solved_each")
     return (
         Compute("elements", "mul", ("rows", "columns"), "int64"),
         constant("few", "int64", FEW),
@@ -293,7 +272,7 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
         If(
             "is_small",
             (Loop("column", 0, "columns", 1, each),),
-            solved(Place("right"), Reference("columns"), "solved_all"),
+            solved(Place("right"), "columns", "solved_all"),
         ),
     )
 
@@ -304,14 +283,10 @@ def _triangular(
     """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that
     transposed.
     """
-    return Call(
-        f"lapack_{BLAS_LETTERS[dtype]}trtrs",
-        (
-            *(Literal(b"L" if lower else b"U"), Literal(b"T" if transposed else b"N")),
-            *(Literal(b"U" if unit_diagonal else b"N"), Reference("rows"), columns),
-            *(Address(Place("matrix")), Reference("rows"), Address(right), Reference("rows")),
-            Address(Place("info")),
-        ),
+    letters = b"L" if lower else b"U", b"T" if transposed else b"N", b"U" if unit_diagonal else b"N"
+    matrix = Place("matrix"), "rows"
+    return fortran_call(
+        "lapack", "trtrs", dtype, *letters, "rows", columns, *matrix, right, "rows", Place("info")
     )
 
 
