@@ -20,12 +20,8 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, Protocol, TypeGuard, cast
 
-from engine.graph.apply import Apply
-from engine.graph.features import Feature, Supervisor
-from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
-from engine.graph.op import Op
+from engine.graph import Apply, Feature, FrozenFunctionGraph, FunctionGraph, Op, Supervisor, Variable
 from engine.graph.user_ops import is_users
-from engine.graph.variables import Variable
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import cast
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Constant, Variable
+from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor import is_data
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.replace import rebuild
-from engine.graph.traversal import ancestors
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable, ancestors, rebuild
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder, State
 from engine.tensor.matching import scalar_value

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import NodeRewriter, Tracked
 from engine.scalar import ScalarOp
 from engine.scalar.promotion import FLOATS

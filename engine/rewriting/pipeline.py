@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from engine.graph.features import Supervisor
-from engine.graph.fgraph import FunctionGraph
+from engine.graph import FunctionGraph, Supervisor
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs

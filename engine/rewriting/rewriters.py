@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
 
-from engine.graph.apply import Apply
-from engine.graph.features import Feature, register_feature_callback
-from engine.graph.fgraph import FunctionGraph, Output
-from engine.graph.op import Op
-from engine.graph.variables import Variable
+from engine.graph import Apply, Feature, FunctionGraph, Op, Output, Variable, register_feature_callback
 
 
 @dataclass

@@ -13,10 +13,8 @@ from __future__ import annotations
 import math
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
+from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.graph.user_ops import is_users
-from engine.graph.variables import Constant, Variable
 from engine.rewriting.pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS

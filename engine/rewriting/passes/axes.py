@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor import DimShuffle, Reshape, Shape_i, Subtensor, dimshuffle
 from engine.tensor.matching import scalar_value, tensor_type_of

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
 from engine.scalar.promotion import DTYPES

@@ -11,10 +11,8 @@ import math
 
 import numpy as np
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
+from engine.graph import Apply, Constant, FunctionGraph, Variable
 from engine.graph.user_ops import needs_python
-from engine.graph.variables import Constant, Variable
 from engine.inner.optimize_ops import SolverOp
 from engine.inner.scan import Scan
 from engine.rewriting.rewriters import node_rewriter

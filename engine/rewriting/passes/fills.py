@@ -7,9 +7,7 @@ elements of `a`, or of its ancestors, that may not exist: `zeros_like(v[7])` sti
 from __future__ import annotations
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
 from engine.tensor.elemwise import DimShuffle, Elemwise, elemwise

@@ -20,10 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.traversal import io_toposort
-from engine.graph.variables import Constant, Variable
+from engine.graph import Apply, Constant, FunctionGraph, Variable, io_toposort
 from engine.inner.base import HasInnerGraph
 from engine.inner.composite import Composite
 from engine.rewriting.passes.fills import asks_for_element

@@ -10,12 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.errors import InconsistencyError
-from engine.graph.apply import Apply
-from engine.graph.features import DestroyHandler, Supervisor
+from engine.graph import Apply, Constant, DestroyHandler, FunctionGraph, Op, Supervisor, Variable
 from engine.graph.features.destroy import roots_of
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.op import Op
-from engine.graph.variables import Constant, Variable
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
 from engine.tensor import AdvancedIncSubtensor1
 from engine.tensor.slicing import IncSubtensor

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine import scalar
-from engine.graph.replace import rebuild
-from engine.graph.traversal import ancestors
-from engine.graph.variables import Constant, Variable
+from engine.graph import Constant, Variable, ancestors, rebuild
 from engine.inner.scan_building import ScanBuilder
 from engine.rewriting.opened_scans import OpenedScan
 from engine.tensor import Alloc, alloc, dimshuffle, is_data, shape_i

@@ -13,9 +13,7 @@ from typing import Any
 
 import engine.tensor as pt
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.traversal import ancestors, io_toposort
-from engine.graph.variables import Variable
+from engine.graph import Apply, Variable, ancestors, io_toposort
 from engine.inner.scan_building import State
 from engine.rewriting.opened_scans import NewOutputs, OpenedScan
 from engine.rewriting.passes.shapes import has_length

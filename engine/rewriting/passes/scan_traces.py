@@ -12,8 +12,7 @@ from typing import Any, cast
 
 import engine.tensor as pt
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.variables import Constant, Variable
+from engine.graph import Apply, Constant, Variable
 from engine.inner.scan_building import State
 from engine.rewriting.opened_scans import Derived, OpenedScan, Read
 from engine.rewriting.passes.shapes import length_elsewhere

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.replace import rebuild
+from engine.graph import Apply, Constant, FunctionGraph, Variable, rebuild
 from engine.graph.user_ops import is_users, without_context
-from engine.graph.variables import Constant, Variable
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.pattern import apply_scalar

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.inner.scan import Scan
 from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter

@@ -7,9 +7,7 @@ exact arithmetic.
 from __future__ import annotations
 
 from engine.gradient.stable_forms import STABILIZED, stable_form
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.pattern import PatternNodeRewriter
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import add, erf, erfc, exp, expm1, log, log1p, mul, neg, sigmoid, sub

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 
 from engine import scalar
-from engine.graph.apply import Apply
-from engine.graph.fgraph import FunctionGraph
-from engine.graph.variables import Variable
+from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.passes.casts import HOLDS_EXACTLY
 from engine.rewriting.pattern import apply_scalar
 from engine.rewriting.rewriters import node_rewriter
