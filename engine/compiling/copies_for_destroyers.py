@@ -12,7 +12,7 @@ from typing import Any
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
-from engine.graph.user_ops import is_users, users_ops
+from engine.graph.user_ops import find_user_ops, is_user_op
 from engine.inner.base import HasInnerGraph
 
 _DELEGATED = ("infer_shape", "numba_function")
@@ -48,12 +48,12 @@ class OnCopies(Op):
 
 def with_copies(op: Op) -> Op:
     """Return `op`, or, if it is a user Op that overwrites inputs, or holds one, the same computation on copies."""
-    if is_users(op):
+    if is_user_op(op):
         return OnCopies(op) if op.destroy_map else op
     if not isinstance(op, HasInnerGraph):
         return op
     graph = op.fgraph
-    if not any(inner.destroy_map for inner in users_ops(graph)):
+    if not any(inner.destroy_map for inner in find_user_ops(graph)):
         return op
     copying = FrozenFunctionGraph.from_io(graph.inputs, graph.outputs, replace_op=with_copies)
     changed: Op = op.with_inner_graph(copying)

@@ -48,7 +48,7 @@ from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.types import Type
-from engine.graph.user_ops import is_users, needs_python, users_ops
+from engine.graph.user_ops import find_user_ops, is_user_op, needs_python
 from engine.graph.variables import Constant
 from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
@@ -95,7 +95,7 @@ class UserOps:
         Raises UndescribedOpError for a user's that is not known yet, if this is not open.
         """
         for name, op in others.by_name.items():
-            if name not in self.by_name and is_users(op) and not self.is_open:
+            if name not in self.by_name and is_user_op(op) and not self.is_open:
                 raise UndescribedOpError(op)
             self._know(op, name)
 
@@ -128,7 +128,7 @@ def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: Us
 
 def inner_body(graph: FrozenFunctionGraph, users: UserOps) -> bytes:
     """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be another next time."""
-    if users_ops(graph):
+    if find_user_ops(graph):
         return graph_body(graph, (), users)
     return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
 
@@ -170,7 +170,7 @@ def _encode_type(type: Type) -> bytes:
 
 def _encode_op(op: Op, users: UserOps) -> bytes:
     try:
-        return users.encoding(op) if is_users(op) else _encode_own_op(op, users)
+        return users.encoding(op) if is_user_op(op) else _encode_own_op(op, users)
     except Unfingerprintable as error:
         error.inside(f"op {op}")
         raise

@@ -19,7 +19,7 @@ from engine.compiling.key import describe_rewrites, op_key
 from engine.compiling.load import Entries
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.op import Op
-from engine.graph.user_ops import is_users, users_ops
+from engine.graph.user_ops import find_user_ops, is_user_op
 from engine.scalar.embedded import refused_signatures
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ class InnerGraphStore:
         mode = self._context.mode
         try:
             # User functions that compiling a kernel has refused are not fused any more.
-            refused = tuple((n, s) for n, op in enumerate(users_ops(graph)) for s in refused_signatures(op))
+            refused = tuple(
+                (n, s) for n, op in enumerate(find_user_ops(graph)) for s in refused_signatures(op)
+            )
             options = (mode.linker, *([refused] if refused else []))
             return op_key(graph, describe_rewrites(mode.optimizer), options, user_ops)
         except (Unfingerprintable, SourceError) as error:
@@ -131,7 +133,7 @@ def dump_graph(
     """
 
     def name_of(item: object) -> str | None:
-        return user_ops.name_of(item) if isinstance(item, Op) and is_users(item) else None
+        return user_ops.name_of(item) if isinstance(item, Op) and is_user_op(item) else None
 
     return pickling.dumps(graph, data, name_of=name_of, blobs=blobs)
 

@@ -23,7 +23,7 @@ from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UserOps, graph_body, inner_body
 from engine.compiling.request import Request, data_constants
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.user_ops import users_ops
+from engine.graph.user_ops import find_user_ops
 from engine.runtime.container import ABI
 from engine.runtime.target import compiled_levels, process_triple
 
@@ -125,7 +125,7 @@ def encode_graph(graph: FrozenFunctionGraph, user_ops: UserOps | None = None) ->
 
     The encoding is kept with the graph unless it has user Ops, whose code may have changed by the next time.
     """
-    if users_ops(graph):
+    if find_user_ops(graph):
         return _encode_graph(graph, user_ops or UserOps())
     return graph.computed("encoding", lambda graph: _encode_graph(graph, UserOps()))
 

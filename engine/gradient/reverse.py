@@ -15,7 +15,7 @@ from engine.errors import DisconnectedInputError
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable, number
@@ -217,7 +217,7 @@ def _accumulate_node(
     """Add the gradients that flow from the outputs of `node` to the inputs that are `needed` and not `known`."""
     given = [cotangents.get(output) for output in node.outputs]
     wanted = [variable in needed and variable not in known for variable in node.inputs]
-    if is_users(node.op):
+    if is_user_op(node.op):
         wanted = [w and c for w, c in zip(wanted, _connected(node, given), strict=True)]
     if not any(wanted) or all(cotangent is None for cotangent in given):
         return

@@ -26,7 +26,7 @@ from engine.gradient.written_forms import (
     summed_exponent,
 )
 from engine.graph.apply import Apply
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.scalar import arithmetic, comparison, exponential
 from engine.scalar.gamma import erf, erfc
@@ -198,7 +198,7 @@ def _log_of_part(v: Variable) -> Any:
 
 def _log_of_softmax(v: Variable) -> Any:
     node = v.owner
-    if node is None or is_users(node.op):
+    if node is None or is_user_op(node.op):
         return None
     logarithm = getattr(node.op, "logarithm", None)
     if logarithm is not None:

@@ -22,7 +22,7 @@ _NOT_SHARED = 2
 """References to an object that only a list holds, while `sys.getrefcount` counts them."""
 
 
-def computed(node: Apply, inputs: Sequence[Any]) -> list[Any]:
+def run_node(node: Apply, inputs: Sequence[Any]) -> list[Any]:
     """Return the values of the outputs of `node`, each exactly of its output's type.
 
     A user Op may also return a number or a list of numbers that the type holds exactly. Raise TypeError for
@@ -45,10 +45,10 @@ def _computed_by_user(node: Apply, inputs: Sequence[Any]) -> list[Any]:
     except Exception as error:
         error.add_note(f"This was raised by the perform() of {node.op}.")
         raise
-    return [taken(node, position, cell) for position, cell in enumerate(storage)]
+    return [own_result(node, position, cell) for position, cell in enumerate(storage)]
 
 
-def taken(node: Apply, position: int, cell: list[Any]) -> Any:
+def own_result(node: Apply, position: int, cell: list[Any]) -> Any:
     """Return the result in `cell`, converted to the output's type and not shared with anybody."""
     if cell[0] is None:
         raise TypeError(
@@ -85,7 +85,7 @@ def evaluate(
     known = {variable: variable.type.filter(value) for variable, value in zip(inputs, values, strict=True)}
     for node in io_toposort(inputs, outputs) if order is None else order:
         arguments = [_value(variable, known) for variable in node.inputs]
-        for output, value in zip(node.outputs, computed(node, arguments), strict=True):
+        for output, value in zip(node.outputs, run_node(node, arguments), strict=True):
             known.setdefault(output, value)
     return [_owned(_value(output, known)) for output in outputs]
 

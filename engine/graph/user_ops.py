@@ -15,24 +15,24 @@ from engine.graph.op import Op
 from engine.graph.props import is_of_engine
 
 
-def is_users(op: Op) -> bool:
+def is_user_op(op: Op) -> bool:
     """Return True if `op` itself is a user's: of a user's class, or made from a user's function."""
     return op.holds_code or not is_of_engine(op)
 
 
-def users_ops(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
+def find_user_ops(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
     """Return the user Ops in `graph`, its inner graphs and its Ops' properties, each once."""
-    return graph.computed("users_ops", _users_ops)
+    return graph.computed("user_ops", _collect)
 
 
-def _users_ops(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
+def _collect(graph: FrozenFunctionGraph) -> tuple[Op, ...]:
     nodes = dict.fromkeys([node.op for node in graph.nodes])
-    return tuple(dict.fromkeys(found for op in nodes for found in users_ops_within(op)))
+    return tuple(dict.fromkeys(found for op in nodes for found in user_ops_within(op)))
 
 
-def users_ops_within(op: Op) -> Iterator[Op]:
+def user_ops_within(op: Op) -> Iterator[Op]:
     """Yield `op` if it is a user Op, and the user Ops in its inner graph and properties."""
-    if is_users(op):
+    if is_user_op(op):
         yield op
     held = getattr(op, "fgraph", None)
     for value in (held, *(op.key_props().values() if op.__props__ is not None else ())):
@@ -41,9 +41,9 @@ def users_ops_within(op: Op) -> Iterator[Op]:
 
 def _within(value: Any) -> Iterator[Op]:
     if isinstance(value, FrozenFunctionGraph):
-        yield from users_ops(value)
+        yield from find_user_ops(value)
     elif isinstance(value, Op):
-        yield from users_ops_within(value)
+        yield from user_ops_within(value)
     elif isinstance(value, tuple):
         for item in value:
             yield from _within(item)
@@ -53,7 +53,7 @@ def needs_python(op: Op) -> bool:
     """Return True if only Python can compute `op` or a part of it; cached on the Op."""
     found: bool | None = op.__dict__.get("_exact_needs_python")
     if found is None:
-        found = op.__dict__["_exact_needs_python"] = any(True for _ in users_ops_within(op))
+        found = op.__dict__["_exact_needs_python"] = any(True for _ in user_ops_within(op))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.frozen_nodes import NominalVariable
-from engine.graph.reference import computed
+from engine.graph.reference import run_node
 from engine.graph.variables import Constant, Variable
 
 
@@ -66,7 +66,7 @@ def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list
     values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
     for node in fgraph.nodes:
         arguments = [_value(variable, values) for variable in node.inputs]
-        for output, value in zip(node.outputs, computed(node, arguments), strict=True):
+        for output, value in zip(node.outputs, run_node(node, arguments), strict=True):
             values.setdefault(output, value)
     return [_value(output, values) for output in fgraph.outputs]
 

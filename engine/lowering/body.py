@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 from engine.inner.from_graph import inlined
 from engine.lowering.lower import Lowering
@@ -116,7 +116,7 @@ def _destroyed(nodes: Sequence[Apply]) -> Iterator[Variable]:
     """Yield the variables whose memory the nodes overwrite."""
     origins: dict[Variable, Variable] = {}
     for node in nodes:
-        destroyed: Mapping[int, Sequence[int]] = {} if is_users(node.op) else node.op.destroy_map
+        destroyed: Mapping[int, Sequence[int]] = {} if is_user_op(node.op) else node.op.destroy_map
         for output, inputs in {**node.op.view_map, **destroyed}.items():
             source = node.inputs[inputs[0]]
             origins[node.outputs[output]] = origins.get(source, source)

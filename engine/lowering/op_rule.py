@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import LoweringError
 from engine.graph.apply import Apply
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 
 ValueInputs = Callable[[Apply], Sequence[Variable]]
@@ -40,7 +40,7 @@ def rule_for(node: Apply, rule_of: FindRule) -> OpRule:
     if found is None:
         advice = (
             "implement perform() for it, on tensors"
-            if is_users(node.op)
+            if is_user_op(node.op)
             else "compile with mode='NUMPY' to run it in Python"
         )
         raise LoweringError(node.op, "numba", f"it has no kernel; {advice}")

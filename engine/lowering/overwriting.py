@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from engine.graph.apply import Apply
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Constant, Variable
 
 Roots = dict[Variable, tuple[Variable, ...]]
@@ -29,7 +29,7 @@ def overwriting_nodes(
     belongs to no constant, to none of `outputs`, and to none of `inputs` unless that is `destroyable`.
     """
     # A user Op gets copies, and may overwrite these.
-    wanted = [node for node in nodes if node.op.destroy_map and not is_users(node.op)]
+    wanted = [node for node in nodes if node.op.destroy_map and not is_user_op(node.op)]
     if not wanted:
         return frozenset()
     roots = _roots(nodes)

@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any, Protocol, TypeGuard, cast
 
 from engine.graph import Apply, Feature, FrozenFunctionGraph, FunctionGraph, Op, Supervisor, Variable
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.inner.base import HasInnerGraph
 from engine.inner.from_graph import OpFromGraph
 from engine.rewriting.rewriters import GraphRewriter, RewriteReport
@@ -166,7 +166,7 @@ def holds_graph(op: object) -> TypeGuard[HasInnerGraph]:
     """Return True if `op` has an inner graph to rewrite; other user Ops may use theirs in unknown ways."""
     if not isinstance(op, HasInnerGraph) or isinstance(op, ScalarOp):
         return False
-    return isinstance(op, OpFromGraph) or (isinstance(op, Op) and not is_users(op))
+    return isinstance(op, OpFromGraph) or (isinstance(op, Op) and not is_user_op(op))
 
 
 def replace_by_graph(fgraph: FunctionGraph, node: Apply, reason: str) -> list[Apply]:

@@ -84,10 +84,10 @@ def _optimize(
 def _perform(
     options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
 ) -> Run:
-    from engine.graph.reference import computed
+    from engine.graph.reference import run_node
 
     node = _node(options, ops)
-    return lambda arrays: computed(node, arrays)
+    return lambda arrays: run_node(node, arrays)
 
 
 def _compiled(

@@ -18,7 +18,7 @@ from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.user_ops import is_users, needs_python, without_context
+from engine.graph.user_ops import is_user_op, needs_python, without_context
 from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
@@ -75,7 +75,7 @@ def has_loops(node: Apply) -> bool:
     """Return True if kernels compute the Elemwise `node` in their loops, user Ops in it included."""
     if not needs_python(node.op):
         return True
-    return not is_users(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
+    return not is_user_op(node.op) and _is_embedded(cast(Any, node.op).scalar_op, _dtypes(node))
 
 
 def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:
@@ -83,7 +83,7 @@ def _is_embedded(op: Any, dtypes: tuple[str, ...]) -> bool:
 
     A user Op must map numbers to one number and have a `numba_function`.
     """
-    if is_users(op):
+    if is_user_op(op):
         if not hasattr(op, "numba_function") or op.nout != 1:
             return False
         return (op.signature(dtypes)[0], None) not in _refused.get(op, ())

@@ -21,7 +21,7 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.codegen.numba.functions import dispatcher_like
 from engine.graph.apply import Apply
-from engine.graph.reference import computed, taken
+from engine.graph.reference import own_result, run_node
 from engine.scalar.embedded import DESCRIBED, numba_function_of
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class _CompiledCall:
         if len(cells) != count:
             found_results = f"its numba_function() returned {len(cells)} results instead of {count}"
             raise TypeError(f"Running {self._node.op}: {found_results}")
-        return [taken(self._node, position, cell) for position, cell in enumerate(cells)]
+        return [own_result(self._node, position, cell) for position, cell in enumerate(cells)]
 
 
 def _by_python(node: Apply) -> Call:
-    return lambda inputs: computed(node, inputs)
+    return lambda inputs: run_node(node, inputs)
 
 
 def _log() -> Logger:

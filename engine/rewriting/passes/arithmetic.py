@@ -14,7 +14,7 @@ import math
 
 from engine import scalar
 from engine.graph import Apply, Constant, FunctionGraph, Variable
-from engine.graph.user_ops import is_users
+from engine.graph.user_ops import is_user_op
 from engine.rewriting.pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
@@ -45,7 +45,7 @@ def _is_neutral_zero(zero: Variable, other: Variable, dtype: str) -> bool:
     owner = other.owner
     if owner is None:
         return dtype_of(other) not in FLOATS
-    if not isinstance(owner.op, Elemwise) or is_users(owner.op.scalar_op):
+    if not isinstance(owner.op, Elemwise) or is_user_op(owner.op.scalar_op):
         return False
     return owner.op.scalar_op.name in NEVER_NEGATIVE_ZERO
 

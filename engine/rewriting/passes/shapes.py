@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from engine.graph import Apply, Constant, FunctionGraph, Variable, rebuild
-from engine.graph.user_ops import is_users, without_context
+from engine.graph.user_ops import is_user_op, without_context
 from engine.inner.scan import Scan
 from engine.inner.special import LogSoftmax, Softmax
 from engine.rewriting.pattern import apply_scalar
@@ -125,7 +125,7 @@ def _source(x: Variable, axis: int) -> Axis | Variable | None:
         return _source_of_scan(x, axis)
     if isinstance(op, Reshape) and is_length(inputs[1 + axis]):
         return inputs[1 + axis]
-    return inferred_length(node, x, axis) if is_users(op) else None
+    return inferred_length(node, x, axis) if is_user_op(op) else None
 
 
 def _sum(lengths: list[Variable]) -> Variable:

@@ -10,7 +10,7 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.graph import Apply, FrozenFunctionGraph, Op
-from engine.graph.user_ops import is_users, needs_python, users_ops
+from engine.graph.user_ops import find_user_ops, is_user_op, needs_python
 from engine.inner import Composite
 from engine.scalar import ScalarOp
 from engine.scalar import exp as scalar_exp
@@ -34,14 +34,14 @@ class OwnNumber(ScalarOp):
 
 
 def found(*outputs: Any) -> list[Op]:
-    return list(users_ops(FrozenFunctionGraph.from_io([x], outputs)))
+    return list(find_user_ops(FrozenFunctionGraph.from_io([x], outputs)))
 
 
 x = pt.vector("x")
 
 
 def test_ops_of_the_engine_are_not_users() -> None:
-    assert not is_users(pt.exp(x).owner.op)
+    assert not is_user_op(pt.exp(x).owner.op)
     assert not needs_python(pt.exp(x).owner.op)
     assert found(pt.exp(x)) == []
 
@@ -51,13 +51,13 @@ def test_classes_defined_anywhere_else_are() -> None:
         pass
 
     for op in (Own(1), Local(scalar_exp), OwnNumber()):
-        assert is_users(op)
+        assert is_user_op(op)
         assert needs_python(op)
 
 
 def test_an_op_of_a_function_is_a_users() -> None:
     op = engine.wrap_py(pt.dvector, pt.dvector)(lambda x: x)
-    assert is_users(op)
+    assert is_user_op(op)
     assert found(op(x)) == [op]
 
 
