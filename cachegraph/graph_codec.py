@@ -1,13 +1,15 @@
-"""The encoding of a graph, written and read back: the grammar that the engine's keys share with those of the adapter.
+"""The encoding of a graph, written and read back: the grammar that the engine's keys share with those of
+the adapter.
 
     graph    := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
     table    := uint(n) bytes*
     node     := op-number uint(n) variable* uint(n) type-number*
-    variable := uint: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j
+    variable := uint: 2 k for variable k (inputs, then each node's outputs), 2 j + 1 for constant j
 
-`uint` and `bytes` as in fingerprint/primitives.py. Types and Ops are numbered in the order in which they first occur, equal
-ones once. A subclass of GraphEncoder writes the rows of the tables and says whether equal constants have one number; the
-module that writes them has their grammar. Nothing here imports what reads values: a hit needs the writer alone.
+`uint` and `bytes` as in fingerprint/primitives.py. Types and Ops are numbered in the order in which they
+first occur, equal ones once. A subclass of GraphEncoder writes the rows of the tables and says whether
+equal constants have one number; the module that writes them has their grammar. Nothing here imports what
+reads values: a hit needs the writer alone.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class DecodedNode(NamedTuple):
 
 
 class DecodedParts(NamedTuple):
-    """The parts of a graph that was read: types of inputs, nodes, outputs as numbers of variables, constants as text."""
+    """The parts of a graph that was read: types of inputs, nodes, outputs as numbers of variables, constants
+    as text."""
 
     inputs: list[str]
     nodes: list[DecodedNode]
@@ -114,7 +117,8 @@ def read_graph(
     read_op: Callable[[Reader], Any],
     read_constant: Callable[[Reader, Sequence[str]], str],
 ) -> DecodedParts:
-    """Return the graph that follows; each function reads one row of its table, `read_constant` given the types.
+    """Return the graph that follows; each function reads one row of its table, `read_constant` given the
+    types.
 
     Raises InvalidEncoding and IndexError for what no GraphEncoder wrote, and what the functions raise.
     """

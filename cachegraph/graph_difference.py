@@ -1,7 +1,8 @@
-"""Where two graphs that were read from keys differ first, in one line, for people who ask why there was no hit.
+"""The first difference of two graphs that were read from keys, in one line, for people who ask about a
+miss.
 
-Who writes graphs into keys reads them back into these classes. No Op and no Type is made of what is read: it may have been
-written by another release.
+The writer of a kind of graph reads it back into these classes. No Op and no Type is made of what is read:
+another release may have written it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class DecodedOp:
 class DecodedGraph:
     """A graph that was read: types of its inputs, nodes, outputs as numbers of variables, constants as text.
 
-    Variables are numbered: 2 k for variable k (inputs first, then the outputs of each node in turn), 2 j + 1 for constant j.
+    Variables are numbered as in graph_codec.py.
     """
 
     inputs: list[str]
@@ -58,17 +59,18 @@ class DecodedGraph:
         self.names = [""] * len(self.types)
 
     def name(self, names: Sequence[str]) -> None:
-        """Have variables shown with these names, as they are numbered; empty for those that have none."""
+        """Show variables with these names, in the order of their numbers; empty for one without a name."""
         self.names[: len(names)] = names[: len(self.names)]
 
     def shown(self, variable: int) -> str:
-        """Where a variable comes from, in words, and its name if it has one."""
+        """Return where a variable comes from, and its name if it has one."""
         place = self.place(variable)
         name = "" if variable % 2 else self.names[variable // 2]
         return f"{place} ({name})" if name else place
 
     def shown_node(self, number: int) -> str:
-        """The node of that number, and the name of what it gives, or of the first named that is computed from it."""
+        """Return the number of a node, and the name of its result, or of the first named result computed from
+        it."""
         name = self._name_from(number)
         return f"node {number} ({name})" if name else f"node {number}"
 
@@ -86,21 +88,22 @@ class DecodedGraph:
         return ""
 
     def place(self, variable: int) -> str:
-        """Where a variable comes from, in words."""
+        """Return where a variable comes from, in words."""
         constant, index = variable % 2, variable // 2
         return self.constants[index] if constant else self.places[index]
 
     def type(self, variable: int) -> str:
-        """The type of a variable; empty for a constant, whose text has it."""
+        """Return the type of a variable; empty for a constant, whose text has it."""
         return "" if variable % 2 else self.types[variable // 2]
 
 
 Property = Decoded | DecodedOp | str | DecodedGraph
-"""What an Op holds: a value, an Op, the text of a type, or a graph."""
+"""A property of an Op: a value, an Op, the text of a type, or a graph."""
 
 
 class GraphReader:
-    """Says how two encoded graphs differ, which `read` reads; raises what that raises, and IndexError for what no graph is."""
+    """A comparison of two encoded graphs, which `read` reads; raises what that raises, and IndexError for no
+    graph."""
 
     def __init__(self, read: Callable[[bytes], DecodedGraph]) -> None:
         self._read = read
@@ -108,14 +111,15 @@ class GraphReader:
     def __call__(
         self, wanted: bytes, stored: bytes, names: Sequence[str] = (), stored_names: Sequence[str] = ()
     ) -> str:
-        """Return the first node, input or output in which they differ, in one line, with the names of variables."""
+        """Return the first node, input or output in which they differ, in one line, with the names of
+        variables."""
         one, other = self._read(wanted), self._read(stored)
         one.name(names)
         other.name(stored_names)
         return difference(one, other)
 
     def distance(self, wanted: bytes, stored: bytes) -> int:
-        """Return how many nodes one of them has that the other has not, wherever they are."""
+        """Return how many nodes one of them has that the other lacks, wherever they are."""
         one, other = (
             Counter(map(_signature, _described(self._read(encoding)))) for encoding in (wanted, stored)
         )
@@ -123,7 +127,7 @@ class GraphReader:
 
 
 def _described(graph: DecodedGraph) -> Iterator[tuple[object, ...]]:
-    """What each node of a graph is by itself: its Op, the types and constants that it is given, its types."""
+    """Yield for each node its Op, the types and constants of its inputs, and its types, without its place."""
     yield "interface", *graph.inputs
     for node in graph.nodes:
         given = (graph.type(variable) or graph.place(variable) for variable in node.inputs)
@@ -146,7 +150,8 @@ def _property_text(value: Property) -> str:
 
 
 def difference(wanted: DecodedGraph, stored: DecodedGraph) -> str:
-    """Return the first node, input or output in which two graphs differ; raises IndexError for numbers of no variable."""
+    """Return the first node, input or output in which two graphs differ; raises IndexError for an invalid
+    number."""
     found = next(_differences(wanted, stored), None)
     return found or "the graphs are the same; only how they are written differs"
 

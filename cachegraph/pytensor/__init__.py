@@ -4,7 +4,8 @@
 
     cachegraph.pytensor.install()
 
-Importing this does nothing; `install` imports PyTensor. From below, each floor importing only those before it:
+Importing this does nothing; `install` imports PyTensor. From below, each floor importing only those before
+it:
 
     errors      what the adapter refuses, and how its own failures are logged and counted
     describe    PyTensor's graphs and all that rewriting depends on -> cache key; explanations of keys

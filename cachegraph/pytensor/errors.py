@@ -8,20 +8,18 @@ from cachegraph.errors import CachegraphError
 
 
 class Unstorable(CachegraphError):
-    """An optimized graph holds something that its stored form does not represent: `found`."""
+    """An optimized graph holds something that has no stored form: `found`."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
         self.found = found
 
     def __str__(self) -> str:
-        return (
-            f"storing an optimized graph: found {self.found}; the function is compiled anew in each process"
-        )
+        return f"storing an optimized graph: found {self.found}; each process compiles the function"
 
 
 class Changed(CachegraphError):
-    """Something is no longer what the key of a function says: `found`."""
+    """Something is no longer what the key of a function describes: `found`."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -29,13 +27,14 @@ class Changed(CachegraphError):
 
     def __str__(self) -> str:
         return (
-            f"compiling a function: {self.found} has changed since its key was made; nothing of it is kept, and it is "
-            "compiled as it is now. Change such things before pytensor.function, or after the first call"
+            f"compiling a function: {self.found} has changed since its key was made; nothing of it is stored, "
+            "and it is compiled as it is now. Change such things before pytensor.function, or after "
+            "the first call"
         )
 
 
 class UnsupportedPyTensor(CachegraphError):
-    """The PyTensor that is installed is not one that the adapter knows: what was `found`, what is `expected`."""
+    """The installed PyTensor is unknown to the adapter: what was `found`, and what is `expected`."""
 
     def __init__(self, found: str, expected: str, advice: str) -> None:
         super().__init__(found, expected, advice)
@@ -48,8 +47,8 @@ class UnsupportedPyTensor(CachegraphError):
 
 
 def note_failure(doing: str, name: str, error: BaseException) -> None:
-    """Log and count a failure of the adapter; whoever notes it goes PyTensor's own way."""
-    import logging  # only what fails needs it
+    """Log and count a failure of the adapter; the caller then continues as PyTensor does."""
+    import logging  # only failures need it
 
     logging.getLogger("cachegraph").warning(
         "%s failed (%s: %s), so PyTensor makes %s as if there were no cache",
@@ -63,8 +62,8 @@ def note_failure(doing: str, name: str, error: BaseException) -> None:
 
 
 def count_bypass(kind: str) -> None:
-    """Count a function that does without the cache; never raises."""
+    """Count a function that bypasses the cache; never raises."""
     try:
         default_cache().note_bypass("function", kind)
-    except Exception:  # the settings are what failed
+    except Exception:  # the settings may be what failed
         PROCESS.bypass(kind)

@@ -1,1 +1,1 @@
-"""Code that numba compiled for PyTensor: stored, linked and compared."""
+"""Code that numba compiled for PyTensor: stored, linked and verified."""

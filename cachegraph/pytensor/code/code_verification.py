@@ -1,8 +1,9 @@
-"""Comparing stored code with what PyTensor compiles anew, for the cache's mode verify: by what both do with the arguments of
-a call.
+"""A comparison of stored code with freshly compiled code, by what both do with the arguments of a call
+(mode verify).
 
-Each runs on copies of its own, so that what a call overwrites or draws happens once, when the user's call runs. Results, the
-arguments afterwards, states of generators and errors have to be the same; numbers may differ as far as reordered arithmetic does.
+Each runs on its own copies, so that a call overwrites or draws once, when the user's call runs. Results,
+the arguments afterwards, states of generators and errors must be the same; numbers may differ as far as
+reordered arithmetic does.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import numpy as np
 from cachegraph.caching.results import is_close
 
 _CANCELLED = 1e-2
-"""What the tolerance of numbers is relative to, as a share of the largest one: less than that may be what a sum leaves."""
+"""The tolerance's scale, as a share of the largest number: smaller numbers may be what a sum leaves."""
 _PLAIN = (type, int, str, bytes, slice)
-"""What can be compared as it is; of what is not known here nothing is said."""
+"""Types compared by ==; values of unknown types are not compared."""
 _OF_SPARSE = ("data", "indices", "indptr")
 
 
 def difference(
     stored: Callable[..., Any], compiled: Callable[..., Any], arguments: Sequence[Any]
 ) -> str | None:
-    """Return what `stored` does otherwise than `compiled` with `arguments`, for people; None if it does the same.
+    """Return how `stored` differs from `compiled` with `arguments`, for people; None if they do the same.
 
-    Where `compiled` does not repeat itself (memory that nobody wrote, numba's own generator), results tell nothing.
-    Raises what copying the arguments raises.
+    If `compiled` does not repeat its own results (unwritten memory, numba's own generator), they tell
+    nothing. Raises what copying the arguments raises.
     """
     found, due = _outcome(stored, arguments), _outcome(compiled, arguments)
     if _is_same(found, due) or not _is_same(_outcome(compiled, arguments), due):
@@ -37,7 +38,8 @@ def difference(
 
 
 def _outcome(code: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """The results and what the arguments are then, or the error; other arrays than the caller's are overwritten."""
+    """Return the results and the arguments afterwards, or the error; the caller's arrays are not
+    overwritten."""
     copies = copy.deepcopy(tuple(arguments))
     try:
         return code(*copies), copies
@@ -71,7 +73,7 @@ def _parts(sparse: Any) -> list[Any]:
 
 
 def _magnitudes(value: Any) -> Iterator[float]:
-    """The largest finite number of each array of `value`."""
+    """Yield the largest finite number of each array of `value`."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _magnitudes(item)

@@ -1,7 +1,9 @@
-"""Linking a graph: by PyTensor's numba linker with its code kept in the store, or to code that is there already.
+"""Linking a graph: by PyTensor's numba linker with its code kept in the store, or to code that is there
+already.
 
-Whether the code of a function can be stored at all is an entry of its own (level "numba"): empty, or the reason why not.
-It is written when PyTensor first turns the graph into numba functions, and read before it does so again.
+Whether the code of a function can be stored at all is an entry of its own (level "numba"): empty, or the
+reason why not. It is written when PyTensor first turns the graph into numba functions, and read before it
+does so again.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -29,7 +31,8 @@ from cachegraph.pytensor.describe.flags import IN_KEY
 from cachegraph.pytensor.stored.stored_graph import FIRST_INPUT
 
 UNKEYED = "without a key"
-"""The reason recorded when PyTensor itself says that code cannot be cached, most often because it calls Python."""
+"""The reason recorded when PyTensor itself says that code cannot be cached, most often because it calls
+Python."""
 
 _REWRITING_FLAGS = frozenset(
     name for name in IN_KEY if name in {"cxx", "mode"} or name.startswith("optimizer")
@@ -42,8 +45,8 @@ Cell = list[Any]
 class StoredLinker(NumbaLinker):
     """A numba linker whose code is looked up in the store by `description`, and kept there.
 
-    If the store should have the code, the graph is turned into numba functions only after a miss. Otherwise this happens at
-    once, with the errors and warnings that it gives.
+    If the store should have the code, the graph is turned into numba functions only after a miss. Otherwise
+    this happens at once, with the errors and warnings that it gives.
     """
 
     description: bytes
@@ -65,7 +68,8 @@ class StoredLinker(NumbaLinker):
         )
 
     def jit_compile(self, fn: Any) -> Any:
-        """Return a dispatcher whose code is or will be in the store; PyTensor's own where that is impossible."""
+        """Return a dispatcher whose code is or will be in the store; PyTensor's own where that is
+        impossible."""
         if self.expects:
             linked = partial(self._linked, fn)
             return stored_function(self.description, linked, self.basis)
@@ -114,7 +118,8 @@ def linking_flags() -> dict[str, Any]:
 
 
 def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
-    """Return PyTensor's dispatcher of `graph`, linked under `flags`: those in force when its function was made."""
+    """Return PyTensor's dispatcher of `graph`, linked under `flags`: those in force when its function was
+    made."""
     changed = {name: value for name, value in flags.items() if getattr(config, name) != value}
     nodes = linker.schedule(graph)
     inputs, outputs, storage_map = map_storage(graph, nodes)
@@ -165,7 +170,8 @@ class InnerFunctionNodes:
 
 
 def output_cells(sources: Sequence[int], inputs: Sequence[Cell]) -> list[Cell]:
-    """Return a cell for each result: that of an input or of an earlier result where PyTensor shares them, else a new one."""
+    """Return a cell per result: that of an input or an earlier result where PyTensor shares them, else a new
+    one."""
     cells = list(inputs)
     for source in sources:
         cells.append(cells[source - FIRST_INPUT] if source >= FIRST_INPUT else [None])
@@ -181,9 +187,10 @@ def link(
     storage_map: dict[Any, Cell] | None,
     allow_gc: bool,
 ) -> tuple[Any, list[Any], list[Any]]:
-    """Return what a linker's make_thunk does: a thunk that calls `code`, the input containers and the output containers.
+    """Return what a linker's make_thunk does: a thunk that calls `code`, the input and the output containers.
 
-    `inputs` are variables with their cells, `outputs` variables of the results' types. `graph` loads the graph.
+    `inputs` are variables with their cells, `outputs` variables of the results' types. `graph` loads the
+    graph.
     """
     cells = [cell for _, cell in inputs]
     results = output_cells(sources, cells)

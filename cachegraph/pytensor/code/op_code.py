@@ -1,10 +1,10 @@
-"""The compiled code of single Ops, which many functions share, in the store instead of PyTensor's directory.
+"""The compiled code of single Ops, which functions share, in the store instead of PyTensor's directory.
 
-PyTensor has numba keep the code of each Op under a key of its own, made of the Op's class by name and its properties: it
-has no version in it, and none of what the class or its function for numba does, so another definition under the same
-name is given the code of the first. What is linked into a function that is stored has to be sound: while PyTensor links
-and numba compiles, its keys are completed by what the key of a function says of an Op. An Op that this has no encoding for
-is compiled every time; so is one of others that has changed between its linking and its compiling.
+PyTensor has numba keep the code of each Op under a key made of the Op's class name and its properties. It
+contains neither a version nor the code of the class or of its numba function, so another definition of the
+same name gets the code of the first. Code that is linked into a stored function must be sound: while
+PyTensor links and numba compiles, its keys are completed by the encoding of the Op. An Op without an
+encoding is compiled every time, and so is a user Op that changed between its linking and its compiling.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
@@ -45,7 +45,8 @@ _fresh: list[tuple[StoredOverloads, Any, Any]] | None = None
 
 @contextmanager
 def storing_op_code() -> Iterator[None]:
-    """Have what PyTensor links and numba compiles meanwhile, in whatever thread, keep the code of Ops in the store."""
+    """Have the code of Ops that PyTensor links and numba compiles meanwhile, in any thread, kept in the
+    store."""
     from pytensor.link.numba.dispatch import basic
 
     global _depth
@@ -65,8 +66,11 @@ def storing_op_code() -> Iterator[None]:
 
 @contextmanager
 def fresh_op_code() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
-    """Have no code of an Op come from the store or go there meanwhile; gives what is compiled of those that might have: what
-    keeps it, the signature, and numba's CompileResult."""
+    """Have no code of Ops read from or written to the store meanwhile.
+
+    Yields a list of what is compiled instead: the cache of the overloads, the signature, and numba's
+    CompileResult.
+    """
     global _fresh
     with global_compiler_lock:
         before, _fresh = _fresh, []
@@ -77,8 +81,8 @@ def fresh_op_code() -> Iterator[list[tuple[StoredOverloads, Any, Any]]]:
 
 
 def _completing(funcify: Any) -> Any:
-    """What gives the function of an Op and its key, with the keys completed."""
-    described = cache(_surroundings)  # where something is linked: numba compiles what is linked without it
+    """Return PyTensor's `funcify`, which gives the function of an Op and its key, with the keys completed."""
+    described = cache(_surroundings)  # once per linking
 
     def completed(op: Any, *args: Any, node: Any = None, **kwargs: Any) -> Any:
         function, key = funcify(op, *args, node=node, **kwargs)
@@ -90,9 +94,12 @@ def _completing(funcify: Any) -> Any:
 
 
 def _surroundings(by_others: bool) -> bytes | None:
-    """What Ops are compiled by: PyTensor, its flags, what others registered with it; None if that has no encoding.
+    """Return the encoding of what Ops are compiled by: PyTensor, its flags, registrations of others; None if
+    there is none.
 
-    `by_others` says whether code by others than PyTensor and PyMC is in the Op, which reaches all that is registered."""
+    `by_others` says that the Op contains code by others than PyTensor and PyMC, which reaches all that is
+    registered.
+    """
     context = encoding_context()
     context.foreign += by_others
     try:
@@ -106,9 +113,10 @@ def _surroundings(by_others: bool) -> bytes | None:
 def _completed(
     function: Any, key: str, op: Any, node: Any, surroundings_of: Callable[[bool], bytes | None]
 ) -> str:
-    """PyTensor's `key` of `function`, with what it leaves out; as it is if that has no encoding: then the code is not kept.
+    """Return PyTensor's `key` of `function` completed; unchanged if the Op has no encoding: its code is then
+    not kept.
 
-    With a function of others goes what tells whether the key still holds.
+    A function of others also gets the basis that tells whether the key still holds.
     """
     context = encoding_context()
     try:
@@ -132,10 +140,11 @@ def _completed(
 
 
 def _is_compiled_by_types(op: Any) -> bool:
-    """Whether what is compiled for `op`, an Op of a release, depends on the types around it and on no constant.
+    """Return True if the code for `op`, an Op of a release, depends on types and on no constant.
 
-    So it is with PyTensor's own functions, as a test finds in their source: what else they go by is in PyTensor's keys. Its Ops would else be
-    compiled again for each number that they multiply by, or take from an array.
+    This holds for PyTensor's own functions, as a test finds in their source: all else that they read is in
+    PyTensor's keys. Otherwise its Ops would be compiled again for each number that they multiply by or index
+    with.
     """
     from pytensor.link.numba.dispatch import basic
 
@@ -148,7 +157,8 @@ def _constants(node: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What numba makes the cache of a dispatcher by: of PyTensor's functions those with completed keys have one."""
+    """Return numba's `file_cache` changed: of PyTensor's functions, those with completed keys have a
+    cache."""
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
     recent: dict[Any, Any] = {}
@@ -165,7 +175,8 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _basis_of(function: Any, key: str) -> Basis | None:
-    """What tells whether `key` still holds, of a function by others; PyTensor wraps it in `function`, and adds to the key."""
+    """Return what tells whether `key` still holds, for a function by others that PyTensor has wrapped in
+    `function`."""
     bases = getattr(function.__globals__.get("jitable_func"), _BASES, {})
     found: Basis | None = bases.get(key.partition("_")[0])
     return found
@@ -174,8 +185,8 @@ def _basis_of(function: Any, key: str) -> Basis | None:
 class _OpOverloads(StoredOverloads):
     """numba's cache of the function of one Op, whose completed key is `key`.
 
-    Equal Ops of a function have a dispatcher each. What one of them has compiled or loaded is `recent`, for the others.
-    Nothing is loaded or kept of what is no longer as `basis` has it.
+    Equal Ops of a function have a dispatcher each; `recent` passes on what one of them has compiled or
+    loaded. Nothing is loaded or kept once `basis` has changed.
     """
 
     def __init__(self, function: Any, key: str, basis: Basis | None, recent: dict[Any, Any]) -> None:
@@ -187,7 +198,7 @@ class _OpOverloads(StoredOverloads):
         self._recent = recent
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled overload for `sig`; None if it is to be compiled."""
+        """Return the compiled overload for `sig`; None if it must be compiled."""
         if self._has_changed():
             return None
         known = self._recent.get((self._key, sig, _fresh is None))
@@ -198,7 +209,7 @@ class _OpOverloads(StoredOverloads):
             if known is not None:
                 self._recent[self._key, sig, True] = known
             return known
-        # A dispatcher that goes takes its entry point from numba's tables: each has one of its own.
+        # A dispatcher that is deleted removes its entry point from numba's tables: each needs its own.
         entry_point = target_context.get_executable(known.library, known.fndesc, known.environment)
         return known._replace(entry_point=entry_point, metadata=None)
 

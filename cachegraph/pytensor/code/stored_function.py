@@ -1,8 +1,9 @@
-"""The compiled code of a PyTensor function, one overload for each signature it is called with, in the store.
+"""A PyTensor function's compiled code, one overload per signature, in the store.
 
-What a thunk calls is a dispatcher of numba's whose overloads come from the store, linked without numba's compiler
-(numba_cache/linking.py). Where there is none, PyTensor's own dispatcher is made and compiles it; of the processes that
-want the same one, one does. What numba cannot cache is stored as the reason, and compiled in every process.
+A thunk calls a numba dispatcher whose overloads come from the store, linked without numba's compiler
+(numba_cache/linking.py). On a miss, PyTensor's own dispatcher is made and compiles the overload; if
+several processes want it, one compiles. If numba cannot cache a function, the reason is stored, and each
+process compiles it.
 """
 
 # mypy: disable-error-code="no-untyped-call,misc,attr-defined"
@@ -38,7 +39,7 @@ from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.errors import Changed
 
 NAME = "numba_funcified_fgraph"
-"""What PyTensor calls the function of a graph."""
+"""The name that PyTensor gives the function of a graph."""
 
 _ADDRESS = re.compile(r"_ptr_cache_(?P<function>.+?)(\.\d+)*", re.DOTALL)
 _LIBRARIES = {"scipy.blas": "scipy.linalg.cython_blas", "scipy.lapack": "scipy.linalg.cython_lapack"}
@@ -47,17 +48,19 @@ _LIBRARIES = {"scipy.blas": "scipy.linalg.cython_blas", "scipy.lapack": "scipy.l
 def stored_function(
     description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME
 ) -> StoredFunction:
-    """Return a dispatcher whose overloads are kept in the store; what there is not is compiled by that which `link` makes.
+    """Return a dispatcher whose overloads are kept in the store; on a miss, the dispatcher of `link`
+    compiles.
 
-    `description` is the canonical encoding of all that the function computes, and of what PyTensor's linking depends on.
-    `link` returns PyTensor's own dispatcher of the whole function; it is called once, if at all. `basis` tells whether the
-    description still holds: otherwise nothing is used of the store, and nothing kept.
+    `description` is the canonical encoding of all that the function computes, and of what PyTensor's linking
+    depends on. `link` returns PyTensor's own dispatcher of the whole function; it is called at most once.
+    Once `basis` has changed, nothing in the store is used, and nothing is stored.
     """
     return StoredFunction(description, link, basis, name)
 
 
 def pytensor_address(variable: str) -> CythonFunction | None:
-    """The C function whose address the global variable of that name holds, as PyTensor names them; None for any other."""
+    """Return the C function whose address a global variable holds by PyTensor's naming; None for any other
+    name."""
     found = _ADDRESS.fullmatch(variable)
     if found is None:
         return None
@@ -81,17 +84,19 @@ def _encode_sparse(encoder: Encoder, matrix: Any) -> None:
 
 
 class _Unkept(Exception):
-    """What was compiled cannot be packed; the cause says why."""
+    """Compiled code cannot be packed; the cause says why."""
 
 
 class _NotCompiled(Exception):
-    """numba is made to compile nothing: what PyTensor links is a Python function."""
+    """NUMBA_DISABLE_JIT is set: what PyTensor links is a Python function."""
 
 
 class StoredFunction(CPUDispatcher):
-    """A dispatcher of numba's whose overloads come from the store. Calls from Python run them as they were stored; functions
-    that numba compiles may call it, too, and inline it. `tally` has [hits, misses] of overloads, `seconds_saved` what the
-    hits would have cost, less what loading them took."""
+    """A numba dispatcher whose overloads come from the store.
+
+    Calls from Python run them as stored; functions that numba compiles may call and inline it, too. `tally`
+    has [hits, misses] of overloads, `seconds_saved` the compile time of the hits, less the time to load them.
+    """
 
     def __init__(self, description: bytes, link: Callable[[], Any], basis: Basis, name: str = NAME) -> None:
         super().__init__(_stand_in(name), targetoptions={"nopython": True, "boundscheck": None})
@@ -108,16 +113,17 @@ class StoredFunction(CPUDispatcher):
 
     @property
     def pytensor_dispatcher(self) -> Any:
-        """PyTensor's own dispatcher of the function, made when first asked for."""
+        """PyTensor's own dispatcher of the function, made at the first access."""
         with global_compiler_lock:
             if self._linked is None:
                 self._linked = self._freshly_linked()
             return self._linked
 
     def compile(self, sig: Any) -> Any:
-        """The entry point for `sig`: of the overload that is there, in the store, or compiled now.
+        """Return the entry point for `sig`: of an existing overload, from the store, or compiled now.
 
-        A Python function where numba is made to compile nothing."""
+        If numba may not compile (NUMBA_DISABLE_JIT), return a Python function.
+        """
         with global_compiler_lock:
             arguments, _ = sigutils.normalize_signature(sig)
             found: Any = self.overloads.get(tuple(arguments))
@@ -132,16 +138,16 @@ class StoredFunction(CPUDispatcher):
             return found.entry_point
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """What numba types a call from a compiled function by; such calls need more of an overload than Python's do."""
+        """Return numba's type of a call from compiled code, which needs complete overloads."""
         with global_compiler_lock:
             _, arguments = self._compiler.fold_argument_types(args, kws)
             self.compile(tuple(arguments))
-            for known in list(self.overloads):  # numba takes any that the arguments can be converted to
+            for known in list(self.overloads):  # numba may choose any that the arguments convert to
                 self._complete(known)
         return super().get_call_template(args, kws)
 
     def get_compile_result(self, sig: Any) -> Any:
-        """numba's CompileResult for `sig`."""
+        """Return numba's CompileResult for `sig`."""
         with global_compiler_lock:
             arguments, _ = sigutils.normalize_signature(sig)
             self.compile(tuple(arguments))
@@ -149,15 +155,16 @@ class StoredFunction(CPUDispatcher):
         return super().get_compile_result(sig)
 
     def inspect_llvm(self, signature: Any = None) -> Any:
-        """As PyTensor's own dispatcher shows it, which compiles what it has not."""
+        """Return what PyTensor's own dispatcher shows; it compiles what it has not."""
         return self._inspected("inspect_llvm", signature)
 
     def inspect_asm(self, signature: Any = None) -> Any:
-        """As PyTensor's own dispatcher shows it, which compiles what it has not."""
+        """Return what PyTensor's own dispatcher shows; it compiles what it has not."""
         return self._inspected("inspect_asm", signature)
 
     def typeof_pyval(self, val: Any) -> Any:
-        """numba's type of an argument; PyTensor adds its own types (sparse matrices) with what it compiles by."""
+        """Return numba's type of an argument; PyTensor's own types (sparse matrices) are loaded when
+        needed."""
         found = super().typeof_pyval(val)
         if found == types.pyobject:
             import_module(_SPARSE)
@@ -168,7 +175,7 @@ class StoredFunction(CPUDispatcher):
         return self.pytensor_dispatcher.__reduce__()
 
     def _compilation_chain_init_hook(self) -> None:
-        """Nothing: numba's extensions are loaded when something is compiled."""
+        """Do nothing: numba's extensions are loaded when something is compiled."""
 
     def _inspected(self, name: str, signature: Any) -> Any:
         for arguments in self.overloads if signature is None else (signature,):
@@ -193,8 +200,8 @@ class StoredFunction(CPUDispatcher):
             return self._packed(key, compiled[0], perf_counter() - begin)
 
         def load(payload: bytes) -> Any:
-            # What was just compiled is linked from its stored form, too: numba's own code of it is not the same to the last
-            # bit, for it calls what the process has compiled before.
+            # A miss links its own artifact, too: numba's code in memory calls what the process has compiled
+            # before, and is not the same to the last bit.
             found = self._loaded(key, payload, arguments)
             return found if isinstance(found, LinkedOverload) or not compiled else compiled[0]
 
@@ -215,7 +222,7 @@ class StoredFunction(CPUDispatcher):
         return self._usable(arguments, key, found)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        """What numba calls when Python's arguments have no overload yet; with them, code that was found can be verified."""
+        """Compile for Python's arguments (called by numba), and keep them meanwhile: verifying needs them."""
         with global_compiler_lock:
             self._call_arguments = args
             try:
@@ -224,7 +231,7 @@ class StoredFunction(CPUDispatcher):
                 self._call_arguments = None
 
     def _verify(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Correction[Any] | None:
-        """Compile anew what was found, and compare what both do with what the function is called with.
+        """Compile again what was found, and compare what both do with the arguments of the call.
 
         Raises what compiling, and copying the arguments, raise.
         """
@@ -236,7 +243,7 @@ class StoredFunction(CPUDispatcher):
             is_right = correction is None
             return correction
         finally:
-            if not is_right:  # another function of the same key is not to be given what is linked of it
+            if not is_right:  # another function of this key must not get this overload
                 forget_overload(key.confirmation.hex())
 
     def _compared(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Correction[Any] | None:
@@ -260,7 +267,8 @@ class StoredFunction(CPUDispatcher):
         return Correction(differs, artifact, compiled)
 
     def _freshly_compiled(self, arguments: Any) -> tuple[Any, Any, list[Any]]:
-        """What PyTensor compiles without the store: its dispatcher, the overload, and the code of Ops in it (op_code_anew)."""
+        """Compile without the store; return PyTensor's dispatcher, the overload, and the code of its Ops
+        (fresh_op_code)."""
         with fresh_op_code() as of_ops:
             dispatcher = self._freshly_linked()
             return dispatcher, self._compile_with(dispatcher, arguments), of_ops
@@ -269,12 +277,12 @@ class StoredFunction(CPUDispatcher):
         return self._entries.key(arguments, self.targetctx.codegen())
 
     def _compile_changed(self, arguments: Any, changed: str) -> Any:
-        """What PyTensor compiles of a function that is no longer what its key says."""
+        """Compile a function that is no longer what its key describes."""
         self._entries.bypass(str(Changed(changed)), CHANGED)
         return self._compile_by_pytensor(arguments)
 
     def _refuse_changed(self, arguments: Any, key: CacheKey) -> None:
-        """Raise Changed if what was compiled is not, or may not be, what `key` says."""
+        """Raise Changed if what was compiled is not, or may not be, what `key` describes."""
         changed = self._basis.changed()
         if changed is None and self._basis.implementations.are_lost():
             changed = "what PyTensor compiles an Op by"
@@ -297,7 +305,7 @@ class StoredFunction(CPUDispatcher):
             summary = f"{self.__name__}: cannot be stored: {refusal.found}"
             return Artifact(pack_refusal(refusal), seconds={"compile": 0.0}, summary=summary)
         except Exception as error:
-            # It is compiled and works: that it cannot be stored is the cache's own affair.
+            # The compiled code works: a failure to store it is no error for the caller.
             raise _Unkept from error
 
     def _loaded(self, key: CacheKey, payload: bytes, arguments: Any) -> LinkedOverload | Stored | NotStorable:
@@ -308,12 +316,12 @@ class StoredFunction(CPUDispatcher):
             return link_overload(stored, key.confirmation.hex())
         except (LinkError, CythonFunctionError) as error:
             log().info("%s", error)
-        self.targetctx.refresh()  # some of what code may need is there only then
+        self.targetctx.refresh()  # loads symbols that the code may need
         stored.refuse_unresolved()
         return stored
 
     def _usable(self, arguments: Any, key: CacheKey, found: Found[Any]) -> Any:
-        """An overload of what was found: as it is, loaded by numba, or compiled."""
+        """Return an overload of what was found: as it is, loaded by numba, or compiled."""
         if isinstance(found.value, NotStorable):
             self._entries.bypass(str(found.value), found.value.kind)
             return self._compile_by_pytensor(arguments)
@@ -324,14 +332,14 @@ class StoredFunction(CPUDispatcher):
         return found.value
 
     def _complete(self, arguments: tuple[Any, ...]) -> None:
-        """Have numba's whole CompileResult of an overload that was linked for Python alone."""
+        """Replace an overload that was linked for Python's calls alone by numba's whole CompileResult."""
         if not isinstance(self.overloads.get(arguments), LinkedOverload):
             return
         key, found = self._stored.pop(arguments)
         if self._linked is not None and arguments in self._linked.overloads:
             self.overloads[arguments] = self._linked.overloads[arguments]
             return
-        if self._entries.cache.samples_hit():  # there is no call whose results could be compared
+        if self._entries.cache.samples_hit():  # without a call there are no results to compare
             self._linked, self.overloads[arguments], _ = self._freshly_compiled(arguments)
             return
         hit = self._entries.cache.find(key, lambda payload: self._entries.read_for_numba(payload, arguments))
@@ -350,11 +358,11 @@ class StoredFunction(CPUDispatcher):
         return rebuilt
 
     def _compile_by_pytensor(self, arguments: Any) -> Any:
-        """The overload that PyTensor's own dispatcher compiles."""
+        """Return the overload that PyTensor's own dispatcher compiles."""
         return self._compile_with(self.pytensor_dispatcher, arguments)
 
     def _freshly_linked(self) -> Any:
-        """A dispatcher of PyTensor's, which has compiled nothing."""
+        """Return a new dispatcher of PyTensor's, which has compiled nothing."""
         with self._basis.implementations.in_force(), storing_op_code():
             linked = self._link()
         if isinstance(linked, Dispatcher):
@@ -371,7 +379,8 @@ class StoredFunction(CPUDispatcher):
 
 
 def _stand_in(name: str) -> Any:
-    """The Python function of a dispatcher that has not been made of one; like PyTensor's, it takes any arguments."""
+    """Return a Python function for a dispatcher that was made of none; like PyTensor's, it takes any
+    arguments."""
 
     def stand_in(*args: Any) -> Any:
         raise NotImplementedError("the code of this function is in the store")

@@ -1,1 +1,1 @@
-"""The key of a PyTensor function: its graph, and everything that its rewrites and its code read."""
+"""The description of what PyTensor compiles: cache keys, and explanations of misses."""

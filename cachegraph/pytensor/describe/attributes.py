@@ -1,9 +1,9 @@
-"""The attributes of Ops, rewriters and the like that say what they are, and those that do not.
+"""The attributes of Ops, rewriters and the like that are identity, and those that are not.
 
-What PyTensor compares by `__props__` may still compute another thing, so every attribute of an object is identity, but for
-those that are listed with a reason: they remember what follows from others, name a thing for readers, or say how gradients are
-taken, which is done before a graph is compiled. A test reads the installed release for attributes that methods of Ops set
-later and that are not listed.
+Ops that PyTensor finds equal by `__props__` may still compute different things, so every attribute of an
+object is identity, except those listed here with a reason: caches of what follows from others, names for
+readers, and settings of gradients, which are taken before a graph is compiled. A test reads the installed
+release for attributes that methods of Ops set later and that are not listed.
 """
 
 from __future__ import annotations
@@ -20,92 +20,90 @@ HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class st
 
 NOT_IDENTITY: dict[str, dict[str, str]] = {
     "pytensor.graph.rewriting.basic.Rewriter": {
-        "name": "that of its entry in a database",
-        "failure_callback": "how it is said that one failed",
+        "name": "the name of its entry in a database",
+        "failure_callback": "how a failure is reported",
         "values_eq_approx": "how DebugMode compares",
-        "node_tracker": "remembers what follows from the rewriters",
-        "tracker": "remembers what follows from the rewriters",
-        "_tracked_ops": "follows from _tracks",
-        "_tracked_types": "follows from _tracks",
-        "_tracked_op_patterns": "follows from _tracks",
-        "_tracked_op_pattern_types": "follows from _tracks",
-        "profile": "what is measured",
-        "time_rewrites": "what is measured",
-        "process_count": "what is measured",
-        "applied_true": "what is measured",
-        "node_created": "what is measured",
+        "node_tracker": "derived from the rewriters",
+        "tracker": "derived from the rewriters",
+        "_tracked_ops": "derived from _tracks",
+        "_tracked_types": "derived from _tracks",
+        "_tracked_op_patterns": "derived from _tracks",
+        "_tracked_op_pattern_types": "derived from _tracks",
+        "profile": "profiling data",
+        "time_rewrites": "profiling data",
+        "process_count": "profiling data",
+        "applied_true": "profiling data",
+        "node_created": "profiling data",
         "track_map": "follows from the rewriters",
-        "pre_profile": "what is measured",
-        "warned": "whether something was said",
+        "pre_profile": "profiling data",
+        "warned": "whether a warning was given",
     },
     "pytensor.graph.rewriting.db.RewriteDatabase": {
-        "failure_callback": "how it is said that one failed",
-        "profile": "what is measured",
-        "name": "that of its entry in a database",
+        "failure_callback": "how a failure is reported",
+        "profile": "profiling data",
+        "name": "the name of its entry in a database",
     },
     "pytensor.compile.builders.OpFromGraph": {
         "name": "for readers",
-        "pullback_overrides": "how gradients are taken: done before the graph is compiled",
-        "pushforward_overrides": "how gradients are taken: done before the graph is compiled",
-        "_frozen_lop": "remembers what follows from the overrides",
-        "_frozen_rop": "remembers what follows from the overrides",
-        "_lop_op_cache": "remembers the Op of the gradient",
-        "_rop_op_cache": "remembers the Op of the gradient",
-        "_connection_pattern": "how gradients are taken; remembered when first asked for",
-        "_inner_shape_template": "remembers what follows from the inner graph",
-        "_inner_shape_frozen": "remembers what follows from the inner graph",
-        "_fn": "remembers the linked inner graph",
+        "pullback_overrides": "for gradients, which are taken before the graph is compiled",
+        "pushforward_overrides": "for gradients, which are taken before the graph is compiled",
+        "_frozen_lop": "derived from the overrides",
+        "_frozen_rop": "derived from the overrides",
+        "_lop_op_cache": "the Op of the gradient, cached",
+        "_rop_op_cache": "the Op of the gradient, cached",
+        "_connection_pattern": "for gradients; cached at the first use",
+        "_inner_shape_template": "derived from the inner graph",
+        "_inner_shape_frozen": "derived from the inner graph",
+        "_fn": "the linked inner graph, cached",
     },
     "pytensor.compile.builders.SymbolicOp": {
-        "_init_kwargs": "what it was made with; all of it is in other attributes, or is about gradients",
+        "_init_kwargs": "the constructor's arguments; all are in other attributes, or for gradients",
     },
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": {"name": "for readers"},
     "pytensor.link.basic.Linker": {"_allow_gc": "when memory is freed"},
     "pytensor.compile.ops.FromFunctionOp": {
-        "infer_shape": "a method of its own, which asks the function that it was given",
+        "infer_shape": "a method that calls the function it was given",
     },
     "pytensor.scan.op.Scan": {
         "name": "for readers",
-        "profile": "what is measured, not what is computed",
-        "vector_seqs": "remembers what follows from the node last made",
-        "vector_outs": "remembers what follows from the node last made",
-        "t_call": "what is measured",
-        "t_fn": "what is measured",
-        "_fn": "remembers the linked inner graph",
+        "profile": "profiling data",
+        "vector_seqs": "derived from the node last made",
+        "vector_outs": "derived from the node last made",
+        "t_call": "profiling data",
+        "t_fn": "profiling data",
+        "_fn": "the linked inner graph, cached",
     },
     "pytensor.tensor.optimize.ScipyWrapperOp": {
-        "_fn": "remembers the linked inner graph",
-        "_fn_wrapped": "remembers the linked inner graph",
+        "_fn": "the linked inner graph, cached",
+        "_fn_wrapped": "the linked inner graph, cached",
     },
     "pytensor.link.c.op.OpenMPOp": {"openmp": "of C code"},
     "pytensor.tensor.elemwise.Elemwise": {
-        "nfunc": "remembers the ufunc that nfunc_spec names",
-        "ufunc": "remembers what perform calls",
+        "nfunc": "the ufunc that nfunc_spec names, cached",
+        "ufunc": "what perform calls, cached",
     },
-    "pytensor.tensor.elemwise.CAReduce": {"_ufunc": "remembers what perform calls"},
-    "pytensor.sparse.rewriting.StructuredDotCSR": {
-        "dtype_out": "remembers what follows from the node last made"
-    },
-    "pymc.distributions.dist_math.SplineWrapper": {"_grad_op": "remembers the Op of the gradient"},
+    "pytensor.tensor.elemwise.CAReduce": {"_ufunc": "what perform calls, cached"},
+    "pytensor.sparse.rewriting.StructuredDotCSR": {"dtype_out": "derived from the node last made"},
+    "pymc.distributions.dist_math.SplineWrapper": {"_grad_op": "the Op of the gradient, cached"},
     "pymc.ode.ode.DifferentialEquation": {
         "_augmented_func": "is func with its derivatives, compiled",
-        "_apply_nodes": "remembers variables for gradients",
-        "_output_sensitivities": "remembers variables for gradients",
+        "_apply_nodes": "variables for gradients, cached",
+        "_output_sensitivities": "variables for gradients, cached",
     },
     "pytensor.scalar.basic.ScalarInnerGraphOp": {
         "name": "for readers",
         "inputs": "are those of the inner graph",
         "outputs": "are those of the inner graph",
-        "prepare_node_called": "remembers which nodes C code was prepared for",
-        "nodenames": "remembers names within C code",
-        "inner_float16": "remembers what C code needs",
-        "_py_perform_fn": "remembers the inner graph as a Python function",
-        "_c_code": "remembers the C code",
+        "prepare_node_called": "the nodes that C code was prepared for",
+        "nodenames": "names within C code, cached",
+        "inner_float16": "for C code, cached",
+        "_py_perform_fn": "the inner graph as a Python function, cached",
+        "_c_code": "the C code, cached",
         "_name": "for readers",
-        "_hash": "remembers the hash",
+        "_hash": "the hash, cached",
     },
 }
-"""Attributes of the classes of releases, and of what derives from them, that are no identity, and why."""
+"""Attributes of classes of releases, and of their subclasses, that are not identity, and why."""
 
 
 _OF_READERS = frozenset(
@@ -114,7 +112,8 @@ _OF_READERS = frozenset(
 
 
 def state_of(value: Any) -> dict[str, object]:
-    """The attributes of `value` that are identity, by name; raises Unfingerprintable if it may have hidden ones."""
+    """Return the attributes of `value` that are identity, by name; raises Unfingerprintable if some may be
+    hidden."""
     cls: type = type(value)
     left_out, slots = attributes_of(cls)
     state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
@@ -123,14 +122,15 @@ def state_of(value: Any) -> dict[str, object]:
 
 @lru_cache(maxsize=2048)
 def attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
-    """The attributes of instances of `cls` that are no identity, and its slots; raises Unfingerprintable for hidden ones."""
+    """Return the attributes of instances of `cls` that are not identity, and its slots; raises
+    Unfingerprintable for hidden ones."""
     if not all(base.__flags__ & HEAP_TYPE for base in cls.__mro__[:-1]):
         raise Unfingerprintable(
             name_of(cls), "it derives from a native class, whose state its attributes do not show"
         )
     left_out = {name for base in cls.__mro__ for name in NOT_IDENTITY.get(name_of(base), ())} | _OF_READERS
     if not is_of_host(cls):
-        left_out.discard("name")  # what it means is the class's own affair
+        left_out.discard("name")  # in a user's class the name may decide something
     return frozenset(left_out), tuple(
         slot for base in cls.__mro__ for slot in _slots(base) if slot not in left_out
     )
@@ -143,18 +143,18 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 
 def _mangled(cls: type, name: str) -> str:
-    """The name that Python gives an attribute that is private to `cls`."""
+    """Return the name that Python gives a private attribute of `cls`."""
     private = name.startswith("__") and not name.endswith("__")
     return f"_{cls.__name__.lstrip('_')}{name}" if private else name
 
 
 def is_of_host(cls: type) -> bool:
-    """Whether `cls` says that it is of PyTensor or PyMC."""
+    """Return True if `cls` says that it belongs to PyTensor or PyMC."""
     return cls.__module__.partition(".")[0] in HOST_PACKAGES
 
 
 def name_of(cls: type) -> str:
-    """The module and qualified name of `cls`, to show and to look up."""
+    """Return the module and qualified name of `cls`, to show and to look up."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -165,11 +165,11 @@ _WRAPPING_USER_CODE = frozenset(
         "pymc.ode.ode.DifferentialEquation",
     )
 )
-"""The classes of PyTensor and PyMC whose Ops are made of what others wrote: a function, or a spline of SciPy's."""
+"""Classes of PyTensor and PyMC whose Ops wrap what users wrote: a function, or a spline of SciPy's."""
 
 
 def is_user_op(op: Any) -> bool:
-    """Whether `op` is of a class, or around what is, that is neither PyTensor's nor PyMC's."""
+    """Return True if the class of `op` belongs to neither PyTensor nor PyMC, or wraps code of users."""
     cls: type = type(op)
     return _is_user_class(cls)
 
@@ -180,6 +180,6 @@ def _is_user_class(cls: type) -> bool:
 
 
 def parts_of(op: Any) -> list[Any]:
-    """The Ops that `op` applies to parts of what it is given."""
+    """Return the Ops that `op` applies to parts of its inputs."""
     held = (getattr(op, name, None) for name in ("core_op", "scalar_op"))
     return [part for part in held if isinstance(part, Op)]

@@ -1,8 +1,14 @@
-"""What a description was made from, and whether it is still that.
+"""The basis of a description: the data and code that it was made from, and a check that they are
+unchanged.
 
-A key is made in `pytensor.function`, and numba compiles at the first call, or at a later one with arguments of other types:
-with the numbers that constants have then, and with the globals and free variables that users' code has then. Stored code is
-used, and code is stored, only while all that the key says is still so.
+A key is made in `pytensor.function`, but numba compiles at the first call, or at a later one with
+arguments of other types: with the numbers that constants hold then, and the globals and free variables
+that user code has then. Stored code is used, and code is stored, only while all that the key describes is
+unchanged.
+
+PyTensor also looks implementations of Ops up in `pytensor.function`. A hit looks up none; if its code
+turns out not to be stored, it is linked at the first call, with the implementations that were registered
+when the function was made.
 """
 
 from __future__ import annotations
@@ -19,11 +25,11 @@ from cachegraph.pytensor.describe.registries import DISPATCHERS, is_of_pytensor
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 CHANGED = "changed-while-compiling"
-"""The reason why a function is a bypass that is no longer what its key says."""
+"""The bypass reason of a function that is no longer what its key describes."""
 
 
 class Basis:
-    """The arrays and the code that one description was made from, and what was registered to compile it by."""
+    """The arrays and the code that one description was made from, and the implementations registered then."""
 
     def __init__(self, context: EncodingContext) -> None:
         self.arrays = HeldArrays(context.arrays)
@@ -31,11 +37,12 @@ class Basis:
         self._coded = tuple(context.coded)
 
     def __reduce__(self) -> Any:
-        """Elsewhere other things are registered, and code is what the reader imports: the arrays alone are carried."""
+        """Pickle the arrays alone: elsewhere other things are registered, and code is what the reader
+        imports."""
         return _carried, (self.arrays,)
 
     def changed(self) -> str | None:
-        """What is not as it was described, for people; None if all is."""
+        """Return what is not as it was described, for people; None if nothing has changed."""
         if self.arrays.have_changed():
             return "the data of a constant"
         if not _is_as_written(self._coded):
@@ -68,7 +75,10 @@ Row = tuple[str, type, Callable[..., Any]]
 
 
 class Implementations:
-    """The tables of PyTensor's numba linker, as they were once; those that were not loaded had PyTensor's own rows."""
+    """The tables of PyTensor's numba linker as they were at one time.
+
+    A table that was not loaded then had PyTensor's own rows.
+    """
 
     def __init__(self, tables: dict[str, Registry]) -> None:
         self._tables = tables
@@ -77,15 +87,15 @@ class Implementations:
 
     @classmethod
     def now(cls) -> Implementations:
-        """Those that are registered now."""
+        """Return those that are registered now."""
         return cls({name: dict(_registry_of(table)) for name, table in _tables()})
 
     def have_changed(self) -> bool:
-        """Whether the code of one of them, or what that reads, is another."""
+        """Return True if the code of one of them, or what that code reads, has changed."""
         return self._written is None or self._written != _encoded(self._rows)
 
     def are_lost(self) -> bool:
-        """Whether others have replaced one of PyTensor's own in a table that was not loaded yet."""
+        """Return True if others have replaced one of PyTensor's own in a table that was not loaded yet."""
         loaded_since = ((name, table) for name, table in _tables() if name not in self._tables)
         return any(
             is_of_pytensor(cls, cls)
@@ -95,7 +105,7 @@ class Implementations:
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Have PyTensor look these up meanwhile, whatever was registered since."""
+        """Have PyTensor use these tables for a while, whatever was registered since."""
         with ExitStack() as stack:
             for name, table in _tables():
                 now = _registry_of(table)
@@ -124,7 +134,8 @@ def _holding(table: Any, now: Registry, then: Registry) -> Iterator[None]:
 
 
 def _by_others(name: str, registry: Registry) -> list[Row]:
-    """The rows of the table `name` that are not PyTensor's own; remembered until something is registered."""
+    """Return the rows of the table `name` that are not PyTensor's own, cached until something is
+    registered."""
     known = _known.get(name)
     if known is None or known[0] != registry:
         rows = registry.items()
@@ -137,7 +148,7 @@ _known: dict[str, tuple[Registry, list[Row]]] = {}
 
 
 def _encoded(rows: Sequence[Row]) -> bytes | None:
-    """The encoding of `rows` with their code; None if some of it has none."""
+    """Return the encoding of `rows` with their code; None if some of it has none."""
     context = encoding_context()
     try:
         return encode_value(sorted(encode_value(row, context) for row in rows), context)
@@ -146,7 +157,7 @@ def _encoded(rows: Sequence[Row]) -> bytes | None:
 
 
 def _tables() -> Iterator[tuple[str, Any]]:
-    """The tables of the linker that are loaded, by name."""
+    """Yield the loaded tables of the linker, by name."""
     for module, names in DISPATCHERS.items():
         loaded = sys.modules.get(module)
         if module.startswith(_LINKING) and loaded is not None:
@@ -154,7 +165,8 @@ def _tables() -> Iterator[tuple[str, Any]]:
 
 
 def _registry_of(table: Any) -> Registry:
-    """The rows of a function of functools.singledispatch, to change: its `registry` shows them only."""
+    """Return the rows of a function of functools.singledispatch, to change them: its `registry` is
+    read-only."""
     register = table.register
     cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
     registry: Registry = cells["registry"].cell_contents

@@ -1,9 +1,9 @@
-"""Which of PyTensor's flags are part of a key.
+"""PyTensor's flags: those in the key, and those that are not.
 
-Every flag is declared, with the reason; a test fails on a flag of the installed release that is in neither table. Where a
-release has such a flag its value is in the key. What only decides how a graph is *made* (floatX, say) is in the graph; it is
-in the key as well where rewrites make graphs too. Settings of numba decide nothing before code is compiled; they are in the
-key of the code (cachegraph/numba_cache/).
+Every flag is declared, with the reason; a test fails on a flag of the installed release that is in neither
+table. A flag in the key that a release lacks is left out. A flag that only decides how a graph is *made*
+(floatX, say) shows in the graph; it is in the key as well if rewrites make graphs too. Settings of numba
+decide nothing before code is compiled; they are in the key of the code (cachegraph/numba_cache/).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ IN_KEY = {
     "tensor__cmp_sloppy": "which constants rewrites take for equal",
     "scan__allow_gc": "rewrites make loops by it",
     "scan__allow_output_prealloc": "how the graphs within loops are rewritten",
-    "cxx": "rewrites look whether there is a compiler; which one does not matter",
-    "lib__amdlibm": "which code Python steps of a function call",
+    "cxx": "rewrites test for a compiler; which one does not matter",
+    "lib__amdlibm": "decides the code that Python steps call",
     "numba__fastmath": "how the code is compiled",
     "warn_float64": "rewrites make no variables of 64 bits where these are not wanted",
-    "mode": "the default that what rewrites compile on their own has",
-    "linker": "the default that what rewrites compile on their own has",
-    "optimizer": "the default that what rewrites compile on their own has",
-    "optimizer_excluding": "the default that what rewrites compile on their own has",
-    "optimizer_including": "the default that what rewrites compile on their own has",
-    "optimizer_requiring": "the default that what rewrites compile on their own has",
+    "mode": "the default for functions that rewrites compile",
+    "linker": "the default for functions that rewrites compile",
+    "optimizer": "the default for functions that rewrites compile",
+    "optimizer_excluding": "the default for functions that rewrites compile",
+    "optimizer_including": "the default for functions that rewrites compile",
+    "optimizer_requiring": "the default for functions that rewrites compile",
 }
 """Flags whose values are in the key, and what they decide."""
 
@@ -55,16 +55,19 @@ NOT_IN_KEY = {
     ),
     **dict.fromkeys(
         (
-            "profile", "profile_memory", "profile_optimizer", "profiling__debugprint", "profiling__destination",
+            "profile", "profile_memory", "profile_optimizer", "profiling__debugprint",
+            "profiling__destination",
             "profiling__ignore_first_call", "profiling__min_memory_size", "profiling__min_peak_memory",
-            "profiling__n_apply", "profiling__n_ops", "profiling__output_line_width", "profiling__time_thunks",
+            "profiling__n_apply", "profiling__n_ops", "profiling__output_line_width",
+            "profiling__time_thunks",
             "print_global_stats",
         ),
-        "a function that is profiled is not cached",
+        "profiled functions are not cached",
     ),
     **dict.fromkeys(
         (
-            "cmodule__age_thresh_use", "cmodule__compilation_warning", "cmodule__debug", "cmodule__preload_cache",
+            "cmodule__age_thresh_use", "cmodule__compilation_warning", "cmodule__debug",
+            "cmodule__preload_cache",
             "cmodule__remove_gxx_opt", "cmodule__warn_no_version", "compile__timeout", "compile__wait",
             "gcc__cxxflags", "gcc_version_str", "blas__check_openmp", "check_input", "nocleanup",
             "openmp", "openmp_elemwise_minsize", "vm__lazy",
@@ -73,28 +76,28 @@ NOT_IN_KEY = {
     ),
     **dict.fromkeys(
         ("base_compiledir", "compiledir", "compiledir_format", "generated_src_dir"),
-        "where a file is kept says nothing about what is computed",
+        "the place of files does not change what is computed",
     ),
     **dict.fromkeys(
         (
             "check_stack_trace", "compiler_verbose", "exception_verbosity", "optimizer_verbose",
             "optimizer_verbose_ignore", "traceback__compile_limit", "traceback__limit",
         ),
-        "what is said, not what is computed; check_stack_trace is in the database of rewrites as well",
+        "messages; check_stack_trace is in the database of rewrites as well",
     ),
-    "blas__ldflags": "of the C linkers; rewrites that look at it are tagged cxx_only, which numba's linker leaves out",
-    "allow_gc": "read when a function is called, and put into each function anew",
-    "numba__cache": "where numba keeps its code, not what it is",
-    "on_unused_input": "checked anew for every function",
+    "blas__ldflags": "of the C linkers; rewrites that read it are cxx_only, which numba's linker leaves out",
+    "allow_gc": "read when a function is called, and set for each function",
+    "numba__cache": "where numba keeps its code",
+    "on_unused_input": "checked for every function",
     "unpickle_function": "of unpickling",
 }  # fmt: skip
 """Flags whose values are not in the key, and why."""
 
 
 def flags_in_key(config: Any) -> dict[str, object]:
-    """The flags of PyTensor's `config` that are in the key, with their values now: all but those of which it is known why not.
+    """Return the present values of all flags of PyTensor's `config` but those of NOT_IN_KEY.
 
-    The flag `mode` is a Mode while a graph is rewritten; then the mode's own part of the key says what it is.
+    While a graph is rewritten, the flag `mode` is a Mode; the key has another part for what the mode is.
     """
     values = {
         name: _plain(name, getattr(config, name))
@@ -105,7 +108,7 @@ def flags_in_key(config: Any) -> dict[str, object]:
 
 
 def compiles(environ: Mapping[str, str]) -> bool:
-    """Whether numba compiles at all, which NUMBA_DISABLE_JIT forbids; numba is not imported to tell."""
+    """Return False if NUMBA_DISABLE_JIT forbids numba to compile; numba is not imported for this."""
     loaded = sys.modules.get("numba.core.config")
     found = environ.get("NUMBA_DISABLE_JIT", "0") if loaded is None else getattr(loaded, "DISABLE_JIT", 0)
     return not int(found or 0)

@@ -1,7 +1,7 @@
-"""Says where the graphs of two functions of PyTensor differ first, for people who ask why one was not found.
+"""The first difference of two graphs in the adapter's keys, for people who ask about a miss.
 
-The grammar is that of graphs.py and values.py, where each Op, type, value and row of a class that is written apart starts with
-HASH_VERSION. Neither PyTensor nor anything else is imported for what is read.
+The grammar is that of graphs.py and values.py, where each Op, type, value and class row that is written on
+its own starts with HASH_VERSION. Neither PyTensor nor anything else is imported for what is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RELEASE = bytes((HASH_VERSION,)) + b"r"
 
 
 def inner_graph_difference(wanted: bytes, stored: bytes) -> str:
-    """Return the first thing in which two Ops differ whose inner graphs are asked for, or the types they are given."""
+    """Return the first difference of two Ops whose inner graphs are looked up, or of their types."""
     (one, types), (other, other_types) = _inner(wanted), _inner(stored)
     found = next(op_differences(one, other), None)
     return found or f"{one} of {', '.join(types)}, stored of {', '.join(other_types)}"
@@ -56,11 +56,11 @@ def _read_graph(reader: Reader) -> DecodedGraph:
 
 
 graph_difference = GraphReader(_whole_graph)
-"""Says in what the graphs of two keys of functions differ; raises InvalidEncoding on what graphs.py would not have written."""
+"""Compares the graphs of two function keys; raises InvalidEncoding on what graphs.py did not write."""
 
 
 def _tagged(reader: Reader, graph: DecodedGraph) -> DecodedGraph:
-    """`graph`, in which the types of variables say what these are tagged with."""
+    """Return `graph` with the tags of variables shown in their types."""
     types, first_of = list(graph.types), []
     position = len(graph.inputs)
     for node in graph.nodes:
@@ -89,7 +89,7 @@ def _read_type(reader: Reader) -> str:
 
 
 def _read_class(reader: Reader) -> tuple[str, str]:
-    """The name of a class, and what stands for its code where that describes it."""
+    """Return the name of a class, and a digest of its code if that describes it."""
     if reader.peek(2) == _RELEASE:
         reader.take(2)
         _module, name = reader.text(), reader.text()
@@ -140,7 +140,7 @@ def _read_layout(reader: Reader) -> None:
 
 
 def _read_array(reader: Reader) -> str:
-    """The numbers of an array."""
+    """Return the numbers of an array as text."""
     check_version(reader)
     tag, dtype = reader.take(1), reader.text()
     for _ in range(reader.uint()):
@@ -162,7 +162,7 @@ def _value_of(reader: Reader) -> Decoded:
 
 
 def _object(reader: Reader) -> Decoded:
-    """Another object of PyTensor's: its attributes are its parts."""
+    """Read another object of PyTensor's: its attributes are its parts."""
     inner = reader.nested()
     if inner.peek(1) == b"-":
         inner.take(1)
@@ -198,4 +198,4 @@ _TAGS = {
     b"H": _function,
     **dict.fromkeys((b"Z", b"Q", b"U", b"V", b"A"), _value_of),
 }
-"""Reads what follows the tags that values.py adds to those of values."""
+"""Readers of what follows the tags that values.py adds to those of values."""

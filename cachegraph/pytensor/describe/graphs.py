@@ -1,13 +1,14 @@
-"""The canonical encoding of PyTensor's graphs, those that are compiled and those that Ops hold.
+"""The canonical encoding of PyTensor's graphs: those that are compiled and those that Ops hold.
 
     graph    := graph as in cachegraph/graph_codec.py, then uint(n) tagged*
     tagged   := ('v' variable | 'n' uint(node)) value(tags by name)
 
-Nodes of a graph to compile come depth first from its outputs, by identity: two equal nodes are two. Those of a frozen graph
-come in its own order, which is part of it. Types, Ops and constants are numbered as they are met, equal ones once: PyTensor's
-first pass merges equal constants, and which of those in frozen graphs are one object depends on what else a process made.
-Names are not in it, nor are tags but those of tags.py; thawing a frozen graph drops those of all but constants.
-A constant that is data has a row of its own among the inputs instead, in the order in which data is met, after the inputs.
+Nodes of a graph to compile come depth first from its outputs, by identity: two equal nodes are two. Those
+of a frozen graph come in its own order, which is part of its identity. Equal constants have one number:
+PyTensor's first pass merges them, and which of those in frozen graphs are one object depends on what else
+a process made. The encoding contains no names, and only the tags of tags.py; of a frozen graph only those
+of constants, since thawing drops the others. A constant that is data is a further input instead, after the
+others, in the order in which data occurs.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from cachegraph.pytensor.describe.values import (
 
 
 class _KnownFrozen(NamedTuple):
-    """The encoding of a frozen graph in which neither code was met, which may change, nor Ops of users, and its modules.
+    """The encoding of a frozen graph without user Ops and without code that may change, and its modules.
 
-    It holds as long as the data of its constants, `arrays`, has the names that it had.
+    It holds as long as the data of its constants, `arrays`, has the same names.
     """
 
     encoding: bytes
@@ -49,7 +50,7 @@ _FROZEN: WeakKeyDictionary[Any, _KnownFrozen] = WeakKeyDictionary()
 
 
 def encode_frozen(graph: Any, context: EncodingContext) -> bytes:
-    """The encoding of a frozen graph, kept with it; raises Unfingerprintable."""
+    """Return the encoding of a frozen graph, cached per graph; raises Unfingerprintable."""
     known = _FROZEN.get(graph)
     if known is not None and all(name_of_array(array) == name for name, array in known.arrays):
         context.modules |= known.modules
@@ -81,15 +82,15 @@ def encoding_context() -> EncodingContext:
 
 
 def encode_op_alone(op: Any) -> bytes:
-    """The encoding of an Op that is part of no description; raises Unfingerprintable."""
+    """Return the encoding of an Op that belongs to no description; raises Unfingerprintable."""
     return encode_op(op, encoding_context())
 
 
 class PyTensorGraphEncoder(GraphEncoder):
     """The encoder of one graph of PyTensor's.
 
-    `is_data` tells which constants are data (None: none); they become further inputs, in the order in which they occur.
-    `data` has them.
+    `is_data` tells which constants are data (None: none); `data` has them, in the order in which they occur.
+    They become further inputs.
     """
 
     merges_constants = True
@@ -135,7 +136,7 @@ class PyTensorGraphEncoder(GraphEncoder):
         return b"".join((graph, *counted(list(self._tagged()))))
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the variables, in the order of their numbers: for explanations, and in no encoding."""
+        """Return the names of the variables in the order of their numbers, for explanations only."""
         names = (variable.name for variable in self._variables())
         return tuple(name if isinstance(name, str) else "" for name in names)
 
@@ -156,7 +157,8 @@ class PyTensorGraphEncoder(GraphEncoder):
 
 
 def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
-    """The nodes between `inputs` and `outputs`, depth first from the outputs, each after what it needs."""
+    """Return the nodes between `inputs` and `outputs`, depth first from the outputs, each after those it
+    needs."""
     done = {id(variable) for variable in inputs}
     found: list[Any] = []
     for output in outputs:

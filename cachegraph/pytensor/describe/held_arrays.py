@@ -1,11 +1,12 @@
-"""The arrays of a graph in hand, which stored graphs refer to instead of holding their numbers.
+"""The arrays of a graph in hand, to which stored graphs refer instead of holding their numbers.
 
     reference := (held arrays, name) | (held arrays, name, offset in bytes, dtype, shape, strides)
 
-An array's name is the strong digest of what it held when the graph was described. The second form is a part of its memory, as
-numpy's views are. PyTensor's constants are the memory of whoever made them: what changes there before numba freezes it, and in
-constants too large to freeze whenever it changes, is what PyTensor computes with. A graph that is read must have that memory, not
-a copy of what was there.
+An array's name is the strong digest of its content when the graph was described. The second form is a view
+of part of its memory. PyTensor's constants are the memory of whoever made them: if that is overwritten
+before numba freezes the constant (or, for constants too large to freeze, at any time), PyTensor computes
+with the new numbers. A graph that is read must therefore have that memory, not a copy of its former
+content.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _KINDS = "biufc"
 
 
 class HeldArrays:
-    """Arrays with their names; of those that held the same, references mean the first."""
+    """Arrays with their names; of those with equal content, references mean the first."""
 
     def __init__(self, named: Iterable[tuple[bytes, Any]] = ()) -> None:
         self._named = {id(array): (name, array) for name, array in named}
@@ -37,11 +38,11 @@ class HeldArrays:
         return HeldArrays, (list(self._named.values()),)
 
     def have_changed(self) -> bool:
-        """Whether one of them holds other numbers than those that its name is made of."""
+        """Return True if an array no longer has the content that its name is a digest of."""
         return any(name_of_array(array) != name for name, array in self._named.values())
 
     def reference(self, data: Any) -> tuple[Any, ...] | None:
-        """How a stored graph refers to `data`; None if its memory is that of none of these arrays."""
+        """Return how a stored graph refers to `data`; None if its memory belongs to none of these arrays."""
         found = self._named.get(id(data))
         if found is not None:
             return self, found[0]
@@ -55,18 +56,20 @@ class HeldArrays:
         return None
 
     def array(self, name: bytes, *view: Any) -> Any:
-        """The array, or the part of it, that a reference means; raises LookupError and ValueError for one that none wrote."""
+        """Return the array, or the part of it, that a reference means; raises LookupError and ValueError for
+        an invalid one."""
         whole = self._first[name]
         return _view(whole, *view) if view else whole
 
 
 def name_of_array(array: Any) -> bytes:
-    """The strong digest of what `array` holds, and of how numba sees it lie in memory; raises Unfingerprintable."""
+    """Return the strong digest of an array's content and of its layout as numba sees it; raises
+    Unfingerprintable."""
     return strong_digest(layout(array) + encode(array))
 
 
 def layout(data: Any) -> bytes:
-    """How numba sees an array lie in memory: 'C' | 'F' | 'A' value(strides)."""
+    """Return an array's memory layout as numba sees it: 'C' | 'F' | 'A' value(strides)."""
     if data.flags.c_contiguous:
         return b"C"
     if data.flags.f_contiguous:
@@ -75,7 +78,7 @@ def layout(data: Any) -> bytes:
 
 
 class _ArrayMemory:
-    """What numpy makes an array of: an address, and what keeps it alive."""
+    """An address in numpy's array interface, and the object that keeps the memory alive."""
 
     def __init__(self, interface: dict[str, Any], owner: Any) -> None:
         self.__array_interface__ = interface
@@ -110,7 +113,7 @@ def _address(array: Any) -> int:
 
 
 def _owner(array: Any) -> Any:
-    """The array whose memory `array` is a view of, or itself."""
+    """Return the array whose memory `array` is a view of, or `array` itself."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -1,7 +1,8 @@
-"""What PyTensor and PyMC are in this process: a release, or a checkout whose whole source is read, as the adapter's own is.
+"""The identity of PyTensor and PyMC in this process: a release, or a checkout described by its source.
 
-A release with a file that was written after its installation, by somebody who edits what is installed, is read like a
-checkout. Source that was edited after the process began is refused: what was imported is no longer what is read.
+A release with a file that was written after its installation, by somebody who edits installed files,
+counts as a checkout. Source that was edited after the process began is refused: it is not what was
+imported.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ _INSTALLING = 60.0
 
 
 def host_checkouts() -> tuple[str, ...]:
-    """The loaded hosts that are no release but a checkout: a digest of their whole source is in the key instead."""
+    """Return the loaded host packages that are no release; the key has a digest of their whole source
+    instead."""
     return tuple(name for name in HOST_PACKAGES if name in sys.modules and _is_checkout(name))
 
 
 def encode_host_code() -> bytes:
-    """The encoding of what PyTensor, PyMC and this adapter are, whose every edit is a miss.
+    """Return the encoding of PyTensor's, PyMC's and this adapter's versions or sources; any edit is a miss.
 
     Raises SourceError for a source that cannot be read, or was edited.
     """
@@ -44,7 +46,7 @@ def encode_host_code() -> bytes:
 def _version(name: str) -> str:
     try:
         return package_version(name)
-    except ImportError:  # a checkout that was not installed
+    except ImportError:  # a checkout without an installation
         return "absent"
 
 
@@ -54,7 +56,7 @@ def _is_checkout(name: str) -> bool:
 
 
 def is_edited(package: str) -> bool:
-    """Whether a source file in the directory of an installed package is younger than what its installer recorded last."""
+    """Return True if a source file of an installed package is younger than its installer's last record."""
     site, name = os.path.split(package)
     records = [
         os.path.join(site, entry, "RECORD")
@@ -63,7 +65,7 @@ def is_edited(package: str) -> bool:
     ]
     try:
         installed = max(os.stat(record).st_mtime for record in records)
-    except (OSError, ValueError):  # nothing says when
+    except (OSError, ValueError):  # no record of the installation
         return False
     return any(modified > installed + _INSTALLING for modified in _source_times(package))
 
@@ -88,10 +90,10 @@ def _source_digest_of(name: str) -> bytes:
 
 
 def _began() -> float:
-    """When this process, or the one it was forked from, began to import (seconds since 1970)."""
+    """Return when this process, or the one it was forked from, began to import (seconds since 1970)."""
     try:
         with open("/proc/uptime", encoding="ascii") as file:
             age = float(file.read().split()[0]) - int(start_of(os.getpid())) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError):  # no Linux: then an edit before the adapter was imported is not seen
+    except (OSError, ValueError):  # not Linux: edits before the adapter's import go unseen
         return _IMPORTED
     return min(_IMPORTED, time.time() - age)

@@ -1,13 +1,16 @@
-"""The key of a function that PyTensor compiles: its graph before rewriting, and all else that decides what it becomes.
+"""The key of a function that PyTensor compiles: its graph before rewriting, and all else that the result
+depends on.
 
-    key := level "function": scheme graph interface rewrites registrations options code toolchain target objects? notes?
+    key := level "function": scheme graph interface rewrites registrations options code toolchain target
+                             objects? notes?
     key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
 
-graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The interface is, of each
-input, whether it may be overwritten and aliased, whether it is updated, and whether it is implicit, shared and given; of
-each output, whether it may be aliased. Names are in none of it: they are those of the function at hand, hit or miss. But
-where rewrites or registrations are by others than PyTensor and PyMC, the notes have them (notes.py). The objects say which nodes
-apply the same users' Op, where two of these are alike.
+graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The
+interface says of each input whether it may be overwritten and aliased, and whether it is updated,
+implicit, shared and given; of each output, whether it may be aliased. Names are in none of these parts: a
+hit takes them from the graph in hand. But if rewrites or registrations come from others than PyTensor and
+PyMC, the notes contain the names (tags.py). The objects say which nodes apply the same user Op, if two
+user Ops are alike.
 
 Version history
     1  first
@@ -45,17 +48,17 @@ from cachegraph.toolchain import toolchain
 
 VERSION = 1
 FEW_ELEMENTS = 32
-"""Constants of no more elements are what rewrites look into; more are data, where large constants are."""
+"""The most elements of a constant that rewrites look into; with large_constants, more are data."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphDescription:
-    """What a function computes, in full.
+    """The full description of what a function, or an inner graph, computes.
 
-    `key` finds its entry. `classes` and `ops` are those outside of PyTensor and PyMC that the graph holds, in the order they
-    were met, of equal encodings the first; but of Ops that its own nodes apply each object, and these first.
-    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its nodes. `rewriters`
-    are those in which others' code is. `basis` tells whether all of this is still so.
+    `key` finds its entry. `classes` and `ops` are those from outside PyTensor and PyMC, in the order in which
+    they were encoded, one per encoding; but each Op object that the graph's own nodes apply, and these first.
+    `constants` are its data, in the order in which the key numbers it, after the inputs; `nodes` counts its
+    nodes. `rewriters` are those that contain code of others. `basis` tells whether all of this is unchanged.
     """
 
     key: CacheKey
@@ -70,11 +73,13 @@ class GraphDescription:
 def describe(
     inputs: Any, outputs: Any, mode: Any, accept_inplace: bool = False, large_constants: bool = False
 ) -> GraphDescription:
-    """The description of the function that FunctionMaker would make of `inputs` (In) and `outputs` (Out or variables).
+    """Return the description of the function that FunctionMaker would make of `inputs` (In) and `outputs`
+    (Out or variables).
 
-    With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must be made
-    inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no canonical encoding, and
-    SourceError where the adapter, or a checkout of PyTensor or PyMC, was edited since it was imported.
+    With `large_constants` the key has only the types of arrays of more than FEW_ELEMENTS numbers: they must
+    be made inputs before the graph is rewritten. Raises Unfingerprintable, with the path to what has no
+    canonical encoding, and SourceError if the adapter, or a checkout of PyTensor or PyMC, was edited since it
+    was imported.
     """
     context = encoding_context()
     outputs = outputs if isinstance(outputs, list | tuple) else [] if outputs is None else [outputs]
@@ -92,7 +97,7 @@ def describe(
         "graph": encoder.encoding(),
         "interface": encode((_interface(inputs, outputs), accept_inplace, len(encoder.data))),
     }
-    # Each object once: what an Op keeps of its runs is its own.
+    # Each Op object once: its state between runs is its own.
     own = list({id(node.op): node.op for node in by_users}.values())
     described = [context.op(op) for op in own]
     if len(set(described)) < len(own):
@@ -111,9 +116,9 @@ def describe(
 
 
 def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
-    """The description of what the graph within `op` becomes when it is rewritten for `node`, of which only types are read.
+    """Return the description of rewriting the inner graph of `op` for `node`, of which only types are read.
 
-    Raises as describe does.
+    Raises as `describe` does.
     """
     context = encoding_context()
     types = [encode_type(variable.type, context) for variable in (*node.inputs, *node.outputs)]
@@ -131,7 +136,8 @@ def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
 
 
 def is_data(constant: Any) -> bool:
-    """Whether a constant is data where large constants are: a plain array of more than FEW_ELEMENTS numbers."""
+    """Return True if large_constants makes this constant data: a plain array of more than FEW_ELEMENTS
+    numbers."""
     data = constant.data
     return type(data) is np.ndarray and data.size > FEW_ELEMENTS and data.dtype.kind in "fiu"
 
@@ -141,7 +147,7 @@ def _variable(spec: Any) -> Any:
 
 
 def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
-    """What the specifications say beside the graph."""
+    """Return what the specifications say in addition to the graph."""
     given = [
         (
             bool(getattr(spec, "mutable", False)),
@@ -157,7 +163,7 @@ def _interface(inputs: Any, outputs: Any) -> tuple[object, ...]:
 
 
 def _surroundings(mode: Any, context: EncodingContext) -> dict[str, bytes]:
-    """The parts of a key that say how a graph is compiled, in which `met` was met."""
+    """Return the parts of a key that say how a graph is compiled; `context` has encoded the graph."""
     late = frozenset(
         package for package in LATE if any(is_within(module, package) for module in context.modules)
     )
@@ -185,7 +191,7 @@ def _rewrites(mode: Any, late: frozenset[str], context: EncodingContext) -> byte
 
 
 def _check_linker(linker: Any) -> None:
-    """Refuse any linker but numba's own, with nothing set on it but when memory is freed."""
+    """Refuse any linker but numba's own, with no setting but when memory is freed."""
     if type(linker) is not NumbaLinker:
         raise Unfingerprintable(
             f"the linker {type(linker).__qualname__}", "only functions of NumbaLinker are cached"

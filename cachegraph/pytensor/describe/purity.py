@@ -1,9 +1,10 @@
-"""Code of others that runs before a function is stored may depend on nothing that no key says: files, clocks, random state.
+"""A check that code of others which runs before a function is stored depends on nothing outside its key.
 
-Rewriting and linking run it: methods of users' Ops that rewrites ask, `perform` of those that are folded, rewrites and rules
-that others registered, and what gives an Op's code for numba. It is looked through (fingerprint/outside.py) where something is
-about to be kept: what is found was looked through by whoever kept it, for its code is in the key. Code of installed releases is
-not: it is described by name and version.
+Such code must not read files, clocks or random state. Rewriting and linking run it: methods of user Ops
+that rewrites call, `perform` of Ops that are folded, rewrites and rules that others registered, and
+functions that give an Op's code for numba. It is analysed (fingerprint/external_state.py) before something
+is stored. A hit needs no analysis: its code is in the key, and was analysed when the entry was stored. Nor
+does code of installed releases: name and version describe it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cachegraph.pytensor.describe.rewrites import parts_of_rewriter
 _RUNNING = frozenset(
     ("perform", "impl", "make_thunk", "make_py_thunk", "nfunc_spec", "rng_fn", "prepare_node")
 )
-"""Methods of an Op that run when it is folded; else when the function is called."""
+"""Methods of an Op that run when it is folded; otherwise when the function is called."""
 _GRADIENTS = frozenset(
     (
         "grad",
@@ -40,9 +41,9 @@ _GRADIENTS = frozenset(
         "rop_overrides",
     )
 )
-"""Methods that are done when a graph is compiled."""
+"""Methods that have run before a graph is compiled."""
 _ASKED = frozenset(("infer_shape", "inplace_on_inputs"))
-"""Methods that PyTensor calls of an Op that has them."""
+"""Methods that PyTensor calls if an Op has them."""
 _SHOWN = frozenset(("__init__", "__repr__", "__str__", "__hash__", "__eq__", "__getstate__", "__setstate__"))
 
 _recording = threading.local()
@@ -50,7 +51,7 @@ _recording = threading.local()
 
 @contextmanager
 def recording_folded_ops() -> Iterator[list[Any]]:
-    """The Ops that this thread has folded meanwhile."""
+    """Record the Ops that this thread folds meanwhile, in the list that this yields."""
     lists: list[list[Any]] = vars(_recording).setdefault("lists", [])
     found: list[Any] = []
     lists.append(found)
@@ -61,7 +62,7 @@ def recording_folded_ops() -> Iterator[list[Any]]:
 
 
 def recording_folds(fold: Callable[..., Any]) -> Callable[..., Any]:
-    """`fold`, by which PyTensor computes a node of constants, which notes whose Op it has run."""
+    """Return `fold`, PyTensor's constant folding of a node, made to record the Op that it runs."""
 
     def noted(fgraph: Any, node: Any) -> Any:
         if all(isinstance(variable, Constant) for variable in node.inputs):
@@ -73,8 +74,11 @@ def recording_folds(fold: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: Iterable[Any]) -> None:
-    """Refuse (Unfingerprintable) what was rewritten of `ops`, `folded` on the way, by `rewriters` of others, and is to be linked,
-    if code of users that this runs may read what lies outside of code and values."""
+    """Raise Unfingerprintable if code of users that was run may read what lies outside of code and values.
+
+    `ops` were rewritten and are to be linked, `folded` was run on the way, and `rewriters` of others took
+    part.
+    """
     ops = _with_parts(ops)
     for op in filter(is_user_op, ops):
         _look_through(op, lambda name: name not in _RUNNING)
@@ -92,7 +96,7 @@ def refuse_external_reads(ops: Iterable[Any], folded: Iterable[Any], rewriters: 
 
 
 def _with_parts(ops: Iterable[Any]) -> list[Any]:
-    """`ops` and the Ops within them, each once."""
+    """Return `ops` and the Ops within them, each once."""
     found: dict[int, Any] = {}
     waiting = list(ops)
     while waiting:
@@ -107,7 +111,8 @@ def _with_parts(ops: Iterable[Any]) -> list[Any]:
 
 
 def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
-    """Refuse a function, or the methods of `item` that count and the functions that it holds, if they may read outside."""
+    """Refuse a function, or the methods of `item` that count and its functions, if they may read outside
+    state."""
     if isinstance(item, FunctionType):
         refuse_external_state([item], {}, HOST_PACKAGES)
         return
@@ -120,7 +125,7 @@ def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
 
 
 def _wrapped(method: Any) -> Iterator[Any]:
-    """`method`, and the function that PyTensor wrapped where it was written for an older release."""
+    """Yield `method`, and the function within it if PyTensor wrapped one written for an older release."""
     yield method
     for given in getattr(method, "__defaults__", None) or ():
         if isinstance(given, FunctionType):
@@ -128,8 +133,10 @@ def _wrapped(method: Any) -> Iterator[Any]:
 
 
 def _methods(cls: type) -> set[str]:
-    """The names of the methods of `cls` that its users wrote and PyTensor calls, to know what is computed; or all, of what
-    derives from nothing of PyTensor's."""
+    """Return the names of user-written methods of `cls` that PyTensor calls while compiling.
+
+    For a class that derives from nothing of PyTensor's these are all methods.
+    """
     asked = {name for base in cls.__mro__ if is_of_host(base) for name in vars(base)}
     found = {
         name
@@ -142,7 +149,7 @@ def _methods(cls: type) -> set[str]:
 
 
 def _is_followed(item: Any) -> bool:
-    """Whether a class or function is of no release, and of neither PyTensor nor PyMC."""
+    """Return True if a class or function belongs to no release, and to neither PyTensor nor PyMC."""
     home = item.__globals__.get("__name__") if isinstance(item, FunctionType) else None
     module = home or getattr(item, "__module__", None) or type(item).__module__
     return not isinstance(module, str) or origin_of(module, HOST_PACKAGES) == "followed"

@@ -1,12 +1,12 @@
-"""What others have registered in the tables that PyTensor's rewrites and its numba linker look things up in.
+"""Registrations of others in the tables that PyTensor's rewrites and its numba linker consult.
 
-    registrations := value(sorted tuples of (table, for what, function))
+    registrations := value(sorted tuples of (table, subject, function))
 
-PyTensor's own registrations are part of its release, whether or not they are loaded yet; only those of other modules are
-written, with the code of what they registered. What is registered for a class that PyTensor and what it is made of know
-nothing of, PyMC's for pandas' data frames, is written where code by others than PyTensor and PyMC has been met: only that
-has an instance. Tables are found where they are loaded: nothing is imported for it.
-A test reads the installed PyTensor for tables (functools.singledispatch) that are neither here nor in NOT_READ.
+PyTensor's own registrations belong to its release, loaded or not; only those of other modules are written,
+with the code of what they registered. A registration for a class that PyTensor and its dependencies do not
+know (PyMC's for pandas' data frames, say) is written only if code by others than PyTensor and PyMC was
+encoded: only such code has an instance. Only loaded tables are read: nothing is imported. A test reads the
+installed PyTensor for tables (functools.singledispatch) that are neither here nor in NOT_READ.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ DISPATCHERS = {
 """Functions of functools.singledispatch that decide what a graph becomes, by module."""
 
 NOT_READ = {
-    "pytensor.printing.op_debug_information": "what is shown of a graph",
-    "pytensor.compile.sharedvalue.shared_constructor": "how shared variables are made, before there is a graph",
+    "pytensor.printing.op_debug_information": "shows a graph",
+    "pytensor.compile.sharedvalue.shared_constructor": "makes shared variables, before there is a graph",
 }
-"""Those that decide nothing about a graph that is there, and why."""
+"""Dispatchers that decide nothing about an existing graph, and why."""
 
 ASSUMPTIONS = (
     "ASSUMPTION_INFER_REGISTRY",
@@ -49,18 +49,20 @@ ASSUMPTIONS = (
     "CLIENT_INFER_REGISTRY",
     "KEY_REGISTRY",
 )
-"""Tables of pytensor.assumptions.core, of which a release may lack the last two. The last has the names of keys alone."""
+"""Tables of pytensor.assumptions.core; an older release lacks the last two. The last has only names of
+keys."""
 
 PYTENSOR = ("pytensor",)
 _KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
-"""Packages for whose classes PyTensor registers functions of its own, some of them when it is first used with one."""
+"""Packages for whose classes PyTensor registers functions, some of them at the first use of a class."""
 _KNOWN = (*HOST_PACKAGES, *_KNOWN_TO_PYTENSOR)
 
 
 def encode_registrations(context: EncodingContext) -> bytes:
-    """The encoding of what modules outside of PyTensor have registered and the code in hand, which `met` met, can reach.
+    """Return the encoding of the registrations by others that the code encoded in `context` can reach.
 
-    Raises Unfingerprintable for code without one."""
+    Raises Unfingerprintable for code without an encoding.
+    """
     found = (*_dispatched(), *_assumed())
     rows = [_row(row, context) for row in found if not _is_for_other_packages(row[1])]
     if context.by_others:
@@ -78,9 +80,10 @@ def _row(row: tuple[str, object, object], context: EncodingContext) -> bytes:
 
 
 def _is_for_other_packages(subject: object) -> bool:
-    """Whether neither PyTensor, nor PyMC, nor what these are made of, has an instance of `subject`: those of others do.
+    """Return True if neither PyTensor, PyMC nor their dependencies have instances of `subject`.
 
-    An abstract class may have any class for a subclass."""
+    An abstract class may have any class for a subclass.
+    """
     return type(subject) is type and not is_of(_KNOWN, subject)
 
 
@@ -94,18 +97,19 @@ def _dispatched() -> Iterator[tuple[str, object, object]]:
 
 
 def registered_by_others() -> Iterator[tuple[object, object]]:
-    """What others than PyTensor have registered: for what, and a function."""
+    """Yield each subject and function that others than PyTensor have registered."""
     for _, subject, function in (*_dispatched(), *_assumed()):
         yield subject, function
 
 
 def is_of_pytensor(cls: object, function: object) -> bool:
-    """Whether a row of a table is PyTensor's own: what it has for `cls` is `function`."""
+    """Return True if PyTensor itself registered `function` for `cls`."""
     return is_of(PYTENSOR, function) and is_of(PYTENSOR + _KNOWN_TO_PYTENSOR, cls)
 
 
 def _assumed() -> Iterator[tuple[str, object, object]]:
-    """What others taught about matrices (pytensor/assumptions/core.py), each with its place among the rules tried."""
+    """Yield what others taught about matrices (pytensor/assumptions/core.py), each with its place among the
+    rules tried."""
     core = sys.modules["pytensor.assumptions.core"]
     _refuse_unknown_tables(core)
     for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
@@ -121,7 +125,7 @@ def _assumed() -> Iterator[tuple[str, object, object]]:
 
 
 def _refuse_unknown_tables(core: Any) -> None:
-    """Raise Unfingerprintable if this release lets others teach in a table that nobody here reads."""
+    """Raise Unfingerprintable if this release has a table of rules that is not read here."""
     for name in core.__dict__:
         if name.endswith("_REGISTRY") and name not in ASSUMPTIONS:
             raise Unfingerprintable(
@@ -136,7 +140,8 @@ def _implications() -> dict[str, list[str]]:
 
 
 def is_of(packages: tuple[str, ...], item: Any) -> bool:
-    """Whether `item` was made by `packages` and Python alone: of a function, by its globals and the functions it holds."""
+    """Return True if `packages` and Python alone made `item`: a function by its globals and the functions it
+    holds."""
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()
@@ -156,7 +161,7 @@ def is_of(packages: tuple[str, ...], item: Any) -> bool:
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
-    """The functions and classes in the free variables of `function`, and in lists there."""
+    """Yield the functions and classes in the free variables of `function`, and in lists there."""
     for cell in function.__closure__ or ():
         found = cell.cell_contents
         for part in found if isinstance(found, list) else [found]:

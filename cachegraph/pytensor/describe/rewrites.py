@@ -1,13 +1,15 @@
-"""The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as they are registered.
+"""The canonical encoding of the rewrites that a Mode asks for: its query, and the databases as registered.
 
     query    := value((include, require, exclude, subqueries, position cutoff, extra rewrites))
     database := object (values.py) of class and parameters, then uint(n) entry*n, sorted
-    entry    := bytes(uint(n) text(name or tag)*n value(places) (bytes(value(rewriter)) | uint(number of a database)))
+    entry    := bytes(uint(n) text(name or tag)*n value(positions)
+                (bytes(value(rewriter)) | uint(number of a database)))
 
-Each database that is reached is written once, numbered as it is met; so is `pytensor.compile.mode.optdb`. All entries count,
-selected by the query or not, but for those of the packages of PyTensor that are loaded late (LATE). These rewrite only Ops
-of their own, and whether they are loaded is an accident of what a process did before: importing numba's dispatch loads
-two of them. They count where a graph has an Op or a Type of the package, which means that it is loaded.
+Each reachable database is written once, and numbered in the order of the search;
+`pytensor.compile.mode.optdb` is among them. All entries count, selected by the query or not, except those
+of the packages that PyTensor loads late (LATE): these rewrite only their own Ops, and a process may have
+loaded them by accident (importing numba's dispatch loads two). They count if a graph contains an Op or a
+Type of the package, which is then loaded in any case.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from cachegraph.fingerprint.primitives import pack_uint, prefixed, strong_digest
 from cachegraph.pytensor.describe.values import EncodingContext, encode_value
 
 LATE = ("pytensor.sparse", "pytensor.typed_list")
-"""Packages of PyTensor that register rewrites of their own Ops when numba's dispatch, which a hit does without, loads them."""
+"""Packages of PyTensor with rewrites for their own Ops that numba's dispatch loads; a hit does without it."""
 
 _MAPPINGS = ("__position__", "__final__", "__cleanup__")
 _NOT_PARAMETERS = frozenset(
@@ -38,17 +40,17 @@ _NOT_PARAMETERS = frozenset(
         *("failure_callback", "profile", "_cached_default_query"),
     )
 )
-"""Attributes of a database that are written otherwise, name it, say what is told and measured, or remember."""
+"""Attributes of a database that are written elsewhere, or are names, reports or caches."""
 
 _REWRITERS: WeakKeyDictionary[Any, tuple[bytes, int]] = WeakKeyDictionary()
-"""The encodings of rewriters in which no code was met, which may change, and how often others' code was."""
+"""The encodings of rewriters without code that may change, and how often code of others occurred in them."""
 
 _PACKAGES: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 _known: list[tuple[list[object], frozenset[str], bytes, int]] = []
 
 
 def encode_query(query: Any, context: EncodingContext) -> bytes:
-    """The encoding of what a Mode asks for, a query or a rewriter; raises Unfingerprintable."""
+    """Return the encoding of a Mode's query or rewriter; raises Unfingerprintable."""
     if not isinstance(query, RewriteDatabaseQuery):
         return encode_value(query, context)
     if type(query) is not RewriteDatabaseQuery:
@@ -60,8 +62,10 @@ def encode_query(query: Any, context: EncodingContext) -> bytes:
 
 
 def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: EncodingContext) -> bytes:
-    """The encoding of the databases reached from `roots`, with the entries of the packages `late`; it is remembered
-    until something is registered: a strong digest, since it is long. Raises Unfingerprintable, with the path to what has no encoding.
+    """Return a strong digest of the databases reached from `roots`, with the entries of the packages `late`.
+
+    It is cached until something is registered. Raises Unfingerprintable, with the path to what has no
+    encoding.
     """
     databases = _reached(roots)
     stamp = list(_stamp(databases))
@@ -79,7 +83,8 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
 
 
 def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
-    """The databases reached from `roots`, by id, in the order in which they are met: first registered, first met."""
+    """Return the databases reached from `roots`, by id, in the order of the search: first registered, first
+    met."""
     found: dict[int, Any] = {}
     pending = list(reversed(roots))
     while pending:
@@ -95,7 +100,7 @@ def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
 
 
 def _stamp(databases: dict[int, Any]) -> Iterator[object]:
-    """What changes when something is registered, or taken out: rewriters and databases compare by identity."""
+    """Yield what changes with each registration; rewriters and databases compare by identity."""
     for database in databases.values():
         yield database
         yield {tag: tuple(found) for tag, found in database.__db__.items() if found}
@@ -166,7 +171,7 @@ def _attributes(database: Any) -> dict[str, object]:
 
 
 def _tags(database: Any) -> dict[int, list[str]]:
-    """The names and tags of each entry, by its id."""
+    """Return the names and tags of each entry, by its id."""
     found: dict[int, list[str]] = {}
     for tag, items in database.__db__.items():
         for item in items:
@@ -180,13 +185,14 @@ def _only(database: Any, name: str) -> Any:
 
 
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
-    """Whether the entry of `rewriter` is in the key: not if all of it is of late packages that the graph has nothing of."""
+    """Return False for the entry of a rewriter that belongs to late packages of which the graph has
+    nothing."""
     outside = [package for package in LATE if package in sys.modules and package not in late]
     return not outside or _rewrites_beyond(rewriter, outside)
 
 
 def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
-    """Whether `rewriter`, or one that it is made of, may rewrite where there is no Op of `packages`."""
+    """Return True if `rewriter`, or a part of it, may rewrite a graph without an Op of `packages`."""
     parts = list(_rewriters_within(rewriter))
     if parts:
         return any(_rewrites_beyond(part, packages) for part in parts)
@@ -194,7 +200,7 @@ def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:
 
 
 def parts_of_rewriter(rewriter: Any) -> Iterator[Any]:
-    """`rewriter` and those that it is made of; of one that is made of a function alone, that function."""
+    """Yield `rewriter` and the rewriters it is made of; for one made of a function alone, that function."""
     if type(rewriter) is FromFunctionNodeRewriter:
         yield rewriter.fn
         return
@@ -209,7 +215,7 @@ def _rewriters_within(rewriter: Any) -> Iterator[Any]:
 
 
 def _packages(rewriter: Any) -> frozenset[str]:
-    """The late packages that `rewriter`, which is made of no others, is of."""
+    """Return the late packages of `rewriter`, which has no rewriters within."""
     if type(rewriter) is FromFunctionNodeRewriter:
         return _packages_of(rewriter.fn.__module__)
     found = _PACKAGES.get(rewriter)
@@ -224,7 +230,7 @@ def _packages_of(module: str) -> frozenset[str]:
 
 
 def _modules_of(rewriter: Any) -> Iterator[str]:
-    """The modules of a rewriter, of its function, and of the Ops that it looks for."""
+    """Yield the modules of a rewriter, of its function, and of the Ops that it looks for."""
     pending = [rewriter, *(getattr(rewriter, name, None) for name in ("fn", "in_pattern", "op1"))]
     while pending:
         item = pending.pop()
@@ -238,5 +244,5 @@ def _modules_of(rewriter: Any) -> Iterator[str]:
 
 
 def is_within(module: str, package: str) -> bool:
-    """Whether `module` is `package` or lies in it."""
+    """Return True if `module` is `package` or lies in it."""
     return module == package or module.startswith(package + ".")

@@ -1,4 +1,4 @@
-"""What a function is to be made of, as PyTensor's maker is given it."""
+"""The specification of a function, as PyTensor's maker is given it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytensor.graph.basic import Constant
 
 @dataclass(frozen=True)
 class Specification:
-    """The inputs (`In`) and outputs (`Out`) of one function, and how PyTensor would hand back its results."""
+    """The inputs (`In`) and outputs (`Out`) of one function, and how PyTensor hands back its results."""
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
@@ -21,7 +21,7 @@ class Specification:
 
     @classmethod
     def of(cls, inputs: Any, outputs: Any) -> Specification:
-        """What PyTensor's maker makes of these arguments; raises TypeError for what is no variable."""
+        """Return what PyTensor's maker makes of these arguments; raises TypeError for what is no variable."""
         unpack_single = outputs is not None and not isinstance(outputs, list | tuple)
         listed = [] if outputs is None else [outputs] if unpack_single else outputs
         if not isinstance(inputs, list | tuple):
@@ -32,7 +32,7 @@ class Specification:
 
     @property
     def results(self) -> list[Any]:
-        """The variables that are computed: the outputs, then the new values of the inputs that are updated."""
+        """The computed variables: the outputs, then the new values of the updated inputs."""
         updates = [spec.update for spec in self.inputs if spec.update is not None]
         return [*(spec.variable for spec in self.outputs), *updates]
 
@@ -43,18 +43,18 @@ class Specification:
         return {len(self.outputs) + number: position for number, position in enumerate(updated)}
 
     def graph_inputs(self) -> list[Any]:
-        """The inputs of the function's graph: as PyTensor does, clones where one of them is computed."""
+        """Return the inputs of the function's graph: as in PyTensor, clones if one of them is computed."""
         variables = [spec.variable for spec in self.inputs]
         if any(variable.owner is not None for variable in variables):
             return [variable.clone() for variable in variables]
         return variables
 
     def names(self) -> dict[int, str]:
-        """Return the names of the graph's variables by number; the structure of the graph decides the numbers."""
+        """Return the names of the variables by number; the structure of the graph decides the numbers."""
         return {number: v.name for number, v in enumerate(self._variables()) if v.name is not None}
 
     def _variables(self) -> Iterator[Any]:
-        """All variables but the constants, of which equal ones may be one object or several."""
+        """Yield all variables but the constants: equal constants may be one object or several."""
         seen: set[Any] = set()
         waiting = [*reversed(self.results), *(spec.variable for spec in reversed(self.inputs))]
         while waiting:

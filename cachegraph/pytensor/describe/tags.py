@@ -1,8 +1,16 @@
-"""Which tags of variables and nodes are identity.
+"""The tags of variables and nodes: those that are identity, and those of users.
 
-A tag is identity if something that decides results reads it and nothing else in the graph says the same. The three
-tables name every tag that PyTensor 3.3 and PyMC 6.4 know, and where; a test reads their source for tags that are in none of
-them (docs/decisions/0050). Other tags are a user's own: whether anything reads them, notes.py says.
+A tag is identity if something that decides results reads it and nothing else in the graph says the same.
+Three tables name every tag that PyTensor 3.3 and PyMC 6.4 know, and its readers; a test reads their source
+for tags that are in no table (docs/decisions/0050). All other tags are a user's own.
+
+PyTensor's own rewrites and those of PyMC read no name, and no tag but those of these tables. A rewrite or
+an implementation for numba that somebody else registered may read both: if there is one, the key contains
+names and tags as notes.
+
+    notes := value((of variables, of nodes))
+    of variables := (position, name, tags by name)*     inputs, then of each node its constants and outputs
+    of nodes := (position, tags by name, names of its Op and of those within)*
 """
 
 from __future__ import annotations
@@ -22,16 +30,16 @@ OF_VARIABLES = {
     "symmetric": "tensor/rewriting/linalg/utils.py: solve of a symmetric matrix",
     "lower_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
     "upper_triangular": "tensor/rewriting/linalg: solve becomes a triangular one; set by pymc/math.py",
-    "positive": "tensor/rewriting/linalg/summary.py of PyTensor 3.3.0: the logarithm of a product becomes a sum",
+    "positive": "tensor/rewriting/linalg/summary.py of PyTensor 3.3.0: log of a product becomes a sum",
     "indestructible": "graph/destroyhandler.py: what must not be overwritten",
 }
-"""Tags of variables that are identity, and who reads them."""
+"""Tags of variables that are identity, and their readers."""
 
 OF_NODES = {
     "local_log_erfc_applied": "tensor/rewriting/math.py: not to be rewritten again",
     "local_grad_log_erfc_neg": "tensor/rewriting/math.py: not to be rewritten again",
 }
-"""Tags of nodes that are identity if they are set, and who reads them."""
+"""Tags of nodes that are identity if they are set, and their readers."""
 
 NOT_IDENTITY = {
     "trace": "where a variable was made: shown with errors",
@@ -42,22 +50,22 @@ NOT_IDENTITY = {
     "used": "whether a generator was drawn from: for a warning when a graph is made",
     "observations": "pymc/model/core.py: for readers of a model",
     "transform": "pymc/model/core.py: for readers of a model",
-    "is_diagonal": "assumptions/diagonal.py: remembers what follows from a constant's data",
-    "is_tridiagonal": "assumptions/tridiagonal.py: remembers what follows from a constant's data",
-    "is_permutation": "assumptions/permutation.py: remembers what follows from a constant's data",
-    "is_selection": "assumptions/selection.py: remembers what follows from a constant's data",
-    "is_arange": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
-    "is_positive": "tensor/subtensor.py: remembers what follows from a constant's data",
-    "is_non_negative": "tensor/subtensor.py: remembers what follows from a constant's data",
-    "unique_indices": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
-    "jointly_unique_indices": "tensor/rewriting/subtensor.py: remembers what follows from a constant's data",
-    "connection_pattern": "scan/op.py: remembers what follows from the node",
-    "ufunc": "tensor/elemwise.py: remembers what perform calls",
-    "gufunc": "tensor/blockwise.py: remembers what perform calls",
-    "sig": "tensor/elemwise.py: remembers how perform calls",
-    "fake_node": "tensor/elemwise.py: remembers what C code is made for",
+    "is_diagonal": "assumptions/diagonal.py: derived from a constant's data",
+    "is_tridiagonal": "assumptions/tridiagonal.py: derived from a constant's data",
+    "is_permutation": "assumptions/permutation.py: derived from a constant's data",
+    "is_selection": "assumptions/selection.py: derived from a constant's data",
+    "is_arange": "tensor/rewriting/subtensor.py: derived from a constant's data",
+    "is_positive": "tensor/subtensor.py: derived from a constant's data",
+    "is_non_negative": "tensor/subtensor.py: derived from a constant's data",
+    "unique_indices": "tensor/rewriting/subtensor.py: derived from a constant's data",
+    "jointly_unique_indices": "tensor/rewriting/subtensor.py: derived from a constant's data",
+    "connection_pattern": "scan/op.py: derived from the node",
+    "ufunc": "tensor/elemwise.py: what perform calls, cached",
+    "gufunc": "tensor/blockwise.py: what perform calls, cached",
+    "sig": "tensor/elemwise.py: how perform calls, cached",
+    "fake_node": "tensor/elemwise.py: what C code is made for, cached",
 }
-"""Tags that are no identity, and why."""
+"""Tags that are not identity, and why."""
 
 _DECLARED = frozenset((*OF_VARIABLES, *OF_NODES, *NOT_IDENTITY))
 _OF_VARIABLES = frozenset(OF_VARIABLES)
@@ -65,7 +73,7 @@ _OF_NODES = frozenset(OF_NODES)
 
 
 def variable_tags(variable: Any) -> dict[str, object] | None:
-    """The tags of `variable` that are identity, by name; None if it has none."""
+    """Return the tags of `variable` that are identity, by name; None if it has none."""
     tags = variable.tag.__dict__
     if _OF_VARIABLES.isdisjoint(tags):
         return None
@@ -73,7 +81,7 @@ def variable_tags(variable: Any) -> dict[str, object] | None:
 
 
 def node_tags(node: Any) -> dict[str, object] | None:
-    """The tags of `node` that are identity, by name; None if it has none."""
+    """Return the tags of `node` that are identity, by name; None if it has none."""
     tags = node.tag.__dict__
     if _OF_NODES.isdisjoint(tags):
         return None
@@ -81,7 +89,7 @@ def node_tags(node: Any) -> dict[str, object] | None:
 
 
 def user_tags(holder: Any) -> dict[str, object]:
-    """The tags of a variable or node that neither PyTensor nor PyMC knows, by name."""
+    """Return the tags of a variable or node that neither PyTensor nor PyMC knows, by name."""
     tags = holder.tag.__dict__
     return {name: value for name, value in tags.items() if name not in _DECLARED}
 
@@ -89,7 +97,8 @@ def user_tags(holder: Any) -> dict[str, object]:
 def encode_notes(
     inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], context: EncodingContext
 ) -> bytes:
-    """The encoding of what is noted on a graph; raises Unfingerprintable for a tag that has none."""
+    """Return the encoding of the names and tags in a graph; raises Unfingerprintable for a tag that has
+    none."""
     variables = enumerate((*inputs, *_variables(nodes), *(v for v in outputs if isinstance(v, Constant))))
     of_variables = [(place, v.name, user_tags(v)) for place, v in variables if v.name or user_tags(v)]
     rows = ((place, user_tags(node), list(op_names(node.op))) for place, node in enumerate(nodes))
@@ -97,7 +106,7 @@ def encode_notes(
 
 
 def op_names(op: Any) -> Iterator[str | None]:
-    """The names of `op` and of the Ops within it, of which some have none."""
+    """Yield the names of `op` and of the Ops within it, None for one without a name."""
     waiting = [op]
     while waiting:
         found = waiting.pop()
@@ -108,7 +117,8 @@ def op_names(op: Any) -> Iterator[str | None]:
 
 
 def refuse_user_tags(nodes: Sequence[Any]) -> None:
-    """Raise Unfingerprintable for tags of a user's on what `nodes` of their Ops are given to run by: a stored graph has none."""
+    """Raise Unfingerprintable for user tags at `nodes` of user Ops, which may read them: a stored graph has
+    none."""
     for node in nodes:
         for holder in (node, *node.inputs, *node.outputs):
             if tags := user_tags(holder):

@@ -1,24 +1,28 @@
-"""The canonical encoding of PyTensor's own values: Types, Ops, constants, frozen graphs, and what their attributes hold.
+"""The canonical encoding of PyTensor's own values: Types, Ops, constants, frozen graphs, and their
+attributes.
 
-They are written with tags of their own among the values of cachegraph/fingerprint/encoder.py (`uint`, `bytes`, `text`):
+They are written with tags of their own among the values of cachegraph/fingerprint/encoder.py (`uint`,
+`bytes`, `text`):
 
-    value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph)      graph: see graphs.py
+    value    := ... | 'O' bytes(op) | 'Y' bytes(type) | 'K' bytes(constant) | 'G' bytes(graph: see graphs.py)
               | 'J' bytes(object) | 'H' bytes(function) | 'Z' bytes(value(the parts of a partial))
               | 'Q' bytes(value(dict)) | 'U' bytes(value(tuple)) | 'V' bytes(value(tuple))
                                                         of a frozendict, an ordered set, a union of classes
-              | 'A' bytes(value((linker, query asked for, query)))                 of a Mode
-    op       := class uint(n) (text(name) value)*n                          its attributes, sorted by name
-    object   := class uint(n) (text(name) value)*n                          of another class of PyTensor or PyMC
-              | '+' object | '-' text(module:name) origin                   of a rewriter, that a module holds under its name
-    function := text(module) text(qualname) origin uint(line) bytes(instructions) value(defaults)*2 value(free variables)
-                                                                            of a release
-    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim | 'v' value(attributes by name))
+              | 'A' bytes(value((linker, query asked for, query)))        of a Mode
+    op       := class uint(n) (text(name) value)*n                 its attributes, sorted by name
+    object   := class uint(n) (text(name) value)*n                 of another class of PyTensor or PyMC
+              | '+' object | '-' text(module:name) origin          of a rewriter, under its name in a module
+    function := text(module) text(qualname) origin uint(line) bytes(instructions) value(defaults)*2
+                value(free variables)                              of a release
+    type     := class ('t' text(dtype) uint(ndim) (uint(0) | uint(extent + 1))*ndim
+                | 'v' value(attributes by name))
     constant := bytes(type) ('a' layout value(array) | 'v' value(data))
     class    := 'r' text(module) text(qualname) origin | 'c' bytes(encoding of the class, by its code)
-    layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim               how numba sees the array
+    layout   := 'C' | 'F' | 'A' uint(ndim) value(stride)*ndim     the array's layout as numba sees it
 
-An Op is its class and all of its attributes, not only `__props__` (attributes.py). A class of a release is its name and the
-release; all others are their code (cachegraph/fingerprint/classes.py).
+An Op is identified by its class and all of its attributes, not only `__props__` (attributes.py). A class
+of a release is identified by its name and the release; any other class by its code
+(cachegraph/fingerprint/classes.py).
 """
 
 from __future__ import annotations
@@ -59,45 +63,49 @@ from cachegraph.pytensor.describe.held_arrays import layout
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 
 _KNOWN = (*HOST_PACKAGES, "numpy", "scipy", "numba")
-"""The packages whose code goes by no names and tags of users."""
+"""The packages whose code reads no names and tags of users."""
 
 _MOST_PLAIN_OPS = 10_000
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 _CONTAINERS = frozenset((tuple, list, dict, set, frozenset))
 _IMMUTABLE = (np.generic, type(None), bool, int, float, complex, str, slice)
 _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
-"""Encodings by class and marshalled attributes: of exactly equal plain values, types and signs of zeros included."""
+"""Encodings by class and marshalled attributes, for Ops of exactly equal plain values (types and signs of
+zeros included)."""
 
 
 Writer = Callable[[Any, "EncodingContext"], bytes]
 
 
 class EncodingContext:
-    """What was met while one description was written: the packages described elsewhere, and classes described by code.
+    """The state of one description while it is written: what was encoded so far, and what may change later.
 
-    `users_ops` are those that PyTensor and PyMC do not define, at all depths, by their encodings."""
+    `described` are the packages that another part of the key describes. `user_ops` are the Ops, at all
+    depths, that PyTensor and PyMC do not define, by their encodings.
+    """
 
     def __init__(self, described: Collection[str], encode_frozen: Writer) -> None:
-        """`encode_frozen` writes the graphs that Ops hold (graphs.py)."""
+        """`encode_frozen` encodes the graphs that Ops hold (graphs.py)."""
         self.described = tuple(described)
         self.encode_frozen = encode_frozen
         self.classes: dict[type, bytes] = {}
         self.modules: set[str] = set()
         self.user_ops: dict[bytes, Any] = {}
         self.arrays: list[tuple[bytes, np.ndarray[Any, Any]]] = []
-        """The data of the constants that were met, which whoever made an array may overwrite, with its names."""
+        """The data of encoded constants, with its names; whoever made an array may overwrite it."""
         self.coded: list[tuple[bytes, Any, Writer]] = []
-        """What was met that may mean another thing the next time, with its encoding and what wrote that."""
+        """Items that may mean another thing next time, each with its encoding and its writer."""
         self.rewriters: list[Any] = []
-        """The rewriters that were met in which there is code."""
+        """The encoded rewriters that contain code of others."""
         self._ops: dict[int, tuple[Any, bytes]] = {}
         self.code = 0
-        """How often code was met: what holds it may mean another thing the next time."""
+        """How often code was encoded: an item that holds code may mean another thing next time."""
         self.foreign = 0
-        """How often something was met that may run code of neither PyTensor nor PyMC: it reads what it likes."""
+        """How often something was encoded that may run code of neither PyTensor nor PyMC, which may read
+        anything."""
 
     def op(self, op: Any) -> bytes:
-        """The encoding of `op`, made once."""
+        """Return the encoding of `op`, written once per description."""
         known = self._ops.get(id(op))
         if known is None:
             code = self.code
@@ -108,19 +116,19 @@ class EncodingContext:
 
     @property
     def by_others(self) -> bool:
-        """Whether code by others than PyTensor and PyMC may run, which reaches what these have nothing to do with."""
+        """True if code by others than PyTensor and PyMC may run; it reaches what these do not use."""
         return bool(self.foreign or self.code)
 
     @property
     def user_classes(self) -> tuple[type, ...]:
-        """The classes described by code, in the order in which they were met; of those with equal code the first."""
+        """The classes described by code, in the order in which they were encoded; of equal code the first."""
         first: dict[bytes, type] = {}
         for cls, row in self.classes.items():
             first.setdefault(row, cls)
         return tuple(first.values())
 
     def class_row(self, cls: type) -> bytes:
-        """The row of `cls`: by its release, or, once a description, by its code."""
+        """Return the row of `cls`: by its release, or by its code, written once per description."""
         self.modules.add(cls.__module__)
         self.foreign += not is_of_host(cls)
         released = _release_row(cls, self.described)
@@ -134,14 +142,14 @@ class EncodingContext:
         return found
 
     def array(self, data: np.ndarray[Any, Any]) -> bytes:
-        """The encoding of a constant's array, and of its layout."""
+        """Return the encoding of a constant's array and of its layout."""
         written = layout(data) + encode(data)
         self.arrays.append((strong_digest(written), data))
         return written
 
 
 class ObjectEncoder(ValueEncoder):
-    """Writes values among which may be PyTensor's."""
+    """An encoder of values among which may be PyTensor's."""
 
     __slots__ = ("context",)
 
@@ -167,24 +175,25 @@ class ObjectEncoder(ValueEncoder):
             ) from None
 
     def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
-        """Write what code describes, which is not remembered."""
+        """Write a value that is described by code, and count it."""
         self.context.code += 1
         super().definition(value, write)
 
 
 def encode_value(value: object, context: EncodingContext) -> bytes:
-    """The canonical encoding of `value`, in which PyTensor's values may be; raises Unfingerprintable."""
+    """Return the canonical encoding of `value`, which may contain PyTensor's values; raises
+    Unfingerprintable."""
     encoder = ObjectEncoder(context)
     encoder.value(value)
     return encoder.encoding
 
 
 def encode_type(type_: Any, context: EncodingContext) -> bytes:
-    """The encoding of a Type; raises Unfingerprintable."""
+    """Return the encoding of a Type; raises Unfingerprintable."""
     row = context.class_row(type(type_))
     if type(type_) is TensorType or type(type_) is DenseTensorType:
         return row + _tensor_type(type_.dtype, type_.shape)
-    # What the name of a user's own Type means is its own affair.
+    # In a user's Type the name may decide something.
     state = {
         name: value for name, value in vars(type_).items() if name != "name" or not is_of_host(type(type_))
     }
@@ -198,7 +207,7 @@ def _tensor_type(dtype: str, shape: tuple[int | None, ...]) -> bytes:
 
 
 def encode_op(op: Any, context: EncodingContext) -> bytes:
-    """The encoding of an Op: its class and its attributes; raises Unfingerprintable, with the path."""
+    """Return the encoding of an Op, its class and its attributes; raises Unfingerprintable, with the path."""
     try:
         encoding = _remembered(op, context) or _encode_object(op, context)
     except Unfingerprintable as error:
@@ -210,7 +219,8 @@ def encode_op(op: Any, context: EncodingContext) -> bytes:
 
 
 def _remembered(op: Any, context: EncodingContext) -> bytes | None:
-    """The encoding of an Op of a release that holds plain values and such Ops, made once for all that are like it."""
+    """Return the encoding of an Op of a release that holds plain values and such Ops, shared by all equal
+    Ops."""
     cls: type = type(op)
     if _release_row(cls, context.described) is None:
         return None
@@ -241,7 +251,8 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether marshal writes `value` as what it is: of arrays, and of numpy's numbers, it writes the bits alone."""
+    """Return True if marshal writes all of `value`; of arrays and numpy's numbers it would write the bits
+    alone."""
     cls = type(value)
     if cls in _CONTAINERS:
         items = (*value, *value.values()) if cls is dict else value
@@ -250,7 +261,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def encode_constant(constant: Any, context: EncodingContext) -> bytes:
-    """The encoding of a constant: type, bits, and how an array lies in memory; raises Unfingerprintable."""
+    """Return the encoding of a constant: type, bits, and an array's memory layout; raises
+    Unfingerprintable."""
     data = constant.data
     type_ = prefixed(encode_type(constant.type, context))
     if type(data) is np.ndarray:
@@ -263,13 +275,13 @@ def encode_constant(constant: Any, context: EncodingContext) -> bytes:
 
 
 def _plain(data: Any, context: EncodingContext) -> Any:
-    """What a constant holds, as plain values: sparse matrices and generators by what they are made of."""
+    """Return a constant's data as plain values: sparse matrices and generators by their parts."""
     if hasattr(data, "indptr") and type(data).__module__.startswith("scipy.sparse"):
         for array in (data.data, data.indices, data.indptr):
             context.array(array)
         parts = (data.shape, data.data, data.indices, data.indptr, bool(data.has_sorted_indices))
         return "sparse", type(data).__name__, data.format, *parts
-    context.code += not isinstance(data, _IMMUTABLE)  # it may hold another thing the next time
+    context.code += not isinstance(data, _IMMUTABLE)  # it may change before the next time
     if type(data) is np.random.Generator:
         return "generator", data.bit_generator.state
     return data
@@ -279,7 +291,7 @@ def _encode_object(value: Any, context: EncodingContext) -> bytes:
     row = context.class_row(type(value))
     encoder = ObjectEncoder(context)
     encoder.tag(row)
-    if row.startswith(b"c"):  # what its attributes reach is then described by code as well
+    if row.startswith(b"c"):  # then code describes its attributes as well
         encoder.definition(value, _write_attributes)
     else:
         _write_attributes(encoder, value)
@@ -300,7 +312,7 @@ def _write_attributes(encoder: Encoder, value: Any) -> None:
 
 @lru_cache(maxsize=4096)
 def _release_row(cls: type, described: tuple[str, ...]) -> bytes | None:
-    """The row of a class that its name and its origin describe; None if its code must."""
+    """Return the row of a class that its name and origin describe; None if its code must."""
     if not is_importable(cls) or origin_of(cls.__module__, described) == "followed":
         return None
     encoder = ValueEncoder(described)
@@ -317,8 +329,9 @@ def _code_row(cls: type, context: EncodingContext) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
-    """The tag and the writer of instances of `cls`, if they are PyTensor's; None for all other values."""
-    bases = cls.__mro__  # and not issubclass, for which abstract classes ask all of their subclasses
+    """Return the tag and the writer of instances of `cls`, if they are PyTensor's; None for all other
+    values."""
+    bases = cls.__mro__  # issubclass would have abstract classes ask all of their subclasses
     for base, kind in _KINDS:
         if base in bases:
             return kind
@@ -345,7 +358,7 @@ def _encode_ordered(value: Any, context: EncodingContext) -> bytes:
 
 
 def _encode_mode(value: Any, context: EncodingContext) -> bytes:
-    """A Mode that an Op holds; the databases that it asks are in the key of every function."""
+    """Encode a Mode that an Op holds; the databases that it queries are in the key of every function."""
     if type(value) is not Mode or value.optdb is not optdb:
         raise Unfingerprintable(name_of(type(value)), "let Ops hold plain Modes of PyTensor's own database")
     return encode_value((value.linker, value.provided_optimizer, value._optimizer), context)
@@ -362,7 +375,8 @@ def _encode_partial(value: Any, context: EncodingContext) -> bytes:
 
 
 def _encode_rewriter(value: Any, context: EncodingContext) -> bytes:
-    """A rewriter made of a function: by its name alone where a module of a release holds it under that of the function."""
+    """Encode a rewriter made of a function: by its name alone if a module of a release holds it under the
+    function's name."""
     function = value.fn
     released = type(function) is FunctionType and _is_released(function, context.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
@@ -379,7 +393,8 @@ def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
 
 
 def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
-    """A function of a release, importable or not: where it is written, and what it holds of what made it."""
+    """Encode a function of a release, importable or not, by its position in the source and its free
+    variables."""
     code = value.__code__
     encoder = ObjectEncoder(context)
     encoder.text(value.__module__)
@@ -394,7 +409,8 @@ def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
 
 
 def _is_released(function: Any, described: tuple[str, ...]) -> bool:
-    """Whether `function` was defined by a module of a release: what wraps one of these has its name, but not its globals."""
+    """Return True if a module of a release defined `function`; a wrapper copies the name, but has other
+    globals."""
     module = function.__globals__.get("__name__")
     if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
         return False
@@ -404,8 +420,10 @@ def _is_released(function: Any, described: tuple[str, ...]) -> bool:
 
 
 def _is_copied_from(function: FunctionType, space: dict[str, Any]) -> bool:
-    """Whether `function`, which a function in `space` defined, came here in a pickle that has functions by value: with the
-    same code, and of the globals those that the code reads."""
+    """Return True if `function` came in a pickle that holds functions by value, and `space` has its definer.
+
+    It then has globals of its own, but the code of a function that its definer contains.
+    """
     copied = {name: item for name, item in function.__globals__.items() if not name.startswith("__")}
     if not all(name in space and space[name] is item for name, item in copied.items()):
         return False
@@ -424,19 +442,20 @@ def _is_within(code: CodeType, outer: CodeType) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether a function or a class, or that of an instance, was defined outside of PyTensor, PyMC and what these are made of."""
+    """Return True if a function or class, or that of an instance, comes from outside PyTensor, PyMC and their
+    dependencies."""
     kind = type(value).__module__
     if type(value) is FunctionType:
         kind = value.__globals__.get("__name__") or value.__module__
     told = (
         (getattr(value, "__module__", None) or kind) if callable(value) else kind
-    )  # functools.wraps copies it
+    )  # functools.wraps copies __module__
     return not all(isinstance(name, str) and is_module_of(_KNOWN, name) for name in (kind, told))
 
 
 @lru_cache(maxsize=1024)
 def is_module_of(packages: tuple[str, ...], module: str) -> bool:
-    """Whether `module` is of one of `packages`, or of Python."""
+    """Return True if `module` belongs to one of `packages` or to Python."""
     return module.partition(".")[0] in packages or origin_of(module, ()) == "python"
 
 

@@ -1,4 +1,4 @@
-"""Copies of functions, recognized: PyTensor gives a copy's maker a graph, and does not say whose it is."""
+"""Recognition of copied functions: PyTensor gives a copy's maker a graph without saying whose it is."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MARK = "_cachegraph_maker"
 
 
 def mark(inputs: Sequence[Any], maker: Any) -> None:
-    """Have copies of these inputs (`In`) tell that they were those of `maker`."""
+    """Record `maker` on these inputs (`In`), so that copies of them tell of it."""
     reference = weakref.ref(maker)
     for spec in inputs:
         setattr(spec, _MARK, reference)
 
 
 def unmark(inputs: Sequence[Any]) -> Any:
-    """The one maker whose inputs these are copies of, or None; afterwards they do not tell."""
+    """Return the one maker whose inputs these are copies of, or None; remove the records."""
     references = [vars(spec).pop(_MARK, None) for spec in inputs]
     makers = {id(reference): reference for reference in references}
     if len(makers) != 1 or references[0] is None:
@@ -28,7 +28,8 @@ def unmark(inputs: Sequence[Any]) -> Any:
 
 
 def is_same_graph(first: Any, second: Any) -> bool:
-    """Whether two graphs apply the same Ops (by identity) to the same constants and to inputs at the same positions."""
+    """Return True if two graphs apply the same Op objects to the same constants and to inputs at the same
+    positions."""
     if len(first.inputs) != len(second.inputs) or len(first.outputs) != len(second.outputs):
         return False
     pairs: dict[Any, Any] = dict(zip(first.inputs, second.inputs, strict=True))
@@ -53,7 +54,8 @@ def is_same_graph(first: Any, second: Any) -> bool:
 
 
 def _is_same_node(a: Any, b: Any) -> bool:
-    """Whether what computes `a` and `b` is the same Op on as many variables, to results of the same types."""
+    """Return True if the same Op computes `a` and `b`, of as many variables, with results of the same
+    types."""
     first, second = a.owner, b.owner
     return (
         first.op is second.op

@@ -1,4 +1,4 @@
-"""The adapter put into PyTensor, and taken out again."""
+"""The adapter installed into PyTensor, and uninstalled."""
 
 from __future__ import annotations
 
@@ -10,53 +10,52 @@ from typing import Any
 from cachegraph.pytensor.errors import UnsupportedPyTensor
 
 KNOWN = ("3.3",)
-"""The minor versions of PyTensor whose makers and linkers the adapter was written against."""
+"""The minor versions of PyTensor whose makers and linkers the adapter was written for."""
 
 _PARAMETERS = {
     "pytensor.compile.mode:Mode.function_maker": "self",
-    "pytensor.compile.maker:FunctionMaker.__init__": "self inputs outputs mode accept_inplace function_class profile "
-    "on_unused_input fgraph name no_fgraph_prep trust_input",
+    "pytensor.compile.maker:FunctionMaker.__init__": "self inputs outputs mode accept_inplace function_class profile on_unused_input fgraph name "
+    "no_fgraph_prep trust_input",
     "pytensor.compile.maker:FunctionMaker.create": "self input_storage storage_map",
-    "pytensor.compile.maker:FunctionMaker.create_fgraph": "input_specs output_specs accept_inplace fgraph features "
-    "force_clone",
+    "pytensor.compile.maker:FunctionMaker.create_fgraph": "input_specs output_specs accept_inplace fgraph features force_clone",
     "pytensor.compile.maker:FunctionMaker.prepare_fgraph": "inputs outputs additional_outputs fgraph mode profile",
     "pytensor.compile.maker:FunctionMaker.check_unused_inputs": "inputs outputs on_unused_input",
-    "pytensor.compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single "
-    "return_none maker trust_input name",
+    "pytensor.compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single return_none maker trust_input "
+    "name",
     "pytensor.compile.rewriting:rewrite_inner_graph": "fgraph match rewrite",
     "pytensor.compile.aliasing:infer_reuse_pattern": "fgraph outputs_to_disown",
     "pytensor.compile.aliasing:Supervisor.__init__": "self protected",
     "pytensor.link.basic:PerformLinker.accept": "self fgraph no_recycling profile",
     "pytensor.link.basic:JITLinker.make_all": "self input_storage output_storage storage_map",
-    "pytensor.link.basic:JITLinker.create_jitable_thunk": "self compute_map order input_storage output_storage "
-    "storage_map",
+    "pytensor.link.basic:JITLinker.create_jitable_thunk": "self compute_map order input_storage output_storage storage_map",
     "pytensor.link.numba.linker:NumbaLinker.fgraph_convert": "self fgraph kwargs",
     "pytensor.link.numba.linker:NumbaLinker.jit_compile": "self fn_and_cache",
     "pytensor.graph.fg:FunctionGraph.__init__": "self inputs outputs features clone update_mapping clone_kwds",
     "pytensor.graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
     "pytensor.graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
 }
-"""What the adapter calls, overrides or takes the place of -> the names of the parameters that it knows."""
+"""What the adapter calls, overrides or replaces -> the parameter names that it knows."""
 
 _INNER_REWRITING = (
     "pytensor.compile.rewriting",
     "pytensor.scan.rewriting.db",
     "pytensor.tensor.rewriting.optimize",
 )
-"""The modules that call `rewrite_inner_graph`, each by its own name for it, to prepare inner graphs for a linker."""
+"""The modules that import `rewrite_inner_graph`, each under its own name, to prepare inner graphs for a
+linker."""
 
 _ABSENT = object()
 _before: list[tuple[Any, str, Any]] = []
-"""What was there before the adapter was installed: its owner, its name, and the very object."""
+"""The objects replaced at installation: owner, name, and the object."""
 
 
 def install(*, force: bool = False, large_constants: bool = False) -> None:
-    """Have every `pytensor.function` that numba compiles come from the cache; a second call changes the options only.
+    """Have every `pytensor.function` that numba compiles come from the cache; a second call changes only the
+    options.
 
-    With `large_constants`, large constants are data: other observations in the same model are a hit.
-
-    Raises UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose makers are not as it knows them;
-    not with `force`.
+    With `large_constants`, large constants are data: other observations in the same model are a hit. Raises
+    UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose makers are not as it knows
+    them; not with `force`.
     """
     if not _before:
         if not force:
@@ -68,7 +67,7 @@ def install(*, force: bool = False, large_constants: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """Give PyTensor back as it was; functions made in between keep working. Does nothing where nothing is installed."""
+    """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
     while _before:
         owner, name, found = _before.pop()
         if found is _ABSENT:
@@ -78,7 +77,7 @@ def uninstall() -> None:
 
 
 def _hook() -> None:
-    """Take the place of what is there, and remember it."""
+    """Replace what the adapter hooks into, and remember it."""
     from pytensor.compile.mode import Mode
     from pytensor.graph.basic import FrozenApply
 
@@ -95,7 +94,7 @@ def _hook() -> None:
 
 
 def _note_folding() -> None:
-    """Have what folds constants note whose Ops it runs; an attribute of the rewriter hides its method."""
+    """Have constant folding record the Ops that it runs; an attribute of the rewriter hides its method."""
     from pytensor.tensor.rewriting.basic import unconditional_constant_folding as folding
 
     from cachegraph.pytensor.describe.purity import recording_folds
@@ -116,7 +115,7 @@ def _cached_maker(mode: Any) -> Any:
 
 
 def _refuse_unknown() -> None:
-    """Raise UnsupportedPyTensor unless this PyTensor is one that is known."""
+    """Raise UnsupportedPyTensor unless this PyTensor is known."""
     import pytensor
 
     version: str = pytensor.__version__
@@ -135,14 +134,14 @@ def _refuse_unknown() -> None:
         raise UnsupportedPyTensor(
             f"{place}({found}) in PyTensor {version}{wrapper and f', which {wrapper} has put there'}",
             f"{place}({expected})",
-            "install cachegraph before whatever wraps it, have the wrapper say so (functools.wraps), or try install(force=True)"
+            "install cachegraph before the wrapper, use functools.wraps in it, or try install(force=True)"
             if wrapper
             else "install a PyTensor that has it or a newer cachegraph, or try install(force=True)",
         )
 
 
 def _item(place: str) -> Any:
-    """What is at `place`: of a property what gets it, of a static method its function."""
+    """Return the object at `place`: a property's getter, a static method's function."""
     module, _, qualname = place.partition(":")
     found: Any = import_module(module)
     for name in qualname.split("."):
@@ -153,7 +152,8 @@ def _item(place: str) -> Any:
 
 
 def _parameters(item: Any) -> str:
-    """The names of the parameters of a function, of what it wraps if it says so; or what is there instead."""
+    """Return the parameter names of a function, of the wrapped one if it says so; else what is there
+    instead."""
     try:
         return " ".join(inspect.signature(item).parameters)
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def _parameters(item: Any) -> str:
 
 
 def _wrapper(item: Any, place: str) -> str:
-    """Who has put `item` at `place`, if it was not PyTensor: the module, the name and the file; otherwise nothing."""
+    """Return who put `item` at `place`, as module, name and file; empty if PyTensor did."""
     code = getattr(item, "__code__", None)
     module = item.__globals__.get("__name__") if code else type(item).__module__
     if item is None or module == place.partition(":")[0]:

@@ -28,8 +28,8 @@ from cachegraph.pytensor.stored.stored_graph import StoredGraph, pack
 class Lookup:
     """One requested function: its graph found in the cache, or made by `uncached` and stored.
 
-    `info` says how it came about. `is_rewritten` is True once PyTensor has made the graph. `graph` is its stored form, if
-    there is one.
+    `info` says how it came about. `is_rewritten` is True once PyTensor has made the graph. `graph` is its
+    stored form, if there is one.
     """
 
     def __init__(self, wanted: Specification, mode: Any, name: str | None, uncached: UncachedMaking) -> None:
@@ -133,7 +133,8 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build(self) -> Artifact:
-        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph without a stored form."""
+        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph without a stored
+        form."""
         context = self._context()
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
@@ -151,7 +152,8 @@ class Lookup:
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
     def _refuse_external_state(self, graph: Any, folded: Sequence[Any]) -> None:
-        """Raise Unfingerprintable if `graph` depends on more than its key describes, Changed if that has changed."""
+        """Raise Unfingerprintable if `graph` depends on more than its key describes, Changed if that has
+        changed."""
         described = self._described
         made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
         refuse_external_reads(made_of, folded, described.rewriters)
@@ -180,7 +182,8 @@ class Lookup:
         return graph
 
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
-        """Rewrite a copy of the graph and compare it with the stored one; return a correction if they differ."""
+        """Rewrite a copy of the graph and compare it with the stored one; return a correction if they
+        differ."""
         begin = perf_counter()
         copied = with_data(self.wanted, self._described.constants, self._data)
         graph = _rewritten(copied, self.mode, accept_inplace)
@@ -220,7 +223,8 @@ def _rewritten(copied: Specification, mode: Any, accept_inplace: bool) -> Any:
 
 
 def _difference(stored: StoredGraph, made: StoredGraph) -> str | None:
-    """Return the first difference of two stored graphs, for people, or None; raises what loading them raises."""
+    """Return the first difference of two stored graphs, for people, or None; raises what loading them
+    raises."""
     first, second = stored.load(), made.load()
     if first.freeze() == second.freeze():
         return None

@@ -45,7 +45,7 @@ _PICKLED = (
 
 
 class CachedMaker(FunctionMaker):
-    """A maker of the functions that FunctionMaker makes of the same arguments; `cache_info` says how one came about.
+    """CachedMaker makes what FunctionMaker makes of the same arguments; `cache_info` says how it came about.
 
     If the cache does not help, for whatever reason, FunctionMaker does all of the work.
     """
@@ -212,7 +212,8 @@ class CachedMaker(FunctionMaker):
         mark(self.inputs, self)
 
     def _original(self, wanted: Specification, fgraph: Any, no_fgraph_prep: bool) -> Any:
-        """Return the maker whose function is being copied, if linking `fgraph` would give the same code; else None."""
+        """Return the maker whose function is copied, if linking `fgraph` would give the same code; else
+        None."""
         original = unmark(wanted.inputs)
         if original is None or not no_fgraph_prep or self.profile or original._code is None:
             return None
@@ -252,7 +253,7 @@ class CachedMaker(FunctionMaker):
         return function
 
     def _function_on(self, thunk: Any, containers: Any, results: Any, stored: StoredGraph) -> Any:
-        """Return a Function that calls `thunk`; while it is made, an outline stands in for a graph not read yet."""
+        """Return a Function that calls `thunk`; an outline stands in for a graph that was not read yet."""
         with _loading:
             is_read = self._fgraph is not None
             if not is_read:

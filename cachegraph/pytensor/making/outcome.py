@@ -33,10 +33,12 @@ def bypass_of(mode: Any, fgraph: Any, no_fgraph_prep: bool, profile: Any) -> Byp
 
 
 def explain(function: Any) -> CacheInfo:
-    """Return how a compiled function of PyTensor came about: its outcome, the reason, the seconds spent and saved.
+    """Return how a compiled function of PyTensor came about: its outcome, the reason, the seconds spent and
+    saved.
 
-    Its code is looked up at the first call with arguments of given types: from then on `found` has [hits, misses] of the
-    level "numba", and `seconds_saved` includes the code. Raises TypeError for anything but a compiled function.
+    Its code is looked up at the first call with arguments of given types: from then on `found` has [hits,
+    misses] of the level "numba", and `seconds_saved` includes the code. Raises TypeError for anything but a
+    compiled function.
     """
     maker = getattr(function, "maker", None)
     if maker is None:

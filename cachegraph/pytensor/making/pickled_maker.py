@@ -1,4 +1,5 @@
-"""What a pickle of a function's maker carries: what it takes to run it elsewhere, without the graph it was made of."""
+"""The content of a pickled maker: what another process needs to run the function, without the unoptimized
+graph."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 @dataclass(frozen=True)
 class PickledMaker:
-    """A maker whose function came from the cache, or was kept there.
+    """A maker whose function came from the cache, or was stored there.
 
-    Its graph is carried as it is stored (`content`, with its `context`), under the digests of its key.
-    `attributes` are the maker's own, `inputs` and `outputs` its specifications without what they are computed from,
+    It holds the graph in stored form (`content`, with its `context`) and the digests of its key. `attributes`
+    are the maker's own, `inputs` and `outputs` its specifications without what they are computed from,
     `results` variables like those that the graph computes.
     """
 
@@ -44,7 +45,8 @@ class PickledMaker:
         results: Sequence[Any],
         graph: StoredGraph,
     ) -> PickledMaker:
-        """What is carried of a maker with these attributes, whose graph is `graph` and computes variables like `results`."""
+        """Return the content for a maker with these attributes, whose graph is `graph` and computes variables
+        like `results`."""
         short = CacheKey(graph.key.level, (), graph.key.digest, graph.key.confirmation)
         return cls(
             attributes,
@@ -58,13 +60,13 @@ class PickledMaker:
         )
 
     def graph(self) -> StoredGraph:
-        """The graph, on the variables of `inputs`."""
+        """Return the graph, on the variables of `inputs`."""
         variables = [spec.variable for spec in self.inputs]
         return StoredGraph(self.key, self.content, variables, lambda: self.context, self.basis)
 
 
 def _input(spec: Any) -> Any:
-    """The same input, updated by nobody knows what."""
+    """Return a copy of an input without the graph of its update."""
     carried = copy.copy(spec)
     unmark([carried])
     carried.variable = _bare(spec.variable)
@@ -74,7 +76,11 @@ def _input(spec: Any) -> Any:
 
 
 def _bare(variable: Any) -> Any:
-    """`variable` itself, by which whoever pickles it too finds its value; a copy if it is computed, or holds what has no pickle."""
+    """Return `variable`, or a copy without its owner and tags if it is computed or its tags cannot be
+    pickled.
+
+    Who pickles the variable as well finds its value by its identity.
+    """
     held = variable.tag if getattr(variable, "default_update", None) is None else variable
     if variable.owner is None and _is_picklable(held):
         return variable
@@ -84,10 +90,10 @@ def _bare(variable: Any) -> Any:
 
 
 def _is_picklable(held: Any) -> bool:
-    """Whether what others have noted about a variable, or what it is updated by, can be pickled."""
+    """Return True if a variable's tags, or its default update, can be pickled."""
     try:
         pickle.dumps(held)
-    except Exception:  # whatever the objects there raise
+    except Exception:  # the objects' own reducers may raise anything
         return False
     return True
 

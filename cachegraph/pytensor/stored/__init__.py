@@ -1,1 +1,1 @@
-"""PyTensor's graphs as the store keeps them."""
+"""Optimized graphs of PyTensor in the form in which entries hold them."""

@@ -1,7 +1,7 @@
-"""The data of a constant as it is stored, strides included: numba types an array by its layout.
+"""The data of a constant in stored form, strides included: numba types an array by its layout.
 
-data := plain value | array | (class of a sparse matrix, shape, whether its indices are sorted, array, array, array)
-    array := (elements, strides) | reference to one of the graph in hand (held_arrays.py)
+data  := plain value | array | (sparse class, shape, True if its indices are sorted, array, array, array)
+array := (elements, strides) | reference to an array of the graph in hand (held_arrays.py)
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from cachegraph.pytensor.errors import Unstorable
 _PLAIN = (type(None), bool, int, float, complex, str, slice, np.generic)
 
 _MOST_SPREAD = 16
-"""How many times larger than its elements the memory of a strided array may be: what is left of a matrix of which a column
-was taken need not be kept. numba knows two contiguous layouts, and one for all others."""
+"""The most times that a strided array's memory may exceed its elements, lest a column's whole matrix is
+kept.
+
+numba knows two contiguous layouts, and one for all others.
+"""
 
 
 _SPARSE = ("csr_matrix", "csc_matrix")
-"""What PyTensor's sparse types hold."""
+"""The classes of the matrices of PyTensor's sparse types."""
 
 
 def pack_constant(data: Any, held: HeldArrays) -> Any:
-    """What is pickled in the place of `data`: a tuple for an array and for a sparse matrix.
+    """Return what is pickled in the place of `data`: a tuple for an array or a sparse matrix.
 
     Raises Unstorable for what is no plain value.
     """
@@ -44,7 +47,7 @@ def pack_constant(data: Any, held: HeldArrays) -> Any:
 
 
 def unpack_constant(cls: Any, type_: Any, data: Any) -> Any:
-    """The constant; raises ValueError where the type would hold other data than was stored."""
+    """Return the constant; raises ValueError if the type would hold other data than was stored."""
     value = _value(data)
     constant = cls(type_, value)
     if constant.data is not value and not _same_data(constant.data, value):
@@ -53,7 +56,7 @@ def unpack_constant(cls: Any, type_: Any, data: Any) -> Any:
 
 
 def same_constant(first: Any, second: Any) -> bool:
-    """Whether two constants have the same bits; PyTensor takes 0.0 and -0.0 for one."""
+    """Return True if two constants have the same bits; PyTensor takes 0.0 and -0.0 for equal."""
     return first.type == second.type and _same_data(first.data, second.data)
 
 
@@ -69,7 +72,7 @@ def _is_sparse(data: Any) -> bool:
 
 
 def _sparse(name: str, shape: tuple[int, int], is_sorted: bool, *parts: Any) -> Any:
-    """The sparse matrix; raises ValueError where SciPy makes another one of what was stored."""
+    """Return the sparse matrix; raises ValueError if SciPy changes what was stored."""
     import scipy.sparse
 
     if name not in _SPARSE:
@@ -104,12 +107,12 @@ def _parts(matrix: Any) -> tuple[Any, ...]:
 
 
 def _array(first: Any, *rest: Any) -> Any:
-    """The array in hand that is referred to, or one of the elements and strides that are stored."""
+    """Return the referenced array in hand, or one of the stored elements and strides."""
     return first.array(*rest) if isinstance(first, HeldArrays) else _strided(first, *rest)
 
 
 def _strided(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The array of these elements with these strides."""
+    """Return an array of these elements with these strides."""
     if elements.strides == strides or elements.size == 0:
         return elements
     memory = np.zeros(_memory_size(strides, elements.shape, elements.itemsize), np.uint8)
@@ -120,7 +123,7 @@ def _strided(elements: np.ndarray[Any, Any], strides: tuple[int, ...]) -> np.nda
 
 
 def _narrow(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array of the same shape whose elements lie nearer to each other, but, like those of `data`, not side by side."""
+    """Return an array of the same shape with elements closer together, but, as in `data`, not contiguous."""
     return np.empty((*data.shape[:-1], 2 * data.shape[-1]), data.dtype)[..., ::2]
 
 

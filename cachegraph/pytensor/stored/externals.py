@@ -1,7 +1,7 @@
-"""What a stored graph names beside the classes of PyTensor and PyMC: a few functions, its user's Ops and their classes.
+"""The external objects of a stored graph: what its pickles refer to by number instead of containing it.
 
-A pickle of a graph refers to them by number, so that what an entry can reach is decided here, and by the graph in hand,
-not by the entry.
+These are a few functions and classes, the user Ops of the graph in hand and their classes. So this module
+and the graph in hand decide what an entry can reach, not the entry.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXCEPTIONS = (
     ZeroDivisionError,
     np.linalg.LinAlgError,
 )
-"""What Ops that check hold, to be raised. Their order is part of the format, too."""
+"""Exceptions that checking Ops hold, to raise them. Their order is part of the format, too."""
 
 _SCALARS = (
     *(bool, int, float, complex),
@@ -40,7 +40,7 @@ _SCALARS = (
 """The types of numbers, which Ops hold. Their order is part of the format, too."""
 
 NOT_USER_CLASSES = frozenset((*_EXCEPTIONS, *_SCALARS))
-"""The classes that are external objects, but no user's."""
+"""The external classes that do not belong to users."""
 
 _FUNCTIONS = (
     ("pytensor.scalar.basic", "upcast_out"),
@@ -60,22 +60,24 @@ _FUNCTIONS = (
     ("pytensor.scalar.basic", "real_out"),
     ("pytensor.scalar.basic", "Sign._output_types_preference"),
 )
-"""The functions that Ops of PyTensor hold in their properties: they give the types of scalar results.
+"""The functions that Ops of PyTensor hold as properties: they give the types of scalar results.
 
-Their order is part of the format of optimized.py: new ones are added at the end."""
+Their order is part of the format of stored_graph.py: new ones are added at the end.
+"""
 
 
 class LostGradient:
-    """Stands where an OpFromGraph of a stored graph had functions or graphs of its user for its gradient.
+    """A stand-in for functions or graphs that a user gave an OpFromGraph for its gradient.
 
-    Whoever asks for that gradient is told (NotImplementedError); the compiled function needs none.
+    A stored graph does not hold them: the compiled function needs none. Taking the gradient raises
+    NotImplementedError.
     """
 
     def __call__(self, *arguments: object) -> Any:
-        """Refuse."""
+        """Raise NotImplementedError."""
         raise NotImplementedError(
-            "taking a gradient through the optimized graph of a function that came from the cache: what its Op was "
-            "given for its gradient is not kept; differentiate the graph that the function was made of"
+            "taking a gradient through the optimized graph of a function from the cache: what its Op was "
+            "given for its gradient is not stored; differentiate the graph that the function was made of"
         )
 
 
@@ -84,13 +86,14 @@ LOST = LostGradient()
 
 @dataclass(frozen=True)
 class Context:
-    """What a stored graph takes from the graph in hand.
+    """The parts of a graph in hand that its stored form refers to.
 
-    `names` are those of variables, by number. `classes` and `ops` are those outside PyTensor and PyMC that it may hold, in an
-    order that the key of the graph in hand decides: first each Op that its own nodes apply, of which the key says which are one,
-    then those within Ops as its encoding met them, of those with equal encodings the first. Neither PyTensor's equality nor
-    identity alone would do: Ops that it takes for equal may compute different things, and within Ops the one of two graphs
-    with one key may hold an Op twice where the other holds two that are alike. `arrays` are those of its constants.
+    `names` are those of variables, by number. `arrays` are those of its constants. `classes` and `ops` are
+    those from outside PyTensor and PyMC, in the order of the key: first each Op object that the graph's own
+    nodes apply (the key says which nodes share one), then those within Ops as encoded, one per encoding.
+    Neither PyTensor's equality nor identity alone would do: Ops that it finds equal may compute different
+    things, and of two graphs with one key, one may hold an Op twice within Ops where the other holds two that
+    are alike.
     """
 
     names: Mapping[int, str] = field(default_factory=dict)
@@ -99,14 +102,16 @@ class Context:
     arrays: HeldArrays = field(default_factory=HeldArrays)
 
     def external(self) -> list[object]:
-        """The objects that the pickles of a graph name by number; in the place of a function that this PyTensor lacks
-        there is a tuple of its names."""
+        """Return the objects that the pickles of a graph refer to by number.
+
+        A function that this PyTensor lacks is replaced by a tuple of its names.
+        """
         functions = (_function(module, name) for module, name in _FUNCTIONS)
         return [LOST, self.arrays, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
 
 
 def arrays_in(external: Sequence[object]) -> HeldArrays:
-    """The arrays of the graph in hand, among the external objects that a Context gives."""
+    """Return the arrays of the graph in hand, among the external objects of a Context."""
     arrays = external[1]
     assert isinstance(arrays, HeldArrays)
     return arrays

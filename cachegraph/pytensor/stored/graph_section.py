@@ -1,13 +1,14 @@
-"""One graph as it is stored: flat, so that neither writing nor reading it recurses, however deep it is.
+"""One stored graph, and the frozen graphs that Ops hold, stored and re-interned.
 
     section  := pickle of (ops, types, constants, applied)
-    constant := (type, class of the variable, data)     data as in constants.py; type is a position among types
+    constant := (position among types, class of the variable, data as in constants.py)
     applied  := u32, little-endian: number of outputs, variable*, node*
     node     := op, number of inputs, variable*, number of outputs, type*      positions among ops and types
     variable := number: the inputs of the graph, then its constants, then the outputs of its nodes in order
 
-An Op that holds graphs names them by their number among the external objects of the pickle; so it does the functions
-and classes of `externals.py`.
+The form is flat: neither writing nor reading it recurses, however deep the graph is. An Op refers to the
+graphs it holds by their number among the external objects of the pickle, as it does to the functions and
+classes of externals.py.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ StoredConstant = tuple[int, Any, Any]
 
 @dataclass(frozen=True)
 class Section:
-    """One graph: tables of its Ops and types, its constants, and what is applied to what."""
+    """One graph: tables of its Ops and types, its constants, and its nodes."""
 
     ops: tuple[Any, ...]
     types: tuple[Any, ...]
@@ -43,12 +44,12 @@ class Section:
     applied: bytes
 
     def dumps(self, external: Sequence[object]) -> bytes:
-        """The section pickled; raises what pickle raises for an Op or a constant that cannot be."""
+        """Return the pickled section; raises what pickle raises for an Op or a constant that it refuses."""
         return dumps((self.ops, self.types, self.constants, self.applied), external)
 
     @classmethod
     def loads(cls, content: bytes, external: Sequence[object]) -> Section:
-        """The section that `content` holds; raises as pickling.loads does."""
+        """Return the section that `content` holds; raises as pickling.loads does."""
         return cls(*pickling.loads(content, _TRUSTED, external))
 
     def rebuild(
@@ -56,9 +57,10 @@ class Section:
         inputs: Sequence[Any],
         apply: Callable[[Any, list[Any], list[Any], int], Sequence[Any]],
     ) -> tuple[list[Any], list[Any]]:
-        """All variables and the outputs, on these inputs; `apply(op, inputs, types, position)` gives a node's outputs.
+        """Return all variables and the outputs, on these inputs; `apply(op, inputs, types, position)` makes a
+        node's outputs.
 
-        Raises StopIteration and IndexError where the section is not one that was written.
+        Raises StopIteration and IndexError for a section that was not written here.
         """
         variables = [*inputs, *(self._constant(constant) for constant in self.constants)]
         numbers = iter(_numbers(self.applied))
@@ -75,9 +77,10 @@ class Section:
 
 
 class GraphTable:
-    """The variables, Ops, types and constants of one graph, numbered as a section numbers them.
+    """The variables, Ops, types and constants of one graph, numbered as in a section.
 
-    `nodes` are in an order in which they can be computed; `held` are the arrays that constants may refer to. Raises Unstorable for a constant that is no plain value.
+    `nodes` are in an order in which they can be computed; `held` are the arrays that constants may refer to.
+    Raises Unstorable for a constant that is no plain value.
     """
 
     def __init__(
@@ -91,14 +94,15 @@ class GraphTable:
         self.variables: list[Any] = [*inputs, *_constants(inputs, nodes, outputs)]
         self._constants = tuple(map(self._constant, self.variables[len(inputs) :]))
         self.variables += (variable for node in nodes for variable in node.outputs)
-        # A frozen graph lists a node as often as the graph had it from which it was frozen: the first can be computed.
+        # A frozen graph may list one node twice, as its original had two: the first can be computed.
         self._numbers: dict[Any, int] = {}
         for number, variable in enumerate(self.variables):
             self._numbers.setdefault(variable, number)
 
     @property
     def section(self) -> Section:
-        """The graph; raises KeyError for a variable that is neither an input, a constant, nor computed by a node."""
+        """The section; raises KeyError for a variable that is no input, no constant, and no output of a
+        node."""
         outputs = [self._numbers[output] for output in self._outputs]
         applied = [len(outputs), *outputs, *(number for node in self._nodes for number in self._node(node))]
         packed = struct.pack(f"<{len(applied)}I", *applied)
@@ -118,7 +122,7 @@ def _numbers(content: bytes) -> tuple[int, ...]:
 
 
 def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
-    """The constants of a graph, in the order in which they are first met."""
+    """Return the constants of a graph, in the order in which they first occur."""
     operands = (variable for node in nodes for variable in node.inputs)
     known = set(inputs)
     found = (v for v in (*operands, *outputs) if v not in known and isinstance(v, Constant))
@@ -126,7 +130,7 @@ def _constants(inputs: Sequence[Any], nodes: Sequence[Any], outputs: Sequence[An
 
 
 class _Distinct:
-    """Objects numbered by identity, in the order in which they are first met."""
+    """Objects numbered by identity, in the order in which they first occur."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -140,9 +144,9 @@ class _Distinct:
 
 
 def inner_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
-    """The frozen graphs that `ops` hold at all depths, each after those that its own Ops hold.
+    """Return the frozen graphs that `ops` hold at all depths, each after those that its own Ops hold.
 
-    Raises what pickle raises for an Op that cannot be pickled.
+    Raises what pickle raises for an Op that it refuses.
     """
     found: dict[Any, None] = {}
     waiting: list[tuple[Any, bool]] = [(graph, False) for graph in reversed(held_graphs(ops, external))]
@@ -157,12 +161,12 @@ def inner_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
 
 
 def named_by(graph: Any) -> list[Any]:
-    """What the Ops that hold `graph` name beside the graph itself: the variables that it computes."""
+    """Return the objects that Ops holding `graph` refer to: the graph, and the variables that it computes."""
     return [graph, *(variable for node in graph.toposort() for variable in node.outputs)]
 
 
 def pack_frozen(graph: Any, external: Sequence[object]) -> bytes:
-    """`graph` in the stored form; `external` names the graphs that its Ops hold."""
+    """Return `graph` in the stored form; `external` has the graphs that its Ops hold."""
     order = graph.toposort()
     section = GraphTable(graph.inputs, order, graph.outputs, arrays_in(external)).section
     positions = tuple(node.topo_idx for node in order)
@@ -171,9 +175,9 @@ def pack_frozen(graph: Any, external: Sequence[object]) -> bytes:
 
 
 def unpack_frozen(content: bytes, external: Sequence[object]) -> Any:
-    """The canonical frozen graph that `content` holds.
+    """Return the canonical frozen graph that `content` holds.
 
-    Raises ValueError where PyTensor has interned a node with other bits in a constant that it takes for equal, and as
+    Raises ValueError if PyTensor has interned an equal node whose constant differs in its bits, and as
     pickling.loads does.
     """
     section, types, positions = pickling.loads(content, HOST_PACKAGES)

@@ -1,11 +1,11 @@
-"""The graphs that Ops hold, looked up by their own keys before PyTensor rewrites them, and kept afterwards.
+"""The lookup of inner graphs, those that Ops hold, under keys of their own before PyTensor rewrites them.
 
-PyTensor rewrites them one by one within the rewriting of the function that holds them (`rewrite_inner_graph`); two
-functions that hold the same Op rewrite its graph once. Entries of the level "op":
+PyTensor rewrites them one by one while it rewrites the function around them (`rewrite_inner_graph`); two
+functions that hold the same Op share the entry. Entries of the level "op":
 
     content := format(1 byte) uint(number of frozen graphs) bytes(frozen)*
 
-Frozen graphs are as in optimized.py; the last is the one that was looked up, the others are those that its Ops hold.
+Frozen graphs are as in graph_section.py. The last is the result; the others are those that its Ops hold.
 
 Version history
     1  first
@@ -36,7 +36,7 @@ FORMAT = 2
 
 
 def with_inner_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., Any]:
-    """PyTensor's `rewrite_inner_graph`, with the cache in front of what rewrites each graph."""
+    """Return PyTensor's `rewrite_inner_graph` with the cache in front of the rewriting of each graph."""
 
     def rewrite_or_find(fgraph: Any, match: Any, rewrite: Any) -> Any:
         return rewrite_inner_graph(fgraph, match, partial(_find_or_rewrite, rewrite))
@@ -45,7 +45,7 @@ def with_inner_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., 
 
 
 def pack_inner(graph: Any, context: Context) -> bytes:
-    """The frozen `graph` in its stored form; raises as optimized.pack does."""
+    """Return the frozen `graph` in its stored form; raises as stored_graph.pack does."""
     external = context.external()
     packed = []
     for held in [*inner_graphs([node.op for node in graph.toposort()], external), graph]:
@@ -55,7 +55,7 @@ def pack_inner(graph: Any, context: Context) -> bytes:
 
 
 def unpack_inner(content: bytes, context: Context) -> Any:
-    """The canonical frozen graph that `content` holds; raises as optimized.unpack does."""
+    """Return the canonical frozen graph that `content` holds; raises as stored_graph.unpack does."""
     reader = Reader(content, "reading an optimized inner graph")
     if (version := reader.byte()) != FORMAT:
         raise reader.error(f"format {FORMAT}", f"format {version}")
@@ -70,10 +70,11 @@ def unpack_inner(content: bytes, context: Context) -> Any:
 
 
 def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
-    """Have `inner`, the graph of `op` thawed, freeze to the graph that `rewrite` makes of it: found, or made."""
+    """Have `inner`, the thawed graph of `op`, freeze to what `rewrite` makes of it: found in the cache, or
+    made."""
     lookup = _InnerLookup(op)
     if type(linker) is NumbaLinker and lookup.finds(node, mode):
-        inner.freeze = lambda: lookup.found  # how PyTensor takes the graph over, whatever it is for
+        inner.freeze = lambda: lookup.found  # PyTensor takes its result over by calling this
         return
     begin = perf_counter()
     with recording_folded_ops() as folded:
@@ -82,7 +83,7 @@ def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, 
 
 
 class _InnerLookup:
-    """One graph that an Op holds; whatever goes wrong, PyTensor rewrites it."""
+    """The lookup of one graph that an Op holds; after any failure PyTensor rewrites the graph."""
 
     def __init__(self, op: Any) -> None:
         self.op = op
@@ -92,7 +93,7 @@ class _InnerLookup:
         self._described: GraphDescription
 
     def finds(self, node: Any, mode: Any) -> bool:
-        """Look the graph up, as it is rewritten for `node`; never raises."""
+        """Return True if the result of rewriting the graph for `node` is in the cache; never raises."""
         try:
             self._find(node, mode)
         except (Unfingerprintable, SourceError):
@@ -113,7 +114,7 @@ class _InnerLookup:
             self.found = found.value
 
     def _load(self, payload: bytes) -> Any:
-        """The graph in `payload`; raises TypeError if it cannot take the place of the Op's."""
+        """Return the graph in `payload`; raises TypeError if it cannot replace the Op's."""
         graph, replaced = unpack_inner(payload, self._context), self.op.fgraph
         same_inputs = [v.type for v in graph.inputs] == [v.type for v in replaced.inputs]
         if not same_inputs or len(graph.outputs) != len(replaced.outputs):
@@ -123,7 +124,8 @@ class _InnerLookup:
         return graph
 
     def keep(self, inner: Any, folded: Sequence[Any], seconds: float) -> None:
-        """Keep what `inner` has become, with the Ops `folded`, if it has a key and a stored form; never raises."""
+        """Store the result `inner`, if it has a key and a stored form; `folded` are the Ops run. Never
+        raises."""
         if self._key is None:
             return
         try:
@@ -137,10 +139,10 @@ class _InnerLookup:
                 raise Changed(changed)
             summary = f"inner graph: {len(graph.toposort())} nodes after rewriting"
             default_cache().store(self._key, Artifact(content, seconds={"rewrite": seconds}, summary=summary))
-        except Exception as error:  # its function is compiled nevertheless
+        except Exception as error:  # the function around it is compiled nevertheless
             import logging
 
-            logging.getLogger("cachegraph").info("the graph of %s is not kept: %s", self.op, error)
+            logging.getLogger("cachegraph").info("the graph of %s is not stored: %s", self.op, error)
 
 
 def _may_replace(replaced: Any, found: Any) -> bool:

@@ -1,10 +1,11 @@
-"""Frozen nodes that differ in the bits of a constant, or in what a user's Op holds, are two.
+"""Interning of frozen nodes that distinguishes the bits of constants and the contents of user Ops.
 
-PyTensor keeps every frozen node of a process in one table and takes nodes for one whose constants it finds equal: -0.0 is
-0.0, and a NaN any other. So it does with nodes whose Ops are equal by their __props__, whatever else these hold. What a graph
-with such a node within an Op is compiled to depends on what else its process has made, and a miss that kept that would carry
-it to processes in which it is not so. While the adapter is installed this table is in front of PyTensor's: a node that has a
-twin of other bits, or of a user's Op that is not alike, is kept here, under what tells it apart as well.
+PyTensor keeps every frozen node of a process in one table, and takes nodes for one if their constants are
+equal: -0.0 is 0.0, and a NaN is any other. The same holds for nodes whose Ops are equal by their
+__props__, whatever else they hold. The compiled code of a graph with such a node within an Op then depends
+on what else its process has made, and a miss would store that for other processes. While the adapter is
+installed, this table stands in front of PyTensor's: it holds a node whose twin has other bits, or a user
+Op that differs, under a key that tells the two apart.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _NUMBERS = (np.ndarray, np.generic, float, complex)
 class ExactNodes:
     """The table of frozen nodes (FrozenApply._cache), with PyTensor's own, `shared`, behind it.
 
-    A key is (op, inputs, output types, position); a constant among the inputs is its signature, a pair of type and data.
+    A key is (op, inputs, output types, position); a constant among the inputs is its signature, a pair of
+    type and data.
     """
 
     def __init__(self, shared: WeakValueDictionary[Any, Any]) -> None:
@@ -33,7 +35,8 @@ class ExactNodes:
         self._twins: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
     def get(self, key: Any) -> Any:
-        """The node of that key whose constants have the bits in the key, and whose Op is like that in it; None if there is none."""
+        """Return the node of that key with the same bits in its constants and a like Op; None if there is
+        none."""
         found = self.shared.get(key)
         if found is None or (_has_bits(found, key[1]) and _is_alike(found.op, key[0])):
             return found
@@ -64,7 +67,8 @@ def _is_alike(op: Any, wanted: Any) -> bool:
 
 
 def _held(op: Any) -> bytes:
-    """The encoding of a user's Op, or of one that holds such an Op; of any other, and of one that has none, nothing."""
+    """Return the encoding of a user Op, or of one that holds one; empty for other Ops and for one without an
+    encoding."""
     if not any(is_user_op(part) for part in (op, *parts_of(op))):
         return b""
     try:
@@ -74,7 +78,7 @@ def _held(op: Any) -> bytes:
 
 
 def _content(data: Any) -> bytes:
-    """The bits of numbers; of anything else nothing, which leaves it to PyTensor whether two are equal."""
+    """Return the bits of numbers; empty for other data, whose equality is left to PyTensor."""
     if not isinstance(data, _NUMBERS):
         return b""
     array = np.asarray(data)

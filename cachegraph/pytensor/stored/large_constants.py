@@ -1,10 +1,10 @@
-"""Large constants as data: made implicit inputs before anything is rewritten, so that no rewrite sees what is in them.
+"""Large constants as data: they become implicit inputs before rewriting, so that no rewrite reads their
+numbers.
 
-A function of other data is then the same function: its key has the types of the data only. What the graph claims of its data
-(static shapes, tags) it claims where it was made, of the data it has; both are in the key (docs/decisions/0053).
-
-A function has copies of its data, taken when it is made: it is called with them each time, where numba would have frozen
-them, and whoever made the arrays may overwrite them.
+A function of other data is then the same function: its key has only the types of the data. Claims about
+the data (static shapes, tags) were made for the data in hand; they are in the key (docs/decisions/0053). A
+function copies its data when it is made, and is called with the copies, where numba would have frozen the
+arrays: their makers may overwrite the originals.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from cachegraph.pytensor.describe.tags import variable_tags
 
 
 class DataCell(list[Any]):
-    """Where data is stored that a function has as an input: nothing else can be put there.
+    """The storage of data that is an input of a function; it refuses another value.
 
-    PyTensor stores what it is called with before it looks which inputs may be given.
+    PyTensor stores the arguments of a call before it checks which inputs may be given.
     """
 
     def __setitem__(self, position: Any, value: Any) -> None:
@@ -38,12 +38,14 @@ class DataCell(list[Any]):
 
 
 def data_inputs(constants: Sequence[Any]) -> list[Any]:
-    """An input for each constant, given a copy of its value as shared variables are given theirs; it is not overwritten."""
+    """Return an input for each constant, with a copy of its value, given as shared variables are; it is not
+    overwritten."""
     return [_input(_shared(constant)) for constant in constants]
 
 
 def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[Any]) -> Specification:
-    """`wanted` on a copy of its graph, which has the variables of `data` where it had `constants`, and them as inputs."""
+    """Return `wanted` on a copy of its graph, with the variables of `data` as further inputs in place of
+    `constants`."""
     known = dict(zip(constants, (spec.variable for spec in data), strict=True))
     known.update((spec.variable, spec.variable) for spec in wanted.inputs)
     _copy_graph(wanted.results, known)
@@ -66,7 +68,7 @@ def _shared(constant: Any) -> Any:
 
 
 def _copy(data: Any) -> Any:
-    """`data` in memory of its own, of the same layout as numba sees it."""
+    """Return `data` in memory of its own, with the same layout as numba sees it."""
     if data.flags.c_contiguous or data.flags.f_contiguous:
         return data.copy(order="K")
     return np.repeat(data, 2, axis=-1)[..., ::2]
@@ -77,7 +79,7 @@ def _input(shared: Any) -> Any:
 
 
 def _copy_graph(results: Sequence[Any], known: dict[Any, Any]) -> None:
-    """Add to `known` a copy of every variable that is computed, from the copies of what it is computed from."""
+    """Add to `known` a copy of each computed variable that `results` need, computed from copies."""
     waiting = list(results)
     while waiting:
         variable = waiting[-1]

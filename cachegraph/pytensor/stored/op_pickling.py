@@ -1,7 +1,7 @@
-"""Pickles of what a stored graph holds, written so that cachegraph.pickling loads them.
+"""Pickles of the contents of a stored graph, which cachegraph.pickling loads.
 
-They name external objects by number: see externals.py. What an Op has computed for itself since it was made, and the
-functions that give its gradient, are left out: they are no part of what a compiled function computes.
+They refer to external objects by number: see externals.py. They leave out what an Op has cached since it
+was made, and the functions that give its gradient: a compiled function uses neither.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ _FORGOTTEN: dict[str, Any] = {
     "_frozen_rop": None,
 }
 _REDUCERS = ("__reduce_ex__", "__reduce__", "__getstate__")
-"""The methods of object that pickle an instance, unless its class has its own."""
+"""The methods of object that pickle an instance, unless its class overrides them."""
 
 _new_object: Any = copyreg.__newobj__  # type: ignore[attr-defined]
 
 _COMPUTED_AGAIN = ("_inner_shape_template", "_inner_shape_frozen")
 _OVERRIDES = {"pullback_overrides": "_frozen_lop", "pushforward_overrides": "_frozen_rop"}
-"""Attribute of an OpFromGraph -> where it keeps what it compares the attribute by."""
+"""Attribute of an OpFromGraph -> the attribute by which it is compared."""
 
 
 def dumps(value: object, external: Sequence[object]) -> bytes:
-    """`value` pickled, the objects of `external` named by their number; raises what pickle raises."""
+    """Return `value` pickled, with objects of `external` by number; raises what pickle raises."""
     file = io.BytesIO()
     _Pickler(file, external).dump(value)
     return file.getvalue()
 
 
 def held_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
-    """The frozen graphs that `ops` hold themselves; raises what pickle raises for an Op that cannot be pickled."""
+    """Return the frozen graphs that `ops` hold themselves; raises what pickle raises for an Op that it
+    refuses."""
     finder = _Finder(external)
     finder.dump(ops)
     return finder.graphs
@@ -58,7 +59,7 @@ def held_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
 
 @rebuilds_pickled
 def rebuild(cls: Any, state: Any) -> Any:
-    """An instance of a class of the user's, as pickle would make it of its state."""
+    """Return an instance of a user's class, as pickle would make it of its state."""
     made = cls.__new__(cls)
     if hasattr(made, "__setstate__"):
         made.__setstate__(state)
@@ -81,7 +82,8 @@ class _Pickler(pickle.Pickler):
 
     @cached_property
     def _described(self) -> dict[bytes, int]:
-        """The numbers of users' Ops by what describes them: another Op that is described alike is that one."""
+        """The numbers of user Ops by their encodings: another Op with the same encoding is replaced by that
+        one."""
         return {encode_op_alone(op): self._numbers[id(op)] for op in self._users}
 
     def reducer_override(self, obj: Any) -> Any:
@@ -96,7 +98,7 @@ class _Pickler(pickle.Pickler):
 
 
 class _Finder(_Pickler):
-    """Pickles into nothing, and keeps the frozen graphs that it meets."""
+    """A pickler that writes nothing and collects the frozen graphs that it reaches."""
 
     def __init__(self, external: Sequence[object]) -> None:
         super().__init__(io.BytesIO(), external)
@@ -106,7 +108,7 @@ class _Finder(_Pickler):
         if isinstance(obj, FrozenFunctionGraph):
             self.graphs.append(obj)
             return 0
-        # Ops hold variables of their graphs, too.
+        # Ops hold variables of their frozen graphs, too.
         if isinstance(getattr(obj, "owner", None), FrozenApply):
             return 0
         return super().persistent_id(obj)
@@ -126,7 +128,7 @@ def _state_of(obj: Any) -> Any:
 
 def _without_caches(op: Any, state: dict[str, Any]) -> dict[str, Any]:
     if isinstance(op, CAReduce):
-        state.pop("_ufunc", None)  # what it reduces by in Python
+        state.pop("_ufunc", None)  # cached for perform
         return state
     state["_fn"] = None
     if not isinstance(op, OpFromGraph):

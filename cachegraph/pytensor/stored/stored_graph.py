@@ -1,15 +1,16 @@
 """The stored form of a function's optimized graph, and that graph, read back when somebody looks at it.
 
-    content := format(1 byte) uint(number of outputs) source* uint(number of frozen graphs) bytes(frozen)* bytes(main)
-    source  := uint: 0 for an output that is computed | 1 a constant | 2+i the input i | 2+n+j the output j before it,
+    content := format(1 byte) uint(number of outputs) source* uint(number of frozen graphs) bytes(frozen)*
+               bytes(main)
+    source  := uint: 0 a computed output | 1 a constant | 2+i the input i | 2+n+j the output j before it,
                n the number of inputs
     frozen  := pickle of (section, types of the inputs, place of each node in a baked order)
     main    := pickle of (section, names, features)
 
 `uint` and `bytes` as in fingerprint/primitives.py, sections and frozen graphs (those that Ops hold) as in
-graph_section.py. A frozen graph refers to those before it, and to the variables they compute, by numbers that follow
-those of externals.py. `names` are pairs of a variable and the number of its name. `features` are the names of the
-Features attached to the graph, each with what rebuilds it.
+graph_section.py. A frozen graph refers to those before it, and to the variables they compute, by numbers
+that follow those of externals.py. `names` are pairs of a variable and the number of its name. `features`
+are the names of the Features attached to the graph, each with what rebuilds it.
 
 Version history
     1  first
@@ -58,8 +59,8 @@ _FEATURES = {cls.__name__: cls for cls in (PreserveVariableAttributes, ShapeFeat
 class StoredGraph:
     """An optimized graph in its stored form: `content`, found under `key`, on the variables `inputs`.
 
-    `sources` says where each result comes from (see the grammar). `context` gives what `content` refers to when it is read.
-    `basis` tells whether what the key describes is unchanged.
+    `sources` says where each result comes from (see the grammar). `context` gives what `content` refers to
+    when it is read. `basis` tells whether what the key describes is unchanged.
     """
 
     def __init__(
@@ -79,7 +80,8 @@ class StoredGraph:
 
     @cached_property
     def description(self) -> bytes:
-        """The description that the code of this graph is stored under: the function's key and the graph, to the last bit.
+        """The description that the code of this graph is stored under: the function's key and the graph, to
+        the last bit.
 
         If two processes rewrite one graph differently, each finds the code of its own result.
         """
@@ -87,12 +89,13 @@ class StoredGraph:
 
     def load(self) -> Any:
         """Return the graph; raises InvalidEncoding, and what loading pickles raises."""
-        # Whoever built the graph was warned; and an error should not name the line that reads a variable as its origin.
+        # The graph's maker was warned already; and errors should not name this line as a variable's origin.
         with config.change_flags(warn_float64="ignore", traceback__limit=0):
             return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:
-        """Return what a new Function reads of its graph: the inputs, and which results are computed by a node."""
+        """Return what a new Function reads of its graph: the inputs, and which results are computed by a
+        node."""
         roots = [None] * len(self.inputs)
         for source in self.sources:
             is_fresh = source < FIRST_INPUT
@@ -108,10 +111,10 @@ _COMPUTED: Any = SimpleNamespace()
 
 
 def pack(fgraph: Any, context: Context) -> bytes:
-    """Return `fgraph` in its stored form, which refers to the objects of `context`.
+    """Return `fgraph` in its stored form, which refers to the objects of `context`; names that it lacks are
+    lost.
 
-    Names that `context` lacks are not kept. Raises Unstorable for a constant that is no plain value, and what pickle raises
-    for an Op that cannot be pickled.
+    Raises Unstorable for a constant that is no plain value, and what pickle raises for an Op that it refuses.
     """
     external = context.external()
     order = fgraph.toposort()
@@ -128,7 +131,8 @@ def pack(fgraph: Any, context: Context) -> bytes:
 
 
 def read_sources(content: bytes) -> list[int]:
-    """Return where each result of the graph in `content` comes from; raises InvalidEncoding for anything but `pack`'s."""
+    """Return where each result of the graph in `content` comes from; raises InvalidEncoding if `pack` did not
+    write it."""
     return _read_sources(Reader(content, "reading an optimized graph"))
 
 
@@ -171,7 +175,8 @@ def _read_sources(reader: Reader) -> list[int]:
 
 
 def _kept_names(variables: Sequence[Any], first: int, names: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return pairs (number of a variable, number of its name); `first` is the number of the first of `variables`."""
+    """Return pairs (number of a variable, number of its name); `first` is the number of the first of
+    `variables`."""
     numbers: dict[str, int] = {}
     for number, name in names.items():
         numbers.setdefault(name, number)
