@@ -9,7 +9,7 @@ from engine.compiling.copies_for_destroyers import with_copies
 from engine.compiling.executable import ArgumentConverter, Function
 from engine.compiling.lookup import compile_function
 from engine.compiling.mode import Mode, get_mode
-from engine.compiling.request import Interface, Request
+from engine.compiling.request import FunctionRequest, Interface
 from engine.compiling.updates import Expressions, Pairs
 from engine.errors import UnusedInputError
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -56,7 +56,7 @@ def function(
         updated=tuple(len(explicit) + shared.index(variable) for variable in found.updates),
         convert=ArgumentConverter(label, variables, len(explicit)),
     )
-    compiled = compile_function(Request(graph, interface, get_mode(mode), label))
+    compiled = compile_function(FunctionRequest(graph, interface, get_mode(mode), label))
     return Function(compiled, explicit, shared, label, not isinstance(outputs, Variable), keys)
 
 

@@ -14,7 +14,7 @@ from engine.compiling.graph_encoding import UserOps
 from engine.compiling.inner_graphs import OPTIMIZED, InnerGraphStore, dump_graph
 from engine.compiling.load import CompilationTally
 from engine.compiling.programs import BuildContext, BuiltProgram, build_program
-from engine.compiling.request import Request, data_constants, inner_constants
+from engine.compiling.request import FunctionRequest, data_constants, inner_constants
 from engine.errors import FunctionRefused
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.rewriting.pipeline import rewrite_graph
@@ -37,7 +37,7 @@ class Build:
     rewrites: int
     seconds: dict[str, float]
 
-    def __init__(self, request: Request, cache: Cache, user_ops: UserOps) -> None:
+    def __init__(self, request: FunctionRequest, cache: Cache, user_ops: UserOps) -> None:
         self._request = request
         self._context = BuildContext(cache, request.name, user_ops, CompilationTally(), request.mode)
         self._built: BuiltProgram | None = None
@@ -103,13 +103,17 @@ class Build:
         return Artifact(built.payload, blobs, own, f"{request.name}: {nodes}", references)
 
 
-def rewritten(request: Request, graphs: InnerGraphStore | None = None) -> tuple[FunctionGraph, RewriteReport]:
+def rewritten(
+    request: FunctionRequest, graphs: InnerGraphStore | None = None
+) -> tuple[FunctionGraph, RewriteReport]:
     """Return the graph of `request` after rewriting, and what was rewritten."""
     fgraph = request.graph.unfreeze()
     return fgraph, rewrite_graph(fgraph, request.mode.optimizer, graphs)
 
 
-def optimized_blobs(request: Request, optimized: FrozenFunctionGraph, user_ops: UserOps) -> dict[str, bytes]:
+def optimized_blobs(
+    request: FunctionRequest, optimized: FrozenFunctionGraph, user_ops: UserOps
+) -> dict[str, bytes]:
     """Return the blobs that store an optimized graph without its data; none if it cannot be pickled."""
     blobs: dict[str, bytes] = {}
     try:
@@ -119,7 +123,7 @@ def optimized_blobs(request: Request, optimized: FrozenFunctionGraph, user_ops: 
         return {}
 
 
-def interpret(request: Request) -> Compiled:
+def interpret(request: FunctionRequest) -> Compiled:
     """Return the function that `request` asks for, run by the reference implementations of its Ops."""
     fgraph, report = rewritten(request)
     reason = "the numpy backend compiles nothing"

@@ -21,7 +21,7 @@ from cachegraph.fingerprint.source import check_unchanged, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UserOps, graph_body, inner_body
-from engine.compiling.request import Request, data_constants
+from engine.compiling.request import FunctionRequest, data_constants
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.user_ops import find_user_ops
 from engine.runtime.container import ABI
@@ -36,7 +36,7 @@ _ENGINE = Path(os.path.abspath(__file__)).parents[1]
 _IMPORTED = time.time()
 
 
-def request_key(request: Request, user_ops: UserOps) -> CacheKey:
+def request_key(request: FunctionRequest, user_ops: UserOps) -> CacheKey:
     """Return the key of the function that `request` asks for; raises as function_key does."""
     interface = (request.interface.n_outputs, request.interface.updated)
     mode = request.mode

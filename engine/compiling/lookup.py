@@ -16,7 +16,7 @@ from engine.compiling.inner_graphs import OPTIMIZED, load_optimized
 from engine.compiling.key import request_key
 from engine.compiling.load import CompilationTally, LoadContext, load_program
 from engine.compiling.pickled_function import PickledProgram, pickled_program
-from engine.compiling.request import Request
+from engine.compiling.request import FunctionRequest
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
 from engine.runtime.execution import Execution
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.compiling.build import Build
 
 
-def compile_function(request: Request) -> Compiled:
+def compile_function(request: FunctionRequest) -> Compiled:
     """Return the function that `request` asks for, from the cache if it has it, else built and stored.
 
     Raises LoweringError for an Op without a kernel, and CacheMissError where CACHEGRAPH_ON_MISS is "error".
@@ -41,7 +41,7 @@ def compile_function(request: Request) -> Compiled:
 class Compilation:
     """One function on its way from a request to something that runs: its key, its build if it is a miss, its counts."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: FunctionRequest) -> None:
         self._request = request
         self._cache = default_cache()
         self._user_ops = UserOps()

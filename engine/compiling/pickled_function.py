@@ -24,7 +24,7 @@ from engine.compiling.graph_encoding import UserOps, check_ops
 from engine.compiling.inner_graphs import load_optimized
 from engine.compiling.key import engine_code
 from engine.compiling.load import CompilationTally, LoadContext, linked_entries, load_program
-from engine.compiling.request import Interface, Request
+from engine.compiling.request import FunctionRequest, Interface
 from engine.errors import FunctionLoadError
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.op import Op
@@ -126,7 +126,7 @@ class PickledProgram:
 
 
 def pickled_program(
-    request: Request,
+    request: FunctionRequest,
     key: CacheKey | None,
     bypass: str,
     execution: Execution,

@@ -1,4 +1,4 @@
-"""`Request`: a function that is to be found or built; and the constants of its graph that are data."""
+"""`FunctionRequest`: a function that is to be found or built; and the constants of its graph that are data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Interface:
 
 
 @dataclass(frozen=True)
-class Request:
+class FunctionRequest:
     """A function to be found or built: its graph, its interface, its mode, and its name for messages."""
 
     graph: FrozenFunctionGraph
