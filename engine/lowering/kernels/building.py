@@ -73,7 +73,8 @@ def constant(target: str, dtype: str, value: float) -> Number:
 def fortran_call(library: str, function: str, dtype: str, *arguments: Place | str | float | bytes) -> Call:
     """Return the call of a function of BLAS or LAPACK for `dtype`, which takes the address of everything.
 
-    An argument is an element, the name of an integer parameter, an int (an int64), a float (of `dtype`), or a letter.
+    An argument is an element, the name of an integer parameter, an int (an int64), a float (of
+    `dtype`), or a letter.
     """
     return Call(f"{library}_{_LETTERS[dtype]}{function}", tuple(_passed(a, dtype) for a in arguments))
 

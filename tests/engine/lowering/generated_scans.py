@@ -1,4 +1,4 @@
-"""Random Scans, loops within loops included, of rows of 0, 1 or 2 dimensions that all have length SIZE."""
+"""Random Scans, also nested, over rows of 0, 1 or 2 dimensions that all have length SIZE."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_STEPS = 4
 
 @dataclass
 class Made:
-    """A Scan, the rank of a row of each of its outer inputs but the first, and how many rows each must have."""
+    """A Scan, the rank of a row of each of its outer inputs but the first, and the rows that each needs."""
 
     op: Scan
     ranks: list[int]
     rows: list[int | None]
 
     def arguments(self, random: Random) -> list[Any]:
-        """Values for the outer inputs: a number of steps, and what suffices for it."""
+        """Return values for the outer inputs: a number of steps, and enough rows for it."""
         steps = random.randint(0, MOST_STEPS)
         numbers = np.random.default_rng(random.randint(0, 2**32))
         arrays = []
@@ -37,7 +37,7 @@ class Made:
 
 
 def made_scan(random: Random, depth: int, most_rank: int = 2, is_outermost: bool = True) -> Made:
-    """A Scan with loops at most `depth` deep in its steps, whose sequences and states have rows of at most `most_rank`."""
+    """Return a Scan whose steps nest loops up to `depth` deep; rows have at most `most_rank` dimensions."""
     rows = [_row(random.randint(0, most_rank)) for _ in range(random.randint(0, 2))]
     taps = [
         tuple(sorted(random.sample((-3, -2, -1), random.randint(1, 2)))) for _ in range(random.randint(0, 3))
@@ -51,7 +51,7 @@ def made_scan(random: Random, depth: int, most_rank: int = 2, is_outermost: bool
     new = [_of_rank(random, pool, rank) for rank in ranks]
     mapped = [random.choice(pool) for _ in range(random.randint(0 if new else 1, 3))]
     if is_outermost and random.random() < 0.3:
-        # Only a step knows the lengths of these rows, which are the same in all steps.
+        # Only a step knows the lengths of these rows; all steps have the same.
         mapped += [_of_rank(random, pool, random.randint(1, 2))[: _index(random, others) + 1]]
     is_while = random.random() < 0.3
     stop = [pt.sum(random.choice(pool)) > random.uniform(-1, 2)] if is_while else []
@@ -75,7 +75,7 @@ def _rank(variable: Any) -> int:
 
 
 def _of_rank(random: Random, pool: list[Any], rank: int) -> Any:
-    """Something of that rank: from the pool, or made of something in it."""
+    """Return a variable of that rank: one of the pool, or one computed from it."""
     found = random.choice(pool)
     while _rank(found) > rank:
         found = random.choice((pt.sum(found, axis=0), found[0], found[-1]))
@@ -85,7 +85,7 @@ def _of_rank(random: Random, pool: list[Any], rank: int) -> Any:
 
 
 def _steps(random: Random, pool: list[Any], depth: int) -> list[Any]:
-    """What is made of some of the pool by one operation, or by a loop."""
+    """Yield variables computed from the pool by one operation or by a loop."""
     kind = random.randint(0, 9 if depth else 8)
     x = random.choice(pool)
     if kind == 0:
@@ -112,7 +112,7 @@ def _steps(random: Random, pool: list[Any], depth: int) -> list[Any]:
 
 
 def _index(random: Random, pool: list[Any]) -> Any:
-    """A number from 0 to SIZE - 1, of something that the steps compute."""
+    """Return a number from 0 to SIZE - 1, computed from something that the steps compute."""
     return pt.cast(pt.abs(_of_rank(random, pool, 0)) * 10, "int64") % SIZE
 
 

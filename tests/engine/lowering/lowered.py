@@ -1,4 +1,4 @@
-"""Graphs lowered and laid out without compiling anything."""
+"""Graphs lowered and assembled without compiling anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.tensor.type import is_data
 
 
 def lower(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Lowering:
-    """The lowering of a graph as it is, its own data being what it was described with."""
+    """Return the lowering of a graph as it is; its key describes its own data."""
     data = [v for v in ancestors(outputs) if isinstance(v, Constant) and is_data(v)]
     lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, list(dict.fromkeys(data)))
     lowering.run()
@@ -23,13 +23,13 @@ def lower(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Lowering:
 
 
 def kernels(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[str]:
-    """What each step of a graph computes, in words: those of a loop's body, then the loop."""
+    """Return the summary of each step of a graph: those of a loop's body, then the loop."""
     steps = lower(inputs, outputs).table.steps
     return [step.op if step.kernel is None else step.kernel.summary for step in steps]
 
 
 def program(inputs: Sequence[Variable], outputs: Sequence[Variable], updated: Sequence[int] = ()) -> Program:
-    """The program of a graph, its kernels under keys that no cache has."""
+    """Return the program of a graph, its kernels under keys that no cache has."""
     lowering = Lowering(rule_of, inputs, io_toposort(inputs, outputs), outputs, [])
     results = lowering.run()
     used = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)

@@ -1,4 +1,4 @@
-"""How memory is planned and code is laid out."""
+"""Programs share memory between buffers, and their code is laid out stage by stage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.engine.lowering.lowered import lower, program
 
 
 def groups(inputs, outputs):
-    """How many buffers share each piece of scratch, in each stage."""
+    """Return the number of buffers that share each piece of scratch, by stage."""
     plan = plan_scratch(lower(inputs, outputs).table)
     return {stage: [len(group) for group in found] for stage, found in plan.items() if found}
 
@@ -90,7 +90,9 @@ def test_a_program_may_have_little_to_do(make):
 
 
 def scanned(n_rows, step, *others):
-    """The program of a Scan over rows of `n_rows` sequences, with `others` the same in every step, and its code."""
+    """Return the program of a Scan over `n_rows` sequences, with the same `others` in every step, and
+    its code.
+    """
     rows, constants = [pt.dvector() for _ in range(n_rows)], [v.type.make_variable() for v in others]
     op = Scan([*rows, *constants], step(*rows, *constants), ScanInfo(n_rows, (), (), 1, len(others)))
     inputs = [pt.lscalar(), *(pt.dmatrix() for _ in rows), *others]

@@ -1,4 +1,6 @@
-"""A kernel is identified by its computation alone, checked before LLVM sees it, and printed the same everywhere."""
+"""Kernels are identified by their computation alone, checked before LLVM sees them, and always printed
+alike.
+"""
 
 import subprocess
 import sys
@@ -82,7 +84,8 @@ from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.codegen.numba.printer import print_kernel
 from cachegraph.fingerprint.primitives import digest
-kernel = reduction("sum", [NestOperand("float64", (False, False))], [], ("input", 0), 2, (0,), "float64", "float64")
+operand = NestOperand("float64", (False, False))
+kernel = reduction("sum", [operand], [], ("input", 0), 2, (0,), "float64", "float64")
 print(digest(kernel.encoding()).hex(), digest(print_kernel(kernel).text.encode()).hex())
 """
     here = reduction(

@@ -1,4 +1,4 @@
-"""Which kernels a graph becomes, which it does not need, and what stays in registers."""
+"""Graphs become the expected kernels, nothing unneeded is computed, and lengths stay in registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a program too, what is overwritten is read by nothing afterwards and belongs to nobody else."""
+"""Nothing in a program reads overwritten memory later, and such memory belongs to nobody else."""
 
 import pytest
 

@@ -1,3 +1,5 @@
+"""Scalar Ops become flat lists of statements: converted, opened, and without repetitions."""
+
 import numpy as np
 import pytest
 from hypothesis import given

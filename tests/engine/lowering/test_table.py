@@ -1,4 +1,4 @@
-"""The table of a program: which region and stage what is lowered goes to."""
+"""The table of a program puts what is lowered into the right region and stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functions on arrays that numba compiles for users' Ops: called in programs, shown copies, and Python where numba cannot."""
+"""Functions on arrays that numba compiles for user Ops: called in programs, given copies, with Python
+as fallback.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ X = np.array([3.0, 1.0, 2.0])
 
 
 class Given(Op):
-    """What the function that it is made with computes."""
+    """An Op computed by the function that it is made with."""
 
     __props__ = ("function", "types")
 
@@ -37,7 +39,7 @@ class Given(Op):
 
 
 class Fallback(Given):
-    """Python computes it, too."""
+    """An Op that Python can compute, too."""
 
     def perform(self, node, inputs, output_storage):
         output_storage[0][0] = inputs[0] + 100
@@ -135,7 +137,7 @@ def test_a_function_that_cannot_be_described_is_compiled_and_not_kept():
 
 
 class Softening(ScalarOp):
-    """A function of its own for numba, and a derivative of the engine's operations."""
+    """An Op with its own function for numba, and a derivative made of the engine's operations."""
 
     __props__ = ()
     name = "softening"
@@ -182,7 +184,7 @@ def test_an_elementwise_op_within_a_loop():
 
 
 class Hidden(Given):
-    """What its function captures is in no property."""
+    """An Op whose function captures something that is in no property."""
 
     __props__ = ()
 
@@ -202,7 +204,7 @@ def test_what_a_function_may_capture_is_in_the_key():
 
 @pytest.fixture
 def no_calls(monkeypatch):
-    """What is called and not compiled into kernels fails."""
+    """Make functions that are called, and not compiled into kernels, fail."""
 
     def refuse(node):
         raise AssertionError(f"{node.op} is called")
@@ -264,7 +266,7 @@ def test_what_may_raise_allocates_or_overwrites_is_called_and_not_a_kernel():
 
 
 class Halves(ScalarOp):
-    """Two results, which no kernel has from one function: Python computes them."""
+    """An Op with two results, which no function in a kernel has: Python computes them."""
 
     __props__ = ()
     name = "halves"
@@ -289,7 +291,7 @@ def test_an_elementwise_op_of_two_results_is_computed_by_python():
 
 
 class Choosy(Softening):
-    """Its function is for float64 alone."""
+    """An Op whose function is for float64 alone."""
 
     __props__ = ("number",)
 
@@ -312,7 +314,7 @@ def test_an_op_without_a_function_for_some_types_is_computed_by_python_there():
 
 
 class Careful(Softening):
-    """Its function raises."""
+    """An Op whose function raises."""
 
     def numba_function(self, node):
         def careful(x):

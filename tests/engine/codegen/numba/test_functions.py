@@ -1,4 +1,6 @@
-"""Users' functions as operations of kernels: any dtype, with all they call, deterministic, and refused where they must be."""
+"""User functions as operations of kernels: of any dtype, with all that they call, deterministic, or
+refused.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ FLAT = NestOperand("float64", (False,))
 
 
 class Given(ScalarOp):
-    """Computed by the function that it is made with."""
+    """An Op computed by the function that it is made with."""
 
     __props__ = ("function",)
 

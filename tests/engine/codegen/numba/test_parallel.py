@@ -1,4 +1,4 @@
-"""Many kernels compile in several processes when that pays, and give the same objects whatever becomes of a worker."""
+"""Many kernels compile in several processes if that pays, with the same objects even if a worker fails."""
 
 import io
 import os
@@ -39,7 +39,7 @@ def objects(requests):
 
 @pytest.fixture
 def cheap_workers(monkeypatch):
-    """Workers pay from the first kernel on."""
+    """Make workers pay from the first kernel on."""
     monkeypatch.setattr(parallel, "START_COST", 0.0)
     monkeypatch.setattr(parallel, "LEAST_SHARE", 0.5)
 

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices in every dtype, by loops and by BLAS, with nothing in them and transposed."""
+"""Products of vectors and matrices in every dtype: by loops and by BLAS, empty and transposed."""
 
 import ctypes
 import sys

@@ -1,4 +1,6 @@
-"""Elementwise kernels walk any mixture of contiguous, strided, broadcast and empty operands as numpy does."""
+"""Elementwise kernels treat any mixture of contiguous, strided, broadcast and empty operands as numpy
+does.
+"""
 
 from itertools import product
 
@@ -22,7 +24,7 @@ ADD = Statement("add", (("input", 0), ("input", 1)), "float64")
 
 
 def operand_of(shape, broadcast, strided, seed):
-    """An array of the pattern asked for, broadcast to `shape`."""
+    """Return an array of this pattern, broadcast to `shape`."""
     own = tuple(1 if still else n for n, still in zip(shape, broadcast, strict=True))
     source = np.random.default_rng(seed)
     if not strided:

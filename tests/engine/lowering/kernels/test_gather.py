@@ -1,4 +1,4 @@
-"""Gathering and scatter-adding rows by an index: numpy's meaning, and an error that says which index was wrong."""
+"""Gathering and scattering rows by an index has numpy's meaning, and errors name the wrong index."""
 
 import numpy as np
 import pytest

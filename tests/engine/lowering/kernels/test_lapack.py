@@ -1,4 +1,6 @@
-"""Kernels that call LAPACK: with numpy's integers of 64 bits and with SciPy's of 32, and with lengths it cannot count."""
+"""Kernels that call LAPACK: with 64-bit integers (numpy) and 32-bit ones (SciPy), and with too long
+lengths.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Reductions over any dims of any operand give what numpy gives, and sums stay as exact as numpy's."""
+"""Reductions over any dims of any operand give what numpy gives, and sums are as exact as numpy's."""
 
 import math
 from itertools import combinations, product

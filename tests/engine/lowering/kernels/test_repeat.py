@@ -1,4 +1,4 @@
-"""Loops of scalars inside a kernel: states carried, conditions that end them, and what is refused."""
+"""Loops of scalars inside a kernel: carried states, conditions that end them, and refusals."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Users' Ops in programs: what `perform` is shown, and what may come of it, in both backends."""
+"""User Ops in programs: what `perform` gets and may return, in both backends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("kernels_once")
 
 
 class OnVectors(Op):
-    """From a vector to a vector, by the function that it is made with."""
+    """An Op from a vector to a vector, computed by the function that it is made with."""
 
     __props__ = ("function",)
     itypes = (pt.dvector,)
@@ -33,7 +33,7 @@ class OnVectors(Op):
 
 
 def computed(outputs: Any, mode: str, *values: Any, inputs: Any = None) -> Any:
-    """What a function in `mode` gives for `values` of x, and of nothing else unless `inputs` says so."""
+    """Return the values of a function in `mode` for `values` of x, its only input unless `inputs` says so."""
     return engine.function(inputs or [x], outputs, mode=mode)(*values)
 
 
@@ -42,7 +42,7 @@ VALUE = np.array([3.0, 1.0, 2.0])
 
 
 class Several(Op):
-    """Largest element, its place, whether all are positive, and the elements sorted."""
+    """The largest element, its position, a bool for all being positive, and the sorted elements."""
 
     __props__ = ()
     default_output = 3
@@ -89,11 +89,11 @@ def test_strided_repeated_and_empty_inputs_are_shown_as_they_are(mode: str) -> N
     assert all(array.flags.carray and array.flags.owndata for array in seen)
 
 
-# Whatever an Op does with what it is shown and what it gives, the results are right
+# Results are right whatever an Op does with its inputs and outputs
 
 
 class Remembering:
-    """Gives the last result again if it is shown the same again: it keeps what it was shown."""
+    """An Op that keeps its inputs, and returns the last result again if it gets the same inputs."""
 
     def __init__(self) -> None:
         self.shown: Any = None
@@ -107,7 +107,7 @@ class Remembering:
 
 
 class Reusing:
-    """Gives the same array every time."""
+    """An Op that returns the same array every time."""
 
     def __init__(self) -> None:
         self.result = np.empty(3)
@@ -157,7 +157,9 @@ def test_an_op_that_overwrites_its_input_harms_nothing_that_reads_it(mode: str) 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_op_may_overwrite_what_nothing_else_may(mode: str) -> None:
-    """An input of the function, a constant, what another overwrites too, and what rewriting makes one of these."""
+    """It overwrites an input, a constant, an array that another overwrites too, and what rewriting
+    makes one of these.
+    """
     value, large = VALUE.copy(), np.arange(50.0)
     op = Overwriting(None)
     between = pt.exp(x) * 1
@@ -206,7 +208,7 @@ def test_an_op_may_overwrite_without_saying_so(mode: str) -> None:
     np.testing.assert_array_equal(value, VALUE)
 
 
-# What is no result
+# Invalid results
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -257,7 +259,7 @@ def test_what_perform_raises_comes_through_with_a_note_that_names_the_op(mode: s
 
 
 class Counted(OnVectors):
-    """Counts its calls."""
+    """An Op that counts its calls."""
 
     def infer_shape(self, fgraph: Any, node: Apply, input_shapes: Any) -> Any:
         return [(input_shapes[0][0] + 1,)]
@@ -296,7 +298,7 @@ def test_shapes_of_other_outputs_are_refused(shapes: Any) -> None:
         computed(Wrong(len)(x).shape[0], "NUMBA", VALUE)
 
 
-# In loops and graphs
+# Inside loops and inner graphs
 
 
 @pytest.mark.parametrize("mode", MODES)

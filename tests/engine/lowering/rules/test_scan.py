@@ -1,4 +1,6 @@
-"""Scans as loops of a program, against their numpy reference: each kind of state, output, step and failure."""
+"""Scans as loops of a program, against their numpy reference: every kind of state, output, step and
+failure.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("kernels_once")
 
 
 def filled(shape: Any, dtype: Any = float, **options: Any) -> np.ndarray:
-    """What np.empty gives, holding no number that could be right by chance."""
+    """Return what np.empty gives, but without a number that could be right by chance."""
     array = np.ndarray(shape, dtype, **options)
     array.fill({"f": np.nan, "b": True, "u": 255}.get(array.dtype.kind, -(2**30)))
     return array
@@ -36,18 +38,18 @@ def filled(shape: Any, dtype: Any = float, **options: Any) -> np.ndarray:
 
 @pytest.fixture(autouse=True)
 def memory_without_numbers(monkeypatch):
-    """What programs are given to write to is filled."""
+    """Fill the memory that programs write to."""
     monkeypatch.setattr(execution, "np", SimpleNamespace(**vars(np) | {"empty": filled}))
 
 
 def inputs_for(arguments: Sequence[Any]) -> list[Any]:
-    """Variables of any length for arrays."""
+    """Return variables of any length for arrays."""
     arrays = map(np.asarray, arguments)
     return [pt.tensor(None, a.dtype, (None,) * a.ndim) for a in arrays]
 
 
 def agree(make, *arguments: Any, mode: Any = None) -> list[Any]:
-    """What `make` makes of variables, compiled, and on `arguments` the same as the reference, twice."""
+    """Check that the compiled outputs of `make` are those of the reference, twice, for `arguments`."""
     variables = inputs_for(arguments)
     made = make(*variables)
     outputs = list(made) if isinstance(made, list | tuple) else [made]
@@ -63,7 +65,7 @@ def agree(make, *arguments: Any, mode: Any = None) -> list[Any]:
 
 
 def scan(inputs, outputs, info):
-    """The outputs of a Scan, always a list."""
+    """Return the outputs of a Scan, always as a list."""
     op = Scan(inputs, outputs, info)
     return lambda *arguments: op(*arguments, return_list=True)
 
@@ -268,7 +270,8 @@ def test_rows_of_changing_lengths_are_refused():
     variables = [pt.lvector(), pt.dvector()]
     f = engine.function(variables, op(2, *variables))
     f([3, 3], np.arange(5.0))
-    words = "Scan.*: mapped output 0: a step gives a row of length 2 along dim 0, the rows before it have length 3"
+    words = "Scan.*: mapped output 0: a step gives a row of length 2 along dim 0, the rows before it have"
+    words += " length 3"
     with pytest.raises(ValueError, match=words):
         f([3, 2], np.arange(5.0))
     np.testing.assert_array_equal(f([1, 1], np.arange(5.0)), [[0], [0]])
@@ -365,7 +368,7 @@ def test_systems_of_equations_are_solved_in_every_step():
 
 
 def inner_product():
-    """One step of an outer Scan: a Scan over the row of a sequence, of which the last row is used."""
+    """Return one step of an outer Scan: the last row of a Scan over the row of a sequence."""
     y, state, a = pt.dscalar(), pt.dscalar(), pt.dscalar()
     return Scan([y, state, a], [state * a + y, state - y], ScanInfo(1, ((-1,),), (None,), 1, 1))
 
