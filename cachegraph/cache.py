@@ -16,10 +16,9 @@ from cachegraph.environment import settings_in_force, warn_of_environment
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.single_flight import SingleFlight
-from cachegraph.store.absent import NoStore
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.local.store import LocalStore
-from cachegraph.store.tiers import TieredStore, place
+from cachegraph.store.protocol import NoStore, Store
+from cachegraph.store.tiers import place
 
 __all__ = ["WRITING", "Artifact", "Cache", "Correction", "Found", "Hit", "Miss", "default_cache"]
 
@@ -157,16 +156,13 @@ class Cache:
 
         For a key that is found, return how it differs from its nearest. Raises sqlite3.Error and OSError.
         """
-        from cachegraph.explanation import Explanation, explain
+        from cachegraph.explanation import explain
 
         found = self._lookup.get(key)
-        if isinstance(self._store, NoStore):
-            return Explanation(key.hex, key.level, self._store.why.reason, self._store.why.detail)
-        local = self._store.local if isinstance(self._store, TieredStore) else self._store
-        return explain(local, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
+        return explain(self._store, key, found if isinstance(found, Miss) else Miss("found", "it is stored"))
 
 
-def _is_stored_in(store: LocalStore | TieredStore | NoStore) -> Callable[[CacheKey], bool]:
+def _is_stored_in(store: Store) -> Callable[[CacheKey], bool]:
     """Return a predicate of stored keys that does not hold the cache, which is flushed when nobody holds it."""
     return lambda key: isinstance(store.get(key), Hit)
 
@@ -174,7 +170,7 @@ def _is_stored_in(store: LocalStore | TieredStore | NoStore) -> Callable[[CacheK
 _noticed: set[str] = set()
 
 
-def _open(settings: Settings) -> LocalStore | TieredStore | NoStore:
+def _open(settings: Settings) -> Store:
     if settings.directory is None:
         return NoStore(Miss("no-directory", "the settings name none"))
     placement = place(settings.directory, settings.shared_directory, settings.trust)

@@ -20,13 +20,13 @@ from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.graph_difference import GraphReader
 from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
 from cachegraph.store.entry import Miss
-from cachegraph.store.local.miss_reasons import nearest_keys
-from cachegraph.store.local.store import LocalStore
+from cachegraph.store.protocol import Store
 
 if TYPE_CHECKING:
     from logging import Logger
 
     from cachegraph.store.local.catalogue import KeptMiss
+    from cachegraph.store.local.store import LocalStore
 
 PartReader = Callable[[bytes, bytes], str]
 
@@ -73,7 +73,7 @@ class Explanation(NamedTuple):
         return [*lines, *(f"{part}: {what}" for part, what in self.differences)]
 
 
-def explain(store: LocalStore, key: CacheKey, miss: Miss, before: float | None = None) -> Explanation:
+def explain(store: Store, key: CacheKey, miss: Miss, before: float | None = None) -> Explanation:
     """Return why `key` missed with `miss`, beside the nearest key stored up to the time `before`.
 
     Raises sqlite3.Error and OSError.
@@ -115,10 +115,10 @@ def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
     return replace(key, names=kept_names(compressed)) if key.digest == digest else None
 
 
-def _nearest(store: LocalStore, key: CacheKey, before: float | None) -> CacheKey | None:
+def _nearest(store: Store, key: CacheKey, before: float | None) -> CacheKey | None:
     """The stored key in whose graph the fewest nodes differ; of several, or where no reader counts nodes, the one with
     the most equal parts, and of those the one whose encoding begins and ends most like this one's."""
-    found = nearest_keys(store.database, key, time.time() + 1.0 if before is None else before, _CANDIDATES)
+    found = store.nearest_keys(key, time.time() + 1.0 if before is None else before, _CANDIDATES)
     parsed = ((near, parsed_key(near.encoding, near.digest)) for near in found)
     known = [(near, candidate) for near, candidate in parsed if candidate is not None]
     distances = _distances(key, [candidate for _, candidate in known])

@@ -46,8 +46,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
-from cachegraph.store.claims.claims import Claim, Holder
-from cachegraph.store.unkept import Unkept
+from cachegraph.store.protocol import Claim, Holder, Unkept
 
 if TYPE_CHECKING:
     from logging import Logger

@@ -1,5 +1,5 @@
 -- The bytes of all entries' rows, kept like the bytes of their blobs, whoever writes: what the cache holds is the sum of both
--- (cachegraph/store/sizes.py). And the latest entries of a level, for how long building one takes.
+-- (cachegraph/store/local/sizes.py). And the latest entries of a level, for how long building one takes.
 
 ALTER TABLE eviction ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
 

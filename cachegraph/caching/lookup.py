@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from cachegraph.caching.writing import EntryWriter
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
-    from cachegraph.store.absent import NoStore
-    from cachegraph.store.local.store import LocalStore
-    from cachegraph.store.tiers import TieredStore
+    from cachegraph.store.protocol import Store
 
 T = TypeVar("T")
 
@@ -29,7 +27,7 @@ class EntryLookup:
     def __init__(
         self,
         settings: Settings,
-        store: LocalStore | TieredStore | NoStore,
+        store: Store,
         records: CacheRecords,
         writer: EntryWriter,
     ) -> None:

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 from cachegraph.caching.counters import PROCESS
 from cachegraph.store.failures import store_failure_reason
-from cachegraph.store.local.activity import Activity
+from cachegraph.store.activity import Activity
 
 if TYPE_CHECKING:
     from logging import Logger
 
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
-    from cachegraph.store.absent import NoStore
     from cachegraph.store.entry import Hit, Miss
-    from cachegraph.store.local.store import LocalStore
-    from cachegraph.store.tiers import TieredStore
+    from cachegraph.store.protocol import Store
 
 WRITING = ("readwrite", "verify")
 """The modes in which built artifacts are stored."""
@@ -26,7 +24,7 @@ WRITING = ("readwrite", "verify")
 class CacheRecords:
     """Counts and log lines of one cache, whose counts are written into `store` at exit or when the cache is dropped."""
 
-    def __init__(self, settings: Settings, store: LocalStore | TieredStore | NoStore) -> None:
+    def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
         self._store = store
         self._activity = Activity()
@@ -94,7 +92,7 @@ class CacheRecords:
             )
 
 
-def _flush(store: LocalStore | TieredStore | NoStore, activity: Activity, mode: str) -> None:
+def _flush(store: Store, activity: Activity, mode: str) -> None:
     batch = activity.take()
     if mode not in WRITING or not batch.totals:  # each hit to be copied to a nearer tier is counted, too
         return

@@ -14,17 +14,15 @@ if TYPE_CHECKING:
 
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
-    from cachegraph.store.absent import NoStore
     from cachegraph.store.entry import Artifact
-    from cachegraph.store.local.store import LocalStore
-    from cachegraph.store.tiers import TieredStore
+    from cachegraph.store.protocol import Store
 
 
 class EntryWriter:
     """Writes entries into `store`; a failure is counted and never raised."""
 
     def __init__(
-        self, settings: Settings, store: LocalStore | TieredStore | NoStore, records: CacheRecords
+        self, settings: Settings, store: Store, records: CacheRecords
     ) -> None:
         self._settings = settings
         self._store = store
@@ -79,7 +77,7 @@ class EntryWriter:
 
     def _displace(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> Path | None:
         """Quarantine `payload` and store `artifact`, counted as a miss; return the quarantined file, or None."""
-        quarantined = self._store.set_aside(key, payload)
+        quarantined = self._store.quarantine(key, payload)
         self._records.miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
         self.keep(key, artifact)
         return quarantined

@@ -9,9 +9,8 @@ import typer
 
 from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_placement, problems_reported
 from cachegraph.cli.output import print_json, print_line
-from cachegraph.store.local.clearing import clear
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.local.usage import bytes_on_disk
+from cachegraph.store.maintenance.directory import bytes_on_disk, clear
 from cachegraph.store.paths import Layout, SharedLayout
 from cachegraph.units import format_size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import reduce
 from itertools import islice
 from typing import Annotated
 
@@ -12,8 +13,8 @@ from cachegraph.cli.list import SHOWN_DIGITS, LimitOption
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
 from cachegraph.key import LEVELS
-from cachegraph.store.maintenance import pruning, shared_pruning
-from cachegraph.store.maintenance.criteria import Criteria, Plan, Victim
+from cachegraph.store.maintenance import pruning
+from cachegraph.store.maintenance.planning import Criteria, Plan, PrunedEntry
 from cachegraph.units import format_age, format_count, format_size, parse_duration, parse_size
 
 
@@ -95,14 +96,12 @@ def prune_command(
     criteria = Criteria(max_size, older_than, unused_for, level, stale)
     cache = open_directory(directory)
     with problems_reported(cache.local):
-        local = pruning.plan(cache.local, time.time(), criteria)
-        shared = cache.shared and shared_pruning.plan(cache.shared, time.time(), criteria)
-        chosen = local.beside(shared) if shared else local
+        plans = [pruning.plan(store, time.time(), criteria) for store in cache.stores]
+        chosen = reduce(Plan.beside, plans)
         if not dry_run:
             with progress("removing", chosen.steps) as advance:
-                pruning.carry_out(cache.local, local, advance)
-                if cache.shared and shared:
-                    shared_pruning.carry_out(cache.shared, shared, advance)
+                for store, its_own in zip(cache.stores, plans, strict=True):
+                    pruning.carry_out(store, its_own, advance)
     if as_json:
         print_json(_document(chosen, dry_run))
     else:
@@ -120,14 +119,14 @@ def _document(plan: Plan, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _describe(victim: Victim) -> dict[str, object]:
+def _describe(entry: PrunedEntry) -> dict[str, object]:
     return {
-        "key": victim.digest.hex(),
-        "level": victim.level,
-        "bytes": victim.size,
-        "last_used": victim.last_used,
-        "summary": victim.summary,
-        "why": victim.why,
+        "key": entry.digest.hex(),
+        "level": entry.level,
+        "bytes": entry.size,
+        "last_used": entry.last_used,
+        "summary": entry.summary,
+        "why": entry.why,
     }
 
 
@@ -137,13 +136,13 @@ def _print(plan: Plan, dry_run: bool, limit: int | None) -> None:
         columns = {"key": "left", "level": "left", "size": "right", "used": "right", "what": "fill"}
         rows = (
             (
-                victim.digest.hex()[:SHOWN_DIGITS],
-                victim.level,
-                format_size(victim.size),
-                format_age(now - victim.last_used),
-                victim.summary,
+                entry.digest.hex()[:SHOWN_DIGITS],
+                entry.level,
+                format_size(entry.size),
+                format_age(now - entry.last_used),
+                entry.summary,
             )
-            for victim in islice(plan.entries, limit)
+            for entry in islice(plan.entries, limit)
         )
         print_table(columns, rows)
         if limit is not None and limit < len(plan.entries):

@@ -13,7 +13,7 @@ from cachegraph.cli.options import DirectoryOption, JsonOption, fail, open_direc
 from cachegraph.cli.output import print_json, print_line, print_table
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
-from cachegraph.store.entry import Entry, Miss, Reference
+from cachegraph.store.entry import BlobReference, Entry, Miss
 from cachegraph.store.maintenance.directory import CacheDirectory
 from cachegraph.store.shared.store import StoredFile
 from cachegraph.units import format_ago, format_count, format_seconds, format_size
@@ -65,7 +65,7 @@ def _stored_key(found: StoredFile) -> CacheKey:
     return parsed
 
 
-def _document(entry: Entry, references: Sequence[Reference], key: CacheKey) -> dict[str, object]:
+def _document(entry: Entry, references: Sequence[BlobReference], key: CacheKey) -> dict[str, object]:
     digests = key.part_digests
     parts = [{"name": name, "bytes": len(part), "digest": digests[name].hex()} for name, part in key.parts]
     blobs = [
@@ -75,7 +75,7 @@ def _document(entry: Entry, references: Sequence[Reference], key: CacheKey) -> d
     return {**describe(entry), "parts": parts, "blobs": blobs}
 
 
-def _print(entry: Entry, references: Sequence[Reference], key: CacheKey) -> None:
+def _print(entry: Entry, references: Sequence[BlobReference], key: CacheKey) -> None:
     now = time.time()
     facts = {
         "key": entry.hex,

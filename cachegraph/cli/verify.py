@@ -9,9 +9,8 @@ import typer
 from cachegraph.cli.list import SHOWN_DIGITS
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported
 from cachegraph.cli.output import print_json, print_line, print_table, progress
-from cachegraph.store.maintenance import shared_verification, verification
 from cachegraph.store.maintenance.directory import CacheDirectory
-from cachegraph.store.maintenance.verification import Problem
+from cachegraph.store.maintenance.verification import Problem, verify
 
 
 def verify_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
@@ -21,9 +20,7 @@ def verify_command(directory: DirectoryOption = None, as_json: JsonOption = Fals
     """
     cache = open_directory(directory)
     with problems_reported(cache.local), progress("checking", cache.count_files()) as advance:
-        problems = verification.verify(cache.local, advance)
-        if cache.shared is not None:
-            problems += shared_verification.verify(cache.shared, advance)
+        problems = [problem for store in cache.stores for problem in verify(store, advance)]
     if as_json:
         print_json({"directory": str(cache.path), "problems": [problem._asdict() for problem in problems]})
     else:

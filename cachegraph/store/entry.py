@@ -1,27 +1,34 @@
-"""What goes into a store, and what comes out of it."""
+"""Artifacts, the entries made from them, and the answers of a look-up."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-
-from cachegraph.store.sizes import bytes_taken
+from typing import Any, NamedTuple
 
 PAYLOAD = ""
-"""The name that stands for an entry's payload among its blobs."""
+"""The name that stands for the payload among an entry's blobs."""
+
+INLINE_LIMIT = 64 * 1024
+"""Bytes; a longer payload is stored as a blob."""
 
 LARGEST_ENTRY = 64 * 2**20
-"""Bytes of an entry, its blobs not counted. What claims to be larger was not written as one, and no memory is taken for it."""
+"""Bytes of an entry without its blobs. A larger one is damaged, so no memory is allocated for it."""
+
+_TEXTS, _LONGEST_TEXT = ("level", "version"), 100
+_LONGEST_SUMMARY = 100_000
+_COUNTS, _LARGEST_COUNT = ("format", "payload_size", "blob_size", "stored_size", "uses"), 1 << 62
+_TIMES, _LATEST_TIME = ("build_seconds", "load_seconds", "created", "last_used"), 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """The result of a build.
 
-    `payload` is what a hit returns at once; `blobs` (name, not empty -> bytes) is what is read only when asked for.
-    `seconds` (step -> seconds) is what this build cost by itself, without what nested builds record for themselves.
-    `summary` is one short line for people. `references` are the digests of the keys of other entries that this one
-    needs, or was made from: they are not evicted before it.
+    A hit returns `payload` at once; `blobs` (nonempty name -> bytes) are read only on request. `seconds` (step ->
+    seconds) is the cost of this build without nested builds, which record their own. `summary` is one short line for
+    people. `references` are digests of keys of other entries that this one needs or was made from: they are not
+    evicted before it.
     """
 
     payload: bytes
@@ -33,7 +40,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entry that was found, checked and confirmed: its payload, its blobs (name -> digest, hex), its build cost."""
+    """An entry found and checked: its payload, its blobs (name -> digest in hexadecimal), its build cost."""
 
     payload: bytes
     blobs: Mapping[str, str]
@@ -42,22 +49,48 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """Why there is no entry to use.
+    """The reason why no entry can be used; `detail` is for people.
 
-    `reason` is one of never-seen, evicted, "key-part-changed: NAMES" (the same computation is there under a key that
-    differs in these parts), foreign-target (it is there for other machines), damaged (it is there, but not what was
-    written), unreadable (it could not be read or loaded), untrusted (somebody else could have written it, or it
-    names what it may not load), mismatch (in the mode verify, building it gave something else), unverified (building it failed there), foreign-format (written by another release), collision (same
-    digest, other key); and where there is no cache: disabled, no-directory, bad-setting. `detail` is for people.
+    `reason` is one of:
+
+        never-seen                  no entry of this key is known
+        evicted                     there was one, and it was removed
+        key-part-changed: NAMES     the same computation is stored under a key that differs in these parts
+        foreign-target              it is stored for another machine
+        damaged                     the entry is not what was written
+        unreadable                  the entry could not be read or loaded
+        untrusted                   another user could have written it, or it names something it may not load
+        mismatch                    mode verify: a fresh build gave something else
+        unverified                  mode verify: the fresh build failed
+        foreign-format              another release wrote it
+        collision                   another key has the same digest
+        disabled, no-directory, bad-setting     there is no cache
     """
 
     reason: str
     detail: str
 
 
+class NearKey(NamedTuple):
+    """A stored key that resembles another: how many parts are equal, and its encoding, compressed with zlib."""
+
+    digest: bytes
+    equal: int
+    encoding: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BlobReference:
+    """An entry's reference to a blob: its name (PAYLOAD for the payload), digest in hexadecimal, size in bytes."""
+
+    name: str
+    digest: str
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the index says about one entry; sizes in bytes, times in seconds since 1970."""
+    """The description of one entry; sizes in bytes, times in seconds since 1970."""
 
     digest: bytes
     level: str
@@ -76,19 +109,38 @@ class Entry:
 
     @property
     def hex(self) -> str:
-        """The digest of the key in hexadecimal."""
+        """Return the digest of the key in hexadecimal."""
         return self.digest.hex()
 
     @property
     def size(self) -> int:
-        """What it takes: its rows or its file, its payload where that is a blob, and its named blobs."""
-        return bytes_taken(self)
+        """Return the bytes of its rows or its file, of its payload if that is a blob, and of its named blobs."""
+        payload = self.payload_size if self.payload_size > INLINE_LIMIT else 0
+        return self.stored_size + payload + self.blob_size
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A blob an entry refers to: under which name (PAYLOAD for the payload), its digest (hex), its size in bytes."""
+def check_entry(entry: Entry) -> None:
+    """Raise ValueError unless every field of `entry`, which others could have written, has its type and a sane size."""
+    for name in _TEXTS:
+        _check(name, entry, lambda value: _is_text(value) and len(value) <= _LONGEST_TEXT)
+    for name in _COUNTS:
+        _check(name, entry, lambda value: type(value) is int and 0 <= value <= _LARGEST_COUNT)
+    for name in _TIMES:
+        _check(name, entry, _is_time)
+    _check("summary", entry, lambda value: _is_text(value) and len(value) <= _LONGEST_SUMMARY)
+    _check("seconds", entry, lambda value: isinstance(value, Mapping) and all(map(_is_time, value.values())))
 
-    name: str
-    digest: str
-    size: int
+
+def _check(name: str, entry: Entry, is_right: Callable[[Any], bool]) -> None:
+    value = getattr(entry, name)
+    if not is_right(value):
+        raise ValueError(f"{name} is {str(value)[:_LONGEST_TEXT]!r}")
+
+
+def _is_text(value: object) -> bool:
+    """Return True for text without lone surrogates, which JSON can express and UTF-8 cannot."""
+    return type(value) is str and value.encode("utf-8", "replace").decode() == value
+
+
+def _is_time(value: object) -> bool:
+    return type(value) in (int, float) and -_LATEST_TIME < value < _LATEST_TIME  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""What an error of the disk or of SQLite means to the cache: damage that can be healed, or an access that failed."""
+"""Classification of errors of the disk and of SQLite: damage that can be healed, or a failed access."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 
 from cachegraph.errors import MissingBlob, SourceError
 from cachegraph.store.entry import Miss
-from cachegraph.store.shared.files import Oversized
+from cachegraph.store.files import Oversized
 from cachegraph.store.trust import Untrusted
 
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -15,24 +15,24 @@ _DAMAGE_EXTENDED_CODES = frozenset({sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQL
 _READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _NOT_READ = (sqlite3.Error, OSError, MemoryError, RecursionError)
-_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
 _READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 class UnsharedIndex(sqlite3.OperationalError):
-    """What was read of an index taken for immutable is not sound: somebody writes to it after all."""
+    """An error in an index that was read as immutable: another process writes to it after all."""
 
 
 class IndexDamaged(sqlite3.DatabaseError):
-    """The index does not hold what was just written, or fails its check, without SQLite having noticed."""
+    """Damage that SQLite did not notice: the index lost what was just written, or fails its check."""
 
 
 def is_damage(error: BaseException) -> bool:
-    """Return whether the index, and not the access to it, seems to be at fault; soundness.py then tells whether it is.
+    """Return True if the index, not the access to it, seems to be at fault; soundness.py then makes sure.
 
-    The statements are fixed, so one that SQLite finds fault with (SQLITE_ERROR) met a schema that was damaged.
+    The statements are constant, so SQLITE_ERROR means that the schema is damaged.
     """
-    if isinstance(error, UnicodeDecodeError):  # SQLite quoted a damaged schema in its message
+    if isinstance(error, UnicodeDecodeError):  # in SQLite's message, which quotes a damaged schema
         return True
     if not isinstance(error, sqlite3.Error):
         return False
@@ -43,7 +43,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def is_suspicious(error: BaseException) -> bool:
-    """Return whether damage may be why a write failed: a constraint or a header may say what nobody wrote, too."""
+    """Return True if damage may be why a write failed; it can also show as a constraint or a read-only database."""
     if is_damage(error):
         return True
     code = sqlite_code(error) if isinstance(error, sqlite3.Error) else 0
@@ -51,12 +51,12 @@ def is_suspicious(error: BaseException) -> bool:
 
 
 def is_moved(error: BaseException) -> bool:
-    """Return whether the index was renamed or deleted under an open connection."""
+    """Return True if the index was renamed or deleted under an open connection."""
     return isinstance(error, sqlite3.Error) and sqlite_code(error) == sqlite3.SQLITE_READONLY_DBMOVED
 
 
 def miss_of(error: Exception) -> Miss:
-    """Return the miss that an error met while reading is: damaged, unreadable or untrusted."""
+    """Return the miss for an error while reading: damaged, unreadable or untrusted."""
     if isinstance(error, Untrusted):
         return Miss("untrusted", str(error))
     unreadable = isinstance(error, _NOT_READ) and not isinstance(error, Oversized) and not is_damage(error)
@@ -64,8 +64,8 @@ def miss_of(error: Exception) -> Miss:
 
 
 def load_failure(error: Exception) -> Miss:
-    """Return the miss that an entry is whose payload could not be loaded: damaged, unreadable or untrusted."""
-    from cachegraph.pickling import UntrustedPickle  # imports pickle, which not every entry needs
+    """Return the miss for an error while loading a payload: damaged, unreadable or untrusted."""
+    from cachegraph.pickling import UntrustedPickle  # imports pickle, which a hit may not need
 
     reason = "untrusted" if isinstance(error, UntrustedPickle) else "unreadable"
     if isinstance(error, MissingBlob):
@@ -74,7 +74,10 @@ def load_failure(error: Exception) -> Miss:
 
 
 def store_failure_reason(error: BaseException) -> str:
-    """Return full, read-only, untrusted, busy, damaged, io-error, source or refused for an error met while writing."""
+    """Return the reason for an error while storing.
+
+    One of full, read-only, untrusted, busy, damaged, io-error, source and refused.
+    """
     if isinstance(error, Untrusted):
         return "untrusted"
     if isinstance(error, SourceError):
@@ -89,7 +92,7 @@ def store_failure_reason(error: BaseException) -> str:
 
 
 def sqlite_code(error: sqlite3.Error) -> int:
-    """Return SQLite's extended result code, 0 when the error comes from the Python module itself."""
+    """Return SQLite's extended result code; 0 if the error comes from the Python module itself."""
     return getattr(error, "sqlite_errorcode", None) or 0
 
 

@@ -1,7 +1,7 @@
-"""What kind of file system a path is on: by the type that statfs gives, not by trying locks, which prove nothing.
+"""Kinds of file systems, by the type that statfs returns; trying locks proves nothing.
 
-SQLite in WAL mode is right only where all its users share one kernel. A type that is not known to be local is taken for
-a network's. Elsewhere than on Linux, whose types these are, a path is taken for local.
+SQLite in WAL mode is correct only if all its users share one kernel. A type that is not known to be local is treated as a
+network file system.
 """
 
 from __future__ import annotations
@@ -50,23 +50,21 @@ _NETWORK = {
     0x7461636F: "ocfs2",
     0x73757245: "coda",
 }
-_STATFS_SIZE = 256  # bytes; the structure is at most 120 long, and its first word is the type
+_STATFS_SIZE = 256  # bytes; the structure has at most 120, and its first word is the type
 
 
 class FileSystem(NamedTuple):
-    """The `name` of a kind of file system, and whether it is known to be of this machine alone."""
+    """A kind of file system; `local` if it is known to belong to this machine alone."""
 
     name: str
     local: bool
 
 
 def file_system(path: Path) -> FileSystem:
-    """Return the kind of file system that `path`, or the nearest parent that is there, is on; never raises."""
-    if sys.platform != "linux":
-        return FileSystem(sys.platform, True)
+    """Return the kind of file system of `path`, or of its nearest existing parent. Never raises."""
     try:
         number = _statfs_type(_existing(path))
-    except (OSError, AttributeError) as error:
+    except OSError as error:
         return FileSystem(f"unknown ({error})", False)
     if number in _LOCAL:
         return FileSystem(_LOCAL[number], True)
@@ -74,7 +72,7 @@ def file_system(path: Path) -> FileSystem:
 
 
 def _existing(path: Path) -> Path:
-    """The nearest of `path` and its parents that is there; a link into nothing leads to where it would be made."""
+    """Return the nearest existing one of `path` and its parents; a dangling link leads to the parent of its target."""
     path = Path(os.path.realpath(path))
     while not os.path.exists(path) and path != path.parent:
         path = path.parent

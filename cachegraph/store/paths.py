@@ -1,26 +1,27 @@
-"""Where things are in a cache directory, and how directories and files come into being there.
+"""Paths in a cache directory, and the creation of directories and unique names there.
 
     <directory>/v1/index.sqlite            the index, with -wal and -shm beside it while in use
-    <directory>/v1/index.sqlite.damaged-*  an index that was set aside
+    <directory>/v1/index.sqlite.damaged-*  a quarantined index
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
-    <directory>/v1/locks/<name>.lock       who builds the entry of that key, or reads that blob (node_lock.py)
-    <directory>/v1/locks/<key>.unkept      what was built could not be kept (unkept.py)
-    <directory>/v1/damaged/*               what was found damaged, kept for a look
+    <directory>/v1/locks/<name>.lock       the lock of whoever builds that key or reads that blob (node_lock.py)
+    <directory>/v1/locks/<key>.unkept      a mark: the last build could not be stored (unkept.py)
+    <directory>/v1/damaged/*               the quarantine of damaged payloads, entries and blobs
     <directory>/.clearing-*                a store being removed
 
-and in one that is shared, or lies on a network file system:
+and in a directory that is shared, or lies on a network file system:
 
     <directory>/v1/e/kk/<key>              an entry (entry_file.py), kk being the first two digits of its key
     <directory>/v1/b/hh/<digest>           a blob
-    <directory>/v1/?/??/.tmp-*             either being written
-    <directory>/v1/l/kk/<key>.<number>     who builds an entry (lease.py)
-    <directory>/v1/l/kk/<key>.unkept       what was built could not be kept (unkept.py)
-    <directory>/v1/damaged/*               what was found damaged, kept for a look
+    <directory>/v1/?/??/.tmp-*             an entry or a blob being written
+    <directory>/v1/l/kk/<key>.<number>     the lease of whoever builds that key (lease.py)
+    <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (unkept.py)
+    <directory>/v1/damaged/*               the quarantine
 
-A key has 32 hexadecimal digits, a blob 80 (cachegraph/fingerprint/primitives.py); one of 32 was written by an older release, which named blobs by XXH3-128.
+A key has 32 hexadecimal digits, a blob 80; a blob with 32 digits was written by an older release, which named blobs by
+their XXH3-128.
 
-Version history: v1 first. An incompatible change makes v2/ beside v1/.
+Version history: v1 is the first. An incompatible change makes v2/ beside v1/.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ class Layout:
         self.damaged = self.root / "damaged"
 
     def lock(self, name: str) -> Path:
-        """Return the path of the lock of a key or of a blob; refuses (ValueError) any other name."""
+        """Return the path of the lock of a key or of a blob. Raises ValueError for any other name."""
         return self.locks / f"{name if is_blob(name) else _checked(name)}.lock"
 
     def blob(self, digest_hex: str) -> Path:
-        """Return the path of a blob; refuses (ValueError) what no blob is named by."""
+        """Return the path of a blob. Raises ValueError for any other name."""
         return self.blobs / digest_hex[:2] / _checked_blob(digest_hex)
 
 
@@ -73,20 +74,20 @@ class SharedLayout:
         self.damaged = self.root / "damaged"
 
     def entry(self, key_hex: str) -> Path:
-        """Return the path of an entry; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        """Return the path of an entry. Raises ValueError unless the key has 32 lower-case hexadecimal digits."""
         return self.directory / entry_place(key_hex)
 
     def lease(self, key_hex: str) -> Path:
-        """Return what the leases of a key are named by; refuses (ValueError) what is not 32 lower-case hexadecimal digits."""
+        """Return the path, without generation, of the leases of a key. Raises ValueError as `entry` does."""
         return self.leases / key_hex[:2] / _checked(key_hex)
 
     def blob(self, digest_hex: str) -> Path:
-        """Return the path of a blob; refuses (ValueError) what no blob is named by."""
+        """Return the path of a blob. Raises ValueError for any other name."""
         return self.blobs / digest_hex[:2] / _checked_blob(digest_hex)
 
 
 def entry_place(key_hex: str) -> str:
-    """Return where the entry of a key lies in a shared directory; refuses (ValueError) what is no key."""
+    """Return the path of an entry relative to the shared directory. Raises ValueError for anything but a key."""
     return f"{STORE_VERSION}/{_ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
@@ -103,32 +104,28 @@ def _checked_blob(name: str) -> str:
 
 
 def is_key(name: str) -> bool:
-    """Return whether `name` is the digest of a key in hexadecimal, as entry files are named."""
+    """Return True if `name` is the digest of a key in hexadecimal, the name of an entry file."""
     return len(name) == 32 and _HEXADECIMAL.issuperset(name)
 
 
 def is_blob(name: str) -> bool:
-    """Return whether `name` is one that this release gives to a blob."""
+    """Return True if `name` is a blob's name of this release."""
     return len(name) == 80 and _HEXADECIMAL.issuperset(name)
 
 
 def is_older_blob(name: str) -> bool:
-    """Return whether `name` is one that a release before HASH_VERSION 2 gave to a blob."""
+    """Return True if `name` is a blob's name of a release before HASH_VERSION 2."""
     return len(name) == 32 and _HEXADECIMAL.issuperset(name)
 
 
 def unique_name(prefix: str) -> str:
-    """Return a name nobody else makes, on any host, forked children included: host, process, 64 random bits per call."""
-    host = "".join(c for c in _host()[:32] if c.isalnum() or c == "-")
+    """Return a name that is unique across hosts and forked children: host, process, and 64 random bits per call."""
+    host = "".join(c for c in os.uname().nodename[:32] if c.isalnum() or c == "-")
     return f"{prefix}{host}-{os.getpid()}-{os.urandom(8).hex()}"
 
 
-def _host() -> str:
-    return os.uname().nodename if hasattr(os, "uname") else ""
-
-
 def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
-    """Make `path` and its missing parents, each with that mode whatever the umask. Existing ones keep their modes."""
+    """Create `path` and its missing parents with that mode, whatever the umask is. Existing ones keep their modes."""
     if path.is_dir():
         return
     make_directory(path.parent, mode)
@@ -142,7 +139,7 @@ def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
 
 
 def identity(path: Path) -> Identity | None:
-    """Return what tells one file from another at the same path, None when there is none."""
+    """Return the device and inode of the file, which differ after it was replaced; None if it is missing."""
     try:
         status = os.stat(path)
     except OSError:
@@ -151,7 +148,7 @@ def identity(path: Path) -> Identity | None:
 
 
 def file_size(path: Path) -> int:
-    """Return the size of the file in bytes, 0 when there is none."""
+    """Return the size of the file in bytes, 0 if it is missing."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

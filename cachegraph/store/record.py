@@ -1,4 +1,4 @@
-"""The record: everything a hit returns, in one checksummed piece of bytes.
+"""The record: the content of a hit, as one checksummed byte string.
 
     record   := magic(3: "CGR") version(1) checksum(16) digest(16) confirmation(32) head blob* cost* payload
     checksum := XXH3-128 of everything after the checksum
@@ -12,13 +12,13 @@
 Numbers are big-endian.
 
 Version history
-    1  first: names of blobs have 16 bytes, their XXH3-128; no hit, but what it refers to is known, so that it can be pruned
+    1  names of blobs have 16 bytes, their XXH3-128; never a hit, but its blobs can be listed, so that it can be pruned
     2  names of blobs have 40 bytes, their BLAKE2b-256 and length
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isfinite
 from struct import Struct
 from struct import error as StructError
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
-from cachegraph.store.entry import Miss
+from cachegraph.store.entry import PAYLOAD, Hit, Miss
 
 RECORD_FORMAT = 2
 
@@ -35,27 +35,49 @@ _LENGTH = Struct(">H")
 _SECONDS = Struct(">d")
 
 
-class _Layout(NamedTuple):
+class _Format(NamedTuple):
+    """A version of the format: its magic, its header, and a blob's name."""
+
     magic: bytes
     header: Struct
     name: Struct
 
 
-_OURS = _Layout(b"CGR" + bytes((RECORD_FORMAT,)), Struct(">4s16s16s32sB40sHH"), Struct(">40s"))
-_OLDER = _Layout(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
+_OURS = _Format(b"CGR" + bytes((RECORD_FORMAT,)), Struct(">4s16s16s32sB40sHH"), Struct(">40s"))
+_OLDER = _Format(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
 
 
 class Record(NamedTuple):
-    """A record taken apart; `payload_blob` is the name (hex) of the blob that holds the payload, else None."""
+    """A decoded record; `payload_blob` is the digest (hexadecimal) of the blob that holds the payload, or None."""
 
     payload: bytes
     payload_blob: str | None
     blobs: Mapping[str, str]
     seconds: Mapping[str, float]
 
+    @property
+    def all_blobs(self) -> dict[str, str]:
+        """Return the digests of all blobs by name, with the payload under PAYLOAD if it is a blob."""
+        return {**({} if self.payload_blob is None else {PAYLOAD: self.payload_blob}), **self.blobs}
+
+    def hit(self, read_blob: Callable[[str], bytes | None]) -> Hit | Miss:
+        """Return the hit, with the payload read by `read_blob` if it is a blob; a miss if that is missing or damaged.
+
+        Raises what `read_blob` raises, except FileNotFoundError.
+        """
+        if self.payload_blob is None:
+            return Hit(self.payload, self.blobs, self.seconds)
+        try:
+            payload = read_blob(self.payload_blob)
+        except FileNotFoundError:
+            return Miss("damaged", f"the blob {self.payload_blob} of the payload is missing")
+        if payload is None:
+            return Miss("damaged", f"the blob {self.payload_blob} of the payload does not match its name")
+        return Hit(payload, self.blobs, self.seconds)
+
 
 def encode(key: CacheKey, record: Record) -> bytes:
-    """Return the bytes of `record` under `key`; raises ValueError on what the grammar cannot hold."""
+    """Return `record` under `key` as bytes. Raises ValueError for a name that is too long or a cost that is not finite."""
     elsewhere = record.payload_blob is not None
     payload_name = bytes.fromhex(record.payload_blob or "00" * _OURS.name.size)
     counts = len(record.blobs), len(record.seconds)
@@ -69,7 +91,7 @@ def encode(key: CacheKey, record: Record) -> bytes:
 
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
-    """Return the record `content` holds for `key`, or why it holds none. Nothing is believed before the checksum."""
+    """Return the record of `key` in `content`, or why there is none. The checksum is verified before anything else."""
     header = _checked_header(content, _OURS)
     if isinstance(header, Miss):
         return header
@@ -81,20 +103,17 @@ def decode(content: object, key: CacheKey) -> Record | Miss:
     return _body(content, header, _OURS)
 
 
-def decode_unasked(content: object, key_digest: bytes) -> Record | Miss:
-    """Return the record that `content` holds for the key of that digest, where the key itself is not at hand.
-
-    One of an older format is described, too: somebody has to prune it.
-    """
+def decode_by_digest(content: object, key_digest: bytes) -> Record | Miss:
+    """Return the record in `content`, given only the digest of its key. Reads older formats too, so they can be pruned."""
     is_older = isinstance(content, bytes) and content.startswith(_OLDER.magic)
-    layout = _OLDER if is_older else _OURS
-    header = _checked_header(content, layout)
+    form = _OLDER if is_older else _OURS
+    header = _checked_header(content, form)
     if isinstance(header, Miss):
         return header
     assert isinstance(content, bytes)
     if header.digest != key_digest:
         return Miss("damaged", f"it is the record of {header.digest.hex()}")
-    return _body(content, header, layout)
+    return _body(content, header, form)
 
 
 class _Header(NamedTuple):
@@ -108,24 +127,24 @@ class _Header(NamedTuple):
     costs: int
 
 
-def _checked_header(content: object, layout: _Layout) -> _Header | Miss:
-    size = len(layout.magic)
+def _checked_header(content: object, form: _Format) -> _Header | Miss:
+    size = len(form.magic)
     if not isinstance(content, bytes) or len(content) < size:
         return Miss("damaged", "the record is cut short")
-    if content[:size] != layout.magic:
-        found = f"the record starts with {content[:size].hex()}, not with {layout.magic.hex()}"
+    if content[:size] != form.magic:
+        found = f"the record starts with {content[:size].hex()}, not with {form.magic.hex()}"
         return Miss("foreign-format", found)
-    if len(content) < layout.header.size:
+    if len(content) < form.header.size:
         return Miss("damaged", "the record is cut short")
-    header = _Header._make(layout.header.unpack_from(content))
+    header = _Header._make(form.header.unpack_from(content))
     if digest(content[_CHECKED_FROM:]) != header.checksum:
         return Miss("damaged", "the record does not match its checksum")
     return header
 
 
-def _body(content: bytes, header: _Header, layout: _Layout) -> Record | Miss:
+def _body(content: bytes, header: _Header, form: _Format) -> Record | Miss:
     try:
-        names, offset = _read_pairs(content, layout.header.size, header.blobs, layout.name)
+        names, offset = _read_pairs(content, form.header.size, header.blobs, form.name)
         seconds, offset = _read_pairs(content, offset, header.costs, _SECONDS)
     except (StructError, UnicodeDecodeError) as error:
         return Miss("damaged", f"the record is not what was written ({error})")

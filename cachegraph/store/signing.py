@@ -1,12 +1,12 @@
-"""Signatures: who published what lies in a directory that a group writes in, where owner and mode say nothing.
+"""Signatures tell who published an entry in a directory that a group writes to, where owner and mode prove nothing.
 
-Each user has one key (Ed25519). It is made by `cachegraph key`, in the user's configuration directory, and is 0600:
+Each user has one Ed25519 key. `cachegraph key` creates it in the user's configuration directory, with mode 0600:
 
     key file := "ed25519-private:" text LF "ed25519:" text LF       the private key, and the public one, which others list
     text     := 32 bytes as URL-safe base64 without padding: 43 characters
 
-Version history: none yet. The package cryptography is loaded by who signs or verifies (40 ms), not by who finds a copy of an
-entry on his own node.
+Version history: none yet. The package cryptography (40 ms) is imported only to sign or verify, not to read the copy of an
+entry on this node.
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ _LONGEST = 1024
 SIGNER_SIZE = 32
 SIGNATURE_SIZE = 64
 
-
-_READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class UnusableKey(OSError):
-    """The file at `path` is not to be used as this user's key: what was `found`."""
+    """An error for a key file at `path` that cannot be used: what was `found`."""
 
     def __init__(self, path: Path, found: str) -> None:
         super().__init__(errno.EPERM, found, os.fspath(path))
@@ -49,19 +48,19 @@ class UnusableKey(OSError):
 
 
 class Signature(NamedTuple):
-    """The public key of who signed (32 bytes), and the signature (64 bytes)."""
+    """The public key of the signer (32 bytes), and the signature (64 bytes)."""
 
     signer: bytes
     signature: bytes
 
 
 def key_path() -> Path:
-    """Return where this user's key is, or will be; raises NoDirectoryError where there is no place for it."""
+    """Return the path of this user's key, present or not. Raises NoDirectoryError if there is no place for it."""
     return Path(user_config_directory(), "key")
 
 
 def own_public_key() -> bytes | None:
-    """Return this user's public key, None if none was made; raises UnusableKey, NoDirectoryError, OSError."""
+    """Return this user's public key, or None. Raises UnusableKey, NoDirectoryError, OSError."""
     try:
         return _own_key()[1]
     except FileNotFoundError:
@@ -69,7 +68,7 @@ def own_public_key() -> bytes | None:
 
 
 def make_own_key() -> bytes:
-    """Return this user's public key, made first if there is none. Of processes that make it at once, one does.
+    """Return this user's public key; create it first if there is none. If several processes create it, one wins.
 
     Raises UnusableKey for a file that others can read or that is no key, NoDirectoryError, OSError.
     """
@@ -85,7 +84,7 @@ def make_own_key() -> bytes:
 
 
 def sign(message: bytes) -> Signature:
-    """Return the signature of `message` by this user; raises FileNotFoundError without a key, else as make_own_key does."""
+    """Return this user's signature of `message`. Raises FileNotFoundError without a key, else what make_own_key raises."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private = Ed25519PrivateKey.from_private_bytes(_own_key()[0])
@@ -93,7 +92,7 @@ def sign(message: bytes) -> Signature:
 
 
 def is_signed(signature: Signature, message: bytes) -> bool:
-    """Return whether the holder of the key that `signature` names signed `message`."""
+    """Return True if the holder of the key in `signature` signed `message`."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -105,12 +104,12 @@ def is_signed(signature: Signature, message: bytes) -> bool:
 
 
 def public_key_text(public: bytes) -> str:
-    """Return a public key as CACHEGRAPH_TRUST lists it."""
+    """Return a public key as it is listed in CACHEGRAPH_TRUST."""
     return _PUBLIC + _text(public)
 
 
 def public_key(text: str) -> bytes:
-    """Return the public key that `text`, as `public_key_text` writes it, is; raises ValueError for anything else."""
+    """Return the public key in `text`, as `public_key_text` writes it. Raises ValueError for anything else."""
     found = _bytes(text.removeprefix(_PUBLIC))
     if len(found) != SIGNER_SIZE or public_key_text(found) != text:
         raise ValueError(f"reading a public key: found {text!r}; `cachegraph key` prints one")
@@ -118,7 +117,7 @@ def public_key(text: str) -> bytes:
 
 
 def _own_key() -> tuple[bytes, bytes]:
-    """The private and the public key of this user, from the key file."""
+    """Return the private and the public key of this user, from the key file."""
     path = key_path()
     descriptor = os.open(path, _READ)
     try:
@@ -136,12 +135,12 @@ def _check_file(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise UnusableKey(path, "no regular file")
     mode = stat.S_IMODE(status.st_mode)
-    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or mode & 0o077):
+    if status.st_uid != os.geteuid() or mode & 0o077:
         raise UnusableKey(path, f"mode {mode:04o} and uid {status.st_uid} as its owner: others can have it")
 
 
 def _publish(path: Path, content: bytes) -> None:
-    """Have `path` hold `content`, whole and for this user alone, unless something is there by then."""
+    """Create the file at `path`, whole and for this user alone, unless it exists by then."""
     make_directory(path.parent)
     temporary = path.parent / unique_name(TEMPORARY_PREFIX)
     descriptor = os.open(temporary, _MAKE, 0o600)

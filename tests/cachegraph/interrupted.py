@@ -96,7 +96,7 @@ class Caches:
         key = self.key_of(name)
         if self.cache._flights._table.holder(key.digest) is not None:
             return "this process's threads are made to wait"
-        lock = NodeLock(self.cache._store.layout.lock(key.hex), self.cache._store.local.guard)  # type: ignore[union-attr]
+        lock = NodeLock(self.cache._store.local.layout.lock(key.hex), self.cache._store.local.guard)  # type: ignore[union-attr]
         if lock.acquire() is not None:
             return "this node's processes are made to wait"
         lock.release()

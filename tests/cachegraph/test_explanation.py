@@ -20,7 +20,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
 from cachegraph.store.local.database import Database
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.planning import Criteria
 from cachegraph.store.maintenance.pruning import carry_out, plan
 from tests.cachegraph.store.older_release import OlderRelease
 
@@ -94,7 +94,7 @@ def test_what_was_evicted_says_why_and_when(make: Make, cache_directory: Path) -
 def test_only_the_latest_evictions_are_remembered(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cachegraph.store.shared.publication.EVICTED_KEPT", 2)
+    monkeypatch.setattr("cachegraph.store.local.eviction.EVICTED_KEPT", 2)
     store = LocalStore(cache_directory)
     for graph in "abcd":
         store.put(key_of(graph=graph), Artifact(b"a"))

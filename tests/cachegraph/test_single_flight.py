@@ -17,8 +17,8 @@ from cachegraph.cache import Artifact, Cache, Found
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, Settings
 from cachegraph.single_flight import LEAST_WAIT, MOST_WAIT, UNKNOWN_WAIT, SingleFlight, longest_wait
-from cachegraph.store.claims.claims import Claim, Holder
 from cachegraph.store.claims.node_lock import NodeLock
+from cachegraph.store.protocol import Claim, Holder
 
 
 def key_of(text: object, level: str = "kernel") -> CacheKey:

@@ -21,9 +21,9 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.verification import verify
-from cachegraph.store.memory import MemoryStore
 from cachegraph.store.shared.store import SharedStore
 from engine.inner.from_graph import OpFromGraph
+from tests.cachegraph.store.memory import MemoryStore
 from tests.flow.colliding import colliding_arrays
 from tests.flow.model_process import ROOT
 

@@ -12,7 +12,7 @@ import engine
 import engine.tensor as pt
 from cachegraph.cache import Hit, default_cache
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.planning import Criteria
 from cachegraph.store.maintenance.pruning import carry_out, plan
 
 VALUES = np.linspace(-1.0, 1.0, 7)

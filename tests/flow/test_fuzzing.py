@@ -21,7 +21,7 @@ from cachegraph.errors import CachegraphError, InvalidEncoding, ObjectFormatErro
 from cachegraph.fingerprint.decoder import decode
 from cachegraph.key import CacheKey, expanded
 from cachegraph.object_code.elf import read_symbols
-from cachegraph.store.claims.claims import Holder
+from cachegraph.store.protocol import Holder
 from tests.cachegraph.pickling.hostile_pickles import TRUSTED, group, name, number, text, whole
 
 ROOT = Path(__file__).parents[2]

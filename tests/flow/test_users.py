@@ -16,7 +16,7 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.sizes import INLINE_LIMIT
+from cachegraph.store.entry import INLINE_LIMIT
 
 ALICE, BOB, PROJECT = 54321, 54322, 54000
 """Two users and a group, none of which is in any list."""

@@ -32,9 +32,9 @@ sys.path.insert(0, str(ROOT))
 
 
 from cachegraph.key import CacheKey  # noqa: E402
+from cachegraph.store.activity import Activity  # noqa: E402
 from cachegraph.store.entry import Artifact, Hit, Miss  # noqa: E402
 from cachegraph.store.local import eviction  # noqa: E402
-from cachegraph.store.local.activity import Activity  # noqa: E402
 from cachegraph.store.local.store import LocalStore  # noqa: E402
 
 COSTS = Path(__file__).with_name("eviction_costs.json")
@@ -72,7 +72,7 @@ class LeastRecentlyUsed(eviction.Eviction):
 
     def _least_worth(self, connection: sqlite3.Connection) -> list[Any]:
         return [
-            eviction._Victim(*row) for row in connection.execute(SELECT_OLDEST, (self.spared,)).fetchall()
+            eviction._LeastWorth(*row) for row in connection.execute(SELECT_OLDEST, (self.spared,)).fetchall()
         ]
 
 

@@ -21,9 +21,9 @@ sys.path.insert(0, str(ROOT))
 
 from cachegraph.key import CacheKey  # noqa: E402
 from cachegraph.store.entry import Artifact  # noqa: E402
+from cachegraph.store.local.sizes import bytes_held  # noqa: E402
 from cachegraph.store.local.store import LocalStore  # noqa: E402
 from cachegraph.store.shared.store import SharedStore  # noqa: E402
-from cachegraph.store.sizes import bytes_held  # noqa: E402
 
 ENTRIES, FILES = 100_000, 20_000
 SECONDS = {

@@ -36,7 +36,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.claims import lease
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance import pruning, shared_verification, verification
+from cachegraph.store.maintenance import pruning, verification
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.tiers import TieredStore
 
@@ -273,7 +273,7 @@ def maintain(choose: random.Random, cache: Cache) -> None:
         else:
             verification.verify(local)
         for shared in cache._store.shared if isinstance(cache._store, TieredStore) else ():
-            shared_verification.verify(shared)
+            verification.verify(shared)
 
 
 def check_healed(settings: Settings) -> None:

@@ -25,8 +25,8 @@ from cachegraph.cache import Artifact, Cache, Hit
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance import pruning, shared_verification, verification
-from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance import pruning, verification
+from cachegraph.store.maintenance.planning import Criteria
 from cachegraph.store.tiers import TieredStore
 
 PROCESSES = 3
@@ -176,7 +176,7 @@ def fault_after(settings: Settings, stored: set[int]) -> str | None:
     problems = verification.verify(local_of(cache))
     if isinstance(cache._store, TieredStore):
         for shared in cache._store.shared:
-            problems += shared_verification.verify(shared)
+            problems += verification.verify(shared)
     if problems:
         return f"verify finds {problems[0]}"
     return fault_of_use(cache)

@@ -1,15 +1,17 @@
-"""The claim among hosts that share a directory and nothing else: neither locks that work, nor clocks that agree.
+"""A claim among hosts that share a directory, where locks may not work and clocks may differ.
 
-    <directory>/v1/l/kk/<key>.<generation>     kk: the first two digits of the key; generation: decimal, 1 first
-    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of one length while its holder lives
+    <directory>/v1/l/kk/<key>.<generation>     kk: the first two digits of the key; generation: decimal, from 1
+    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of constant length while its holder lives
 
-The file of the highest generation is the lease. It is made with O_EXCL, which has one winner also where locks have two,
-and its holder counts `beat` up in it. Whoever waits judges it by its own monotonic clock: a lease in which nothing
-changed for `ttl` seconds is dead, as is one of a process of this machine that is gone; times of files and of other
-hosts are never compared. The dead are succeeded, not removed: who makes the next generation has the lease, so no two
-can both believe to have removed the same one. What is left behind blocks nobody for longer than `ttl`.
-The content has no version: what cannot be read as it is judged by time alone. An interrupt may end a call between any two
-steps: what a lease is about to make is noted first, and removed by `release`, or when the lease is dropped.
+The file of the highest generation is the lease. It is created with O_EXCL, which has one winner even where locks have
+two, and its holder counts `beat` up in it. A waiting process judges the lease by its own monotonic clock: the holder is
+dead if the content has not changed for `ttl` seconds, or if the holder was a process of this machine that has ended.
+Times of files and of other hosts are never compared. A dead lease is succeeded, not removed: the process that creates
+the next generation has the lease, so no two processes can both believe that they removed the same one. A file left
+behind blocks nobody for longer than `ttl`. The content has no version: if it cannot be read, time alone decides.
+
+An interrupt may end a call between any two steps: a lease notes each file before it creates it, and `release`, or
+dropping the lease, removes it.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from cachegraph.store.claims.claims import MOST_SAID, Holder
 from cachegraph.store.claims.processes import host_name, is_gone, machine, start_of
-from cachegraph.store.shared.files import Oversized, read_file, set_mode
+from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
+from cachegraph.store.files import Oversized, read_file
+from cachegraph.store.protocol import LARGEST_HOLDER, Holder
 from cachegraph.store.trust import Guard, Untrusted
-from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
 TTL = 10.0
 _BEATS_PER_TTL = 5
@@ -38,11 +40,11 @@ _BEAT_DIGITS = 9
 _GENERATIONS_TRIED = 4
 _LONGEST_NUMBER = 10
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_UPDATE = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_UPDATE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Host(NamedTuple):
-    """How a process is named in a lease: the `name` of its host, and the `machine` on which its number means it."""
+    """The host of a process: its `name`, and the `machine` on which process numbers are unique."""
 
     name: str
     machine: str
@@ -54,9 +56,9 @@ class Host(NamedTuple):
 
 
 class Lease:
-    """The claim whose generations are `path` with a number behind, in the directory of `guard`. Making one touches nothing.
+    """The claim whose generations are the files `path`.1, `path`.2 and so on, in the directory of `guard`.
 
-    `clock` gives seconds that only go forward; `host` is where this process runs.
+    Creating the object does not access the disk. `clock` returns monotonic seconds; `host` is the host of this process.
     """
 
     def __init__(
@@ -73,11 +75,14 @@ class Lease:
         self._ttl = ttl
         self._clock = clock
         self._host = host or Host.here()
-        self._seen: tuple[int, bytes, float] | None = None  # generation, content, when that was first seen
+        self._seen: tuple[int, bytes, float] | None = None  # generation, content, time of first sight
         self._held: _Generation | None = None
 
     def acquire(self) -> Holder | None:
-        """Take the lease if it is free or its holder dead, else return who has it; raises OSError, and Unkept."""
+        """Take the lease if it is free or its holder dead and return None, else return its holder.
+
+        Raises OSError if the file cannot be created, and Unkept if the mark is present.
+        """
         self._mark.check()
         generation = max(self._generations(), default=0)
         holder = self._living(generation) if generation else None
@@ -91,13 +96,13 @@ class Lease:
         return Holder()
 
     def mark(self, unkept: bool) -> None:
-        """Have the mark beside the lease say whether what was built could not be kept; never raises OSError."""
+        """Mark whether the last build could not be stored. Never raises OSError."""
         self._mark.put(unkept)
 
     def release(self) -> None:
         """Remove the lease and those that it succeeded; in a forked child, whose parent holds it, do nothing.
 
-        May be called again after it was interrupted.
+        May be called again after an interrupt.
         """
         held = self._held
         if held is None or held.pid != os.getpid():
@@ -111,17 +116,17 @@ class Lease:
         self._held = None
 
     def beat(self) -> None:
-        """Show that the holder lives, if this lease is held."""
+        """Count the beat up if this process holds the lease."""
         if self._held is not None:
             self._held.beat()
 
     @property
     def seconds_between_beats(self) -> float:
-        """How often a holder shows that it lives."""
+        """Return the seconds between two beats of a holder."""
         return self._ttl / _BEATS_PER_TTL
 
     def _generations(self) -> list[int]:
-        """The generations there are. Listing makes a network's client ask the server."""
+        """Return the existing generations. Listing a directory makes a network client ask the server."""
         prefix = f"{self._path.name}."
         try:
             names = os.listdir(self._path.parent)
@@ -131,12 +136,12 @@ class Lease:
         return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
 
     def _living(self, generation: int) -> Holder | None:
-        """The holder of that generation; None if it is dead, or gone although a client goes on showing its name.
+        """Return the holder of that generation; None if it is dead, or removed although the client still lists it.
 
-        What a holder has not written, or may not have, is nobody's: it is succeeded as the dead are.
+        A file that no holder can have written (too large, untrusted) counts as dead.
         """
         try:
-            content = read_file(self._file(generation), self._guard, MOST_SAID)
+            content = read_file(self._file(generation), self._guard, LARGEST_HOLDER)
         except (FileNotFoundError, Oversized, Untrusted):
             return None
         now = self._clock()
@@ -145,23 +150,17 @@ class Lease:
         if now - self._seen[2] > self._ttl:
             return None
         try:
-            said = json.loads(content)
-            gone = said["machine"] == self._host.machine and is_gone(said["pid"], said["start"])
-            return None if gone else Holder.from_document(said)
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            OverflowError,
-            RecursionError,
-        ):  # half written: time will tell
+            document = json.loads(content)
+            gone = document["machine"] == self._host.machine and is_gone(document["pid"], document["start"])
+            return None if gone else Holder.from_document(document)
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):  # half written: wait for ttl
             return Holder()
 
     def _begin(self, generation: int) -> bool:
-        """Make that generation, and return whether this process did; raises OSError."""
+        """Create that generation; return False if another process was first. Raises OSError."""
         path = self._file(generation)
         self._guard.make_directory(path.parent)
-        # Noted first: an interrupt may come as soon as it is made.
+        # Noted first: an interrupt may come as soon as the file exists.
         held = self._held = _Generation(path, generation, self._host)
         try:
             held.make(self._guard.trust.file_mode)
@@ -181,14 +180,14 @@ class Lease:
 
 
 class _Generation:
-    """A generation that this process makes, or holds: its file, and what that says."""
+    """The file of a generation that this process creates or holds."""
 
     def __init__(self, path: Path, generation: int, host: Host) -> None:
         self.generation = generation
         self.pid = os.getpid()
         self.pulse = _pulse()
         self._path = path
-        self._said: dict[str, Any] = {
+        self._document: dict[str, Any] = {
             "host": host.name,
             "machine": host.machine,
             "pid": self.pid,
@@ -199,16 +198,16 @@ class _Generation:
         self._beats = 0
 
     def make(self, mode: int) -> None:
-        """Make the file; raises FileExistsError if another was first, and OSError."""
+        """Create the file. Raises FileExistsError if another process was first, and OSError."""
         descriptor = os.open(self._path, _CREATE, mode)
         try:
-            set_mode(descriptor, mode)
+            os.fchmod(descriptor, mode)
             os.write(descriptor, self._content())
         finally:
             os.close(descriptor)
 
     def beat(self) -> None:
-        """Count up in the file. A lease that was cleared away meanwhile is let go of."""
+        """Count the beat up in the file; do nothing if the file was removed meanwhile."""
         self._beats += 1
         with suppress(OSError):
             descriptor = os.open(self._path, _UPDATE)
@@ -218,26 +217,26 @@ class _Generation:
                 os.close(descriptor)
 
     def remove(self) -> None:
-        """Remove the file, if it is this process's or has not yet said whose it is; raises OSError."""
-        content = read_file(self._path, None, MOST_SAID)
+        """Remove the file if this process wrote it or nobody has written to it yet. Raises OSError."""
+        content = read_file(self._path, None, LARGEST_HOLDER)
         if not content or self._is_own(content):
             os.unlink(self._path)
 
     def _is_own(self, content: bytes) -> bool:
         with suppress(ValueError, RecursionError):
-            said = json.loads(content)
-            return isinstance(said, dict) and {**said, "beat": ""} == self._said
+            document = json.loads(content)
+            return isinstance(document, dict) and {**document, "beat": ""} == self._document
         return False
 
     def _content(self) -> bytes:
-        return json.dumps({**self._said, "beat": f"{self._beats:0{_BEAT_DIGITS}}"}).encode()
+        return json.dumps({**self._document, "beat": f"{self._beats:0{_BEAT_DIGITS}}"}).encode()
 
 
 class _Pulse:
-    """One thread that beats for every lease of this process, while there are any.
+    """A thread that beats for all leases of this process as long as there are any.
 
-    Signal handlers run in the main thread alone, so this one is never interrupted. A lease that was dropped without
-    `release`, as when an interrupt ended that, is removed here.
+    Signal handlers run only in the main thread, so nothing interrupts this one. It also removes a lease that was
+    dropped without `release`, for example after an interrupt.
     """
 
     def __init__(self) -> None:
@@ -271,7 +270,7 @@ class _Pulse:
                     held.beat()
 
     def _pause(self) -> float | None:
-        """Seconds until the next beat; None when there is nothing to beat for, and this thread ends."""
+        """Return the seconds until the next beat; None if no lease is left, and the thread ends."""
         with self._lock:
             alive = [lease for ref in self._leases.values() if (lease := ref()) is not None]
             if not self._leases:
@@ -285,8 +284,8 @@ _current: _Pulse | None = None
 
 
 def _pulse() -> _Pulse:
-    """This process's; a forked child has none of its parent's threads, nor its leases."""
+    """Return the pulse of this process; a forked child has neither the threads nor the leases of its parent."""
     global _current
     if _current is None or _current.pid != os.getpid():
-        _current = _Pulse()  # two threads may make two, and each lease stays with its own
+        _current = _Pulse()  # two threads may create two; each lease keeps its own
     return _current

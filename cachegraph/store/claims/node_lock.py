@@ -1,18 +1,19 @@
-"""The claim among the processes of one node: a lock on a file, which the kernel gives up when its holder dies.
+"""A claim among the processes of one node: a file lock, which the kernel releases when its holder dies.
 
-    <directory>/v1/locks/<key>.lock := JSON {"host", "pid", "since"} of who holds it, or did
+    <directory>/v1/locks/<key>.lock := JSON {"host", "pid", "since"} of the current or last holder
 
-The lock is flock's, so the file must be on a file system of this node alone. What it holds is for people, and has no
-version: a holder that cannot be read is one that has not said who it is. The file is removed when the lock is given
-back; one that a killed process leaves behind locks nothing, and may be deleted at any time.
+The lock is taken with flock, so the file must be on a file system of this node alone. The content is for people and has
+no version; a holder that cannot be read is shown as unidentified. `release` removes the file. A file left by a killed
+process locks nothing, and may be deleted at any time.
 
-An interrupt may end a call between any two steps. So the open file is the lock's own before it is locked: when it goes, by
-`release` or with the claim, the kernel gives the lock up. A forked child closes its copy, or it would hold the lock
-for as long as it lives.
+An interrupt may end a call between any two steps. So the object owns the open file before it locks it: when `release`
+closes the file, or the object is dropped, the kernel releases the lock. A forked child closes its copy, which would
+otherwise hold the lock as long as the child lives.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -21,19 +22,19 @@ from io import FileIO
 from pathlib import Path
 
 from cachegraph.forking import leave_to_parent
-from cachegraph.store.claims.claims import MOST_SAID, Holder
 from cachegraph.store.claims.processes import host_name
+from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
+from cachegraph.store.files import read_file
 from cachegraph.store.paths import identity
-from cachegraph.store.shared.files import read_file, set_mode
+from cachegraph.store.protocol import LARGEST_HOLDER, Holder
 from cachegraph.store.trust import Guard
-from cachegraph.store.unkept import SUFFIX, UnkeptMark
 
-_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _TRIES = 4
 
 
 class NodeLock:
-    """The claim whose lock file is at `path`, in the directory of `guard`. Making one touches nothing."""
+    """The claim with the lock file `path`, in the directory of `guard`. Creating it does not access the disk."""
 
     def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path
@@ -43,7 +44,10 @@ class NodeLock:
         self._pid = os.getpid()
 
     def acquire(self) -> Holder | None:
-        """Take the lock, or return who has it; raises OSError where the file cannot be made or locked, and Unkept."""
+        """Take the lock and return None, or return its holder.
+
+        Raises OSError if the file cannot be created or locked, and Unkept if the mark is present.
+        """
         self._mark.check()
         self._guard.make_directory(self._path.parent)
         for _ in range(_TRIES):
@@ -53,25 +57,25 @@ class NodeLock:
                 return self._holder()
             if self._is_named():
                 with suppress(OSError):
-                    self._sign()
+                    self._write_holder()
                 return None
             self._close()  # its holder removed the file between opening and locking
         return Holder()
 
     def mark(self, unkept: bool) -> None:
-        """Have the mark beside the lock say whether what was built could not be kept; never raises OSError."""
+        """Mark whether the last build could not be stored. Never raises OSError."""
         self._mark.put(unkept)
 
     def release(self) -> None:
-        """Give the lock back; in a forked child, whose parent holds it, do nothing."""
+        """Release the lock; in a forked child, whose parent holds it, do nothing."""
         if self._file is None or self._pid != os.getpid():
             return
         with suppress(OSError):
-            os.unlink(self._path)  # still locked: who locks a file that has lost its name begins again
+            os.unlink(self._path)  # still locked: a process that locks an unlinked file starts over
         self._close()
 
     def leave_to_parent(self) -> None:
-        """Close a forked child's copy of the file; the parent's lock stays."""
+        """Close a forked child's copy of the file; the parent keeps the lock."""
         self._close()
 
     def _open(self) -> None:
@@ -80,11 +84,9 @@ class NodeLock:
         mode = self._guard.trust.file_mode
         self._file = FileIO(self._path, "r+", opener=lambda path, _: os.open(path, _OPEN, mode))
         with suppress(PermissionError):  # another user's file, which its mode lets this one lock
-            set_mode(self._file.fileno(), mode)
+            os.fchmod(self._file.fileno(), mode)
 
     def _try_to_lock(self) -> bool:
-        import fcntl  # Windows has none, and no node lock
-
         assert self._file is not None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,13 +95,13 @@ class NodeLock:
         return True
 
     def _is_named(self) -> bool:
-        """Whether what is locked is still the file at the path, and not one that its last holder removed."""
+        """Return True if the locked file still is the one at the path, and its last holder has not removed it."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
         return (mine.st_dev, mine.st_ino) == identity(self._path)
 
-    def _sign(self) -> None:
-        """Write who holds the lock, over what the holder before may have left."""
+    def _write_holder(self) -> None:
+        """Write this process into the file, over what the last holder may have left."""
         assert self._file is not None
         content = json.dumps({"host": host_name(), "pid": os.getpid(), "since": time.time()}).encode()
         self._file.truncate(0)
@@ -113,6 +115,6 @@ class NodeLock:
 
     def _holder(self) -> Holder:
         try:
-            return Holder.from_document(json.loads(read_file(self._path, self._guard, MOST_SAID)))
+            return Holder.from_document(json.loads(read_file(self._path, self._guard, LARGEST_HOLDER)))
         except (OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
             return Holder()

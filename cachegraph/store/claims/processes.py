@@ -1,7 +1,7 @@
-"""Which process this is, to others on this machine and elsewhere; and whether one that left its name still lives.
+"""Identities of processes, on this machine and elsewhere, and a test whether one of them has ended.
 
-A process number alone says little: it is used again on the same host, and means another process on another one. So a
-process is named by its machine, its number and when it began, as the kernel counts that.
+A process number alone says little: the same host uses it again, and on another host it means another process. So a
+process is identified by its machine, its number and its start time as the kernel counts it.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ _STATE, _START = 0, 19  # fields of /proc/<pid>/stat after the name, which may h
 
 def host_name() -> str:
     """Return the name of this host, for people."""
-    return os.uname().nodename if hasattr(os, "uname") else ""
+    return os.uname().nodename
 
 
 def machine() -> str:
-    """Return what is equal for two processes only if they see each other's numbers: host, boot, and pid namespace."""
+    """Return a text that is equal for two processes only if they see each other's numbers: host, boot, pid namespace."""
     return f"{host_name()} {_boot()}"
 
 
 def start_of(pid: int) -> str:
-    """Return when the process began, as the kernel writes it; empty where that cannot be had."""
+    """Return when the process began, as the kernel writes it; empty if that is unknown."""
     fields = _fields(pid)
     return fields[_START] if len(fields) > _START else ""
 
 
 def is_gone(pid: int, start: str) -> bool:
-    """Return whether the process of this machine that began at `start` has certainly ended."""
+    """Return True if the process of this machine that began at `start` has certainly ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # it is another user's, or there is no telling
+    except (OSError, OverflowError):  # another user's process, or no answer
         pass
     fields = _fields(pid)
     if len(fields) <= _START:
@@ -54,7 +54,7 @@ def _fields(pid: int) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """The same for all processes that number processes alike, until the machine is started anew."""
+    """Return the id of this boot and this pid namespace; empty if they are unknown."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
             return f"{file.read().strip()} {os.readlink(_NAMESPACE)}"

@@ -1,4 +1,4 @@
-"""The index as it is listed. SQLAlchemy Core throughout; what compiles does without (index.py, publication.py)."""
+"""Listing the index for the commands, through SQLAlchemy. Compiling processes do not import this module."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 
 from sqlalchemy import Select
 
-from cachegraph.store.description import refuse_nonsense
-from cachegraph.store.entry import Entry, Reference
+from cachegraph.store.entry import BlobReference, Entry, check_entry
 from cachegraph.store.local import schema
 from cachegraph.store.local.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class KeptMiss:
-    """A miss that the index remembers: when (seconds since 1970), and the compressed encoding of a key not stored."""
+    """A remembered miss: its time (seconds since 1970), and the compressed encoding of the key if that is not stored."""
 
     digest: bytes
     level: str
@@ -33,7 +32,7 @@ _DIGITS = 32  # of a key
 
 
 class Catalogue:
-    """The rows in `database`. Methods raise sqlite3.Error and OSError; where there is no index they find nothing."""
+    """The rows of `database`. Methods raise sqlite3.Error and OSError; without an index they return nothing."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -43,9 +42,9 @@ class Catalogue:
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
 
     def listed(self, order: str, most: int | None, unreadable: Callable[[str], None]) -> Iterator[Entry]:
-        """Yield the `most` entries that come first in `order` (a name in schema.ORDERS; None: all), as they are asked for.
+        """Yield the first `most` entries (None: all) in `order`, a name in schema.ORDERS, reading them on demand.
 
-        `unreadable` is told what is wrong with a row that is not what was written, and which is passed over.
+        `unreadable` is called with the fault of each damaged row, which is skipped.
         """
         try:
             with self._database.reading() as connection:
@@ -74,36 +73,36 @@ class Catalogue:
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES_BETWEEN, {**bounds, "most": most})]
 
     def encoding(self, digest: bytes) -> bytes | None:
-        """Return the stored encoding of a key, compressed with zlib; None when it is not there."""
+        """Return the stored encoding of a key, compressed with zlib, or None."""
         for row in self._rows(schema.SELECT_ENCODING, {"key": digest}):
             return bytes(row[0])
         return None
 
-    def references(self) -> list[tuple[bytes, Reference]]:
+    def references(self) -> list[tuple[bytes, BlobReference]]:
         """Return (key digest, reference) for every reference of every entry."""
         rows = self._rows(schema.SELECT_REFERENCES, {})
-        return [(digest, Reference(name, blob.hex(), size)) for digest, name, blob, size in rows]
+        return [(digest, BlobReference(name, blob.hex(), size)) for digest, name, blob, size in rows]
 
-    def references_of(self, digest: bytes) -> list[Reference]:
-        """Return what one entry refers to, in order of name."""
+    def references_of(self, digest: bytes) -> list[BlobReference]:
+        """Return the blob references of one entry, in order of name."""
         rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
-        return [Reference(name, blob.hex(), size) for _, name, blob, size in rows]
+        return [BlobReference(name, blob.hex(), size) for _, name, blob, size in rows]
 
     def misses(self, most: int) -> list[KeptMiss]:
-        """Return the latest misses, those of functions before others, the last first; none of an index of an older release that kept none."""
+        """Return the latest misses, those of functions first; an index of an older release may have none."""
         if not self._database.has_table("miss"):
             return []
         return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]
 
     def find_misses(self, prefix: str) -> list[KeptMiss]:
-        """Return the kept misses of keys that start with `prefix` (lower-case hexadecimal)."""
+        """Return the remembered misses of keys that start with `prefix` (lower-case hexadecimal)."""
         if not self._database.has_table("miss"):
             return []
         rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
         return [KeptMiss(**row._mapping) for row in rows]
 
     def entry_references_of(self, digest: bytes) -> list[bytes]:
-        """Return the key digests of what one entry refers to; none where an older release wrote the index."""
+        """Return the key digests of the entries that one entry refers to; an index of an older release has none."""
         if not self._database.has_table("reference"):
             return []
         return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
@@ -121,12 +120,12 @@ class Catalogue:
 
 
 def entry_of(row: Any) -> Entry:
-    """Return the entry that a row of the columns of `schema.SELECT_ENTRIES` holds; raises sqlite3.DataError."""
+    """Return the entry in a row with the columns of `schema.SELECT_ENTRIES`. Raises sqlite3.DataError."""
     values = dict(row._mapping)
     try:
         seconds = json.loads(values["seconds"])
         entry = Entry(**{**values, "seconds": {str(step): float(cost) for step, cost in seconds.items()}})
-        refuse_nonsense(entry)
+        check_entry(entry)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise sqlite3.DataError(f"reading the index: a row is not what was written ({error})") from error
     return entry

@@ -1,4 +1,4 @@
-"""How one connection to the index is opened, for reading or for writing, whoever else is opening it just now.
+"""Opening one connection to the index, for reading or for writing, while other processes may be opening it too.
 
 Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX lock that SQLite
 holds for this process.
@@ -17,7 +17,6 @@ from pathlib import Path
 from cachegraph.store.entry import LARGEST_ENTRY
 from cachegraph.store.failures import IndexDamaged, sqlite_code
 from cachegraph.store.paths import FILE_MODE, file_size
-from cachegraph.store.shared.files import set_mode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 COMPANIONS = ("", "-wal", "-shm")
@@ -41,12 +40,12 @@ _CANNOT_SHARE_EXTENDED = frozenset(
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
-    """Return a connection that never writes to the index, None when there is no index yet; raises sqlite3.Error.
+    """Return a connection that never writes to the index, or None if there is no index yet. Raises sqlite3.Error.
 
-    SQLite needs its two companion files (-wal, -shm) even to read, and makes them when they are missing. Where it
-    cannot, in a read-only directory or on a full disk, nobody writes either, and the index is read as an immutable
-    file: is_immutable then says so. Should somebody write after all, the record's checksum and confirmation decide, as
-    always, and what SQLite finds wrong is no damage. Where it is descriptors that lack, others may well write: that raises.
+    SQLite needs its two companion files (-wal, -shm) even to read, and creates them if they are missing. If it cannot,
+    in a read-only directory or on a full disk, nobody else can write either, and the index is read as an immutable file
+    (is_immutable). Should another process write after all, the checksums of the records protect the reader, and errors
+    of SQLite are no proof of damage. If this process has no descriptors left, others may well write: that raises.
     """
     for pause in (*_PAUSES, None):
         try:
@@ -58,7 +57,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
                 raise
             if not _is_plain_failure(error) or not _may_write_in(path.parent):
                 break
-            if pause is not None:  # whoever closes the index last removes its companions while others open it
+            if (
+                pause is not None
+            ):  # the last process to close the index removes the companions while others open it
                 time.sleep(pause)
             elif _lacks_descriptors() or _has_log(path):
                 raise
@@ -66,12 +67,12 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
 
 
 def is_immutable(connection: sqlite3.Connection) -> bool:
-    """Return whether the connection reads an index as a file that nobody writes."""
+    """Return True if the connection reads the index as an immutable file."""
     return isinstance(connection, _ImmutableConnection)
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Return a connection to the index in WAL mode and of this release's schema, made where it is missing.
+    """Return a connection to the index, in WAL mode and migrated; create the index if it is missing.
 
     Raises sqlite3.Error and OSError.
     """
@@ -92,7 +93,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_unchanged(path: Path) -> sqlite3.Connection:
-    """Return a connection that may write to an index, whatever that holds; raises sqlite3.Error and OSError."""
+    """Return a connection that may write to the index, without migrating it. Raises sqlite3.Error and OSError."""
     connection = _connect(path, "mode=rw", READ_TIMEOUT)
     try:
         _run_pragmas(connection, _PRAGMAS)
@@ -103,12 +104,10 @@ def open_unchanged(path: Path) -> sqlite3.Connection:
 
 
 def open_damaged(path: Path) -> sqlite3.Connection:
-    """Return a connection that reads what it can of a damaged index, its schema too; raises sqlite3.Error and OSError."""
+    """Return a connection to a damaged index that ignores damage in the schema. Raises sqlite3.Error and OSError."""
     connection = _connect(path, "mode=ro", READ_TIMEOUT)
     try:
-        _run_pragmas(
-            connection, (*_PRAGMAS, "PRAGMA writable_schema = ON")
-        )  # which ignores what it cannot understand
+        _run_pragmas(connection, (*_PRAGMAS, "PRAGMA writable_schema = ON"))  # ignores what it cannot parse
     except BaseException:
         connection.close()
         raise
@@ -116,7 +115,7 @@ def open_damaged(path: Path) -> sqlite3.Connection:
 
 
 def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
-    """Return a connection that writes to an index which is there and set up, else None; raises sqlite3.Error."""
+    """Return a connection that writes to the index, migrated, or None if there is none. Raises sqlite3.Error."""
     from cachegraph.store.local.migrations import migrate
 
     if not path_exists(path):
@@ -132,7 +131,7 @@ def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether there is something at `path`; raises OSError when that cannot be told."""
+    """Return True if `path` exists. Raises OSError if that cannot be told."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -141,7 +140,7 @@ def path_exists(path: Path) -> bool:
 
 
 class _ImmutableConnection(sqlite3.Connection):
-    """A connection that takes its index for a file that nobody writes."""
+    """A connection that reads the index as an immutable file."""
 
 
 def _cannot_share(error: sqlite3.Error) -> bool:
@@ -150,7 +149,7 @@ def _cannot_share(error: sqlite3.Error) -> bool:
 
 
 def _is_plain_failure(error: sqlite3.Error) -> bool:
-    """A file could not be opened, for want of a descriptor as well as of a permission."""
+    """Return True if SQLite could not open a file, for lack of a permission or of a descriptor."""
     return sqlite_code(error) & 0xFF in _CANNOT_SHARE
 
 
@@ -159,7 +158,7 @@ def _may_write_in(directory: Path) -> bool:
 
 
 def _lacks_descriptors() -> bool:
-    """Whether this process cannot open as many files now as SQLite needs."""
+    """Return True if this process cannot open as many files now as SQLite needs."""
     taken: list[int] = []
     try:
         taken.extend(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_FILES_OF_AN_INDEX))
@@ -172,7 +171,7 @@ def _lacks_descriptors() -> bool:
 
 
 def _has_log(path: Path) -> bool:
-    """Whether something of the index lies in its log, which who reads it as immutable does not see."""
+    """Return True if the log holds changes, which a connection to an immutable file does not see."""
     return file_size(Path(f"{path}-wal")) > 0
 
 
@@ -193,12 +192,12 @@ def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqli
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
-    """Asked where the number of the schema is 0: a flipped bit may have made it so."""
+    """Return True if the index has tables; a schema number of 0 may be a flipped bit."""
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
 
 
 def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
-    """Open an index that may be believed, before SQLite reads a byte of it and still afterwards; else Untrusted."""
+    """Open an index, and raise Untrusted unless it is trusted both before SQLite reads it and afterwards."""
     _check_trust(path)
     connection = sqlite3.connect(
         f"{path.as_uri()}?{query}",
@@ -208,9 +207,8 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
         uri=True,
         factory=_ImmutableConnection if query == _IMMUTABLE else sqlite3.Connection,
     )
-    connection.setlimit(
-        sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY
-    )  # else a damaged row may ask for a gigabyte
+    # Without the limit, a damaged row could make SQLite allocate a gigabyte.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY)
     connection.text_factory = _text
     try:
         _check_trust(path)
@@ -221,14 +219,15 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
 
 
 def _text(content: bytes) -> str:
-    """What is listed of an entry, also where a bit of it was flipped: one row keeps nobody from reading the others."""
+    """Decode a text even if one of its bits was flipped, so that one damaged row does not hide the others."""
     return content.decode(errors="replace")
 
 
 def _check_trust(path: Path) -> None:
-    """Raise Untrusted unless the index, its companions and the directories that they are in are this user's alone.
+    """Raise Untrusted unless the index, its companions and their directories belong to this user alone.
 
-    Through their names: SQLite opens the files itself. Who could change the names could not have made such directories.
+    Checks names instead of descriptors, because SQLite opens the files itself; nobody else can change names in
+    directories that pass the check.
     """
     guard = _guard_of(path)
     for companion in COMPANIONS:
@@ -239,7 +238,7 @@ def _check_trust(path: Path) -> None:
 
 
 def _refuse_endless(file: Path) -> None:
-    """Raise OSError for a pipe or a device, whose opening alone may wait for ever."""
+    """Raise OSError for a pipe or a device: opening it could block forever."""
     mode = os.lstat(file).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))
@@ -250,7 +249,7 @@ def _guard_of(path: Path) -> Guard:
 
 
 def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
-    """Run the statements that SQLite reads the schema for; raises IndexDamaged where it cannot put into words what is there."""
+    """Run statements that make SQLite read the schema. Raises IndexDamaged if its error message cannot be decoded."""
     try:
         for pragma in pragmas:
             connection.execute(pragma)
@@ -259,22 +258,22 @@ def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> No
 
 
 def _make_file(path: Path) -> None:
-    """Make the index file for its owner only; SQLite gives its companion files the same mode."""
+    """Create the index file for its owner only; SQLite gives its companion files the same mode."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     except FileExistsError:
         return
     try:
-        set_mode(descriptor, FILE_MODE)
+        os.fchmod(descriptor, FILE_MODE)  # whatever the umask is
     finally:
         os.close(descriptor)
 
 
 def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
-    """Switch to WAL. Two processes doing so at once meet as "locked" without SQLite's busy timeout applying.
+    """Switch to WAL mode. If two processes do so at once, one gets "locked" without SQLite's busy timeout.
 
-    An index that somebody has cut to nothing under others stays locked by them, who have it open as it was, for as long
-    as they live: raises IndexDamaged.
+    If the index was truncated to nothing while others had it open, they keep it locked as long as they live: then this
+    raises IndexDamaged.
     """
     begin = time.monotonic()
     deadline = begin + WRITE_TIMEOUT

@@ -1,10 +1,10 @@
-"""The index as this process uses it: a few reading connections, one writing connection, none across a fork.
+"""The connections of this process to the index: a few that read, one that writes, and none across a fork.
 
-A thread takes a reading connection that no other uses, and gives it back: there are as many as threads have read at once,
-whatever threads come and go, and of those that are idle MOST_IDLE stay open.
+A thread takes a reading connection that no other thread uses and gives it back. There are as many as threads have read
+at the same time; up to MOST_IDLE idle ones stay open.
 
-SQLite keeps the locks of a process in the process's memory: a child that inherits them would believe to hold locks
-that it does not hold. So every connection is closed before a fork, and opened again when next used.
+SQLite keeps the locks of a process in its memory: a child that inherits them would believe that it holds locks that it
+does not hold. So every connection is closed before a fork, and opened again when it is next used.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ from cachegraph.store.paths import Identity, identity
 if TYPE_CHECKING:
     import sqlalchemy
 
-    from cachegraph.store.local.replacement import Replacement
+    from cachegraph.store.local.salvage import Replacement
 
 MOST_IDLE = 4
 CLEARED_SECONDS = 60.0
-"""How long an index that was found sound is not looked at again, whatever errors it meets with."""
-_CHECKED_SIZE = 10**9  # bytes; about a second
+"""Seconds for which an index that passed its check is not checked again, whatever errors occur."""
+_CHECKED_SIZE = 10**9  # bytes; checking them takes about a second
 _SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _NOTHING_NOW: Identity = (-1, -1)
-"""What a thread has read whose connection was closed under it: no index is this one, so it looks again."""
+"""The identity that a thread has read if its connection was closed meanwhile; no index has it, so it reads again."""
 
 
 class Database:
-    """The index at `path`. Making one opens nothing."""
+    """The index at `path`. Creating the object opens nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._here = threading.local()  # what this thread has read last: `read`, an Identity
+        self._here = threading.local()  # `read`: the Identity of the index that this thread read last
         self._idle: list[_Reader] = []
         self._readers: WeakSet[_Reader] = WeakSet()
         self._writer: _Writer | None = None
-        self._writing = threading.RLock()  # reentrant: a signal handler may come here in the midst of it
+        self._writing = threading.RLock()  # reentrant: a signal handler may write too
         self._opening = threading.RLock()
         self._locks = PausableLock(self._writing), PausableLock(self._opening)
-        self._written: Identity | None = None  # the file the last transaction went to
+        self._written: Identity | None = None  # the file of the last transaction
         self._suspected: Identity | None = None
         self._proof = ""
-        self._cleared: tuple[Identity, float] | None = None  # found sound, and when
+        self._cleared: tuple[Identity, float] | None = None  # the file that passed its check, and when
         self._doubted: Identity | None = None
 
     def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
-        """Return the first row, or None; through sqlite3 alone.
+        """Return the first row, or None, through sqlite3 alone.
 
-        What it returns may be old when the index was replaced meanwhile: ask `renew`. Raises sqlite3.Error and OSError.
+        The row may be outdated if the index was replaced meanwhile: call `renew`. Raises sqlite3.Error and OSError.
         """
         return next(iter(self._select(statement, parameters, only_one=True)), None)
 
     def select_all(self, statement: str, parameters: tuple[object, ...]) -> list[tuple[Any, ...]]:
-        """Return every row; all else as select_one does."""
+        """Return every row, otherwise as select_one does."""
         return self._select(statement, parameters, only_one=False)
 
     def has_table(self, name: str) -> bool:
-        """Return whether the index has that table: not if it is of an older release, and nobody has written to it since.
+        """Return True if the index has that table; one of an older release lacks new tables until it is written to.
 
         Raises sqlite3.Error and OSError.
         """
@@ -97,7 +97,7 @@ class Database:
             self._give_back(reader)
 
     def renew(self) -> bool:
-        """Return whether there is something newer to read than `select_one` has read: the index was replaced."""
+        """Return True if the index was replaced since `select_one` read it in this thread, so that reading again is worth it."""
         read: Identity | None = getattr(self._here, "read", None)
         now = identity(self.path)
         if read is None or read == now:
@@ -109,7 +109,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlalchemy.Connection]:
-        """One consistent view of the index through SQLAlchemy; raises FileNotFoundError when there is no index."""
+        """Open one consistent view of the index through SQLAlchemy. Raises FileNotFoundError if there is no index."""
         database = _handle(self._open_existing)
         try:
             with _plain_errors(), database.begin() as connection:
@@ -119,9 +119,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, committed at the end; the index is made when there is none.
+        """Begin a transaction and commit it at the end; create the index if there is none.
 
-        Raises sqlite3.Error and OSError, after which the connection is opened anew.
+        Raises sqlite3.Error and OSError; the next use then opens a new connection.
         """
         with self._writing:
             try:
@@ -135,14 +135,14 @@ class Database:
                 raise
 
     def doubt(self) -> None:
-        """Have the index checked before it is next written to: a reader met a row that is not what was written.
+        """Have the index checked before the next write, because a reader found a damaged row.
 
-        SQLite can take a page of one row for one of another, and would spread that with every write.
+        SQLite can confuse the pages of two rows, and every write would spread the damage.
         """
         self._doubted = identity(self.path)
 
     def heals(self, error: BaseException) -> bool:
-        """Return whether writing again may go well after `error`: a moved index is forgotten, a damaged one replaced."""
+        """Return True if a second attempt to write may succeed: the index was moved, or is damaged and will be replaced."""
         if is_moved(error):
             return True
         proof = str(error) if isinstance(error, IndexDamaged) else ""
@@ -152,11 +152,11 @@ class Database:
         return True
 
     def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:
-        """Set the index aside if it is `suspected` and damaged, and salvage what it has; return what was done, if anything.
+        """Replace the index if it is still the `suspected` one and is damaged; return the replacement, or None.
 
-        `proof` is how the damage is known, empty where the index is to be looked at. Raises sqlite3.Error and OSError.
+        `proof` describes damage that is certain; if it is empty, the index is checked. Raises sqlite3.Error and OSError.
         """
-        from cachegraph.store.local.replacement import replace  # only what is damaged needs them
+        from cachegraph.store.local.salvage import replace_index  # only damage needs them
         from cachegraph.store.local.soundness import fault_of
 
         if suspected != identity(self.path):
@@ -165,7 +165,7 @@ class Database:
         if not fault:
             self._cleared = suspected, time.monotonic()
             return None
-        return replace(self.path, suspected, fault)
+        return replace_index(self.path, suspected, fault)
 
     def close(self) -> None:
         """Close every connection of this process; the next use opens them again."""
@@ -200,7 +200,7 @@ class Database:
             reader.close()
 
     def _is_stale(self, reader: _Reader) -> bool:
-        """A fork closed it, or the index it reads was replaced or deleted."""
+        """Return True if a fork closed the connection, or its index was replaced or deleted."""
         return reader.closed or reader.identity != identity(self.path)
 
     def _open_existing(self) -> sqlite3.Connection:
@@ -229,11 +229,11 @@ class Database:
             return
         self._close_writer()
         self.replace_if_damaged(suspected, proof)
-        for reader in list(self._readers):  # what they go on reading may be nobody's index any more
+        for reader in list(self._readers):  # they may be reading the quarantined index
             reader.is_outdated = True
 
     def _was_cleared(self, suspected: Identity | None) -> bool:
-        """Whether that index was found sound a moment ago: the look takes time, and would be taken at every failure."""
+        """Return True if that index passed its check a moment ago; the check takes too long to repeat it at every failure."""
         if self._cleared is None or self._cleared[0] != suspected:
             return False
         return time.monotonic() - self._cleared[1] < CLEARED_SECONDS
@@ -260,20 +260,20 @@ class Database:
         self._close_writer()
 
     def pause(self, seconds: float) -> None:
-        """Let what is under way end, close everything, and let nothing open until `resume`."""
+        """Wait for running operations, close all connections, and keep them closed until `resume`."""
         deadline = time.monotonic() + seconds
         for lock in self._locks:
             lock.pause(deadline - time.monotonic())
         self._close_all()
 
     def resume(self, in_child: bool) -> None:
-        """Let connections be opened again."""
+        """Allow connections to be opened again."""
         for lock in self._locks:
             lock.resume(in_child)
 
 
 class _Reader:
-    """A reading connection; the lock is there for the one moment when a fork closes it from outside."""
+    """A reading connection. Its lock is needed only when a fork closes it from another thread."""
 
     def __init__(self, connection: sqlite3.Connection, identity: Identity | None) -> None:
         self._connection = connection
@@ -296,7 +296,7 @@ class _Reader:
 
 
 class _Writer:
-    """The process's writing connection."""
+    """The writing connection of the process."""
 
     def __init__(self, path: Path) -> None:
         self.connection = open_for_writing(path)
@@ -319,7 +319,7 @@ def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Raise sqlite3's errors as they are: SQLAlchemy wraps them. What quotes no text is IndexDamaged."""
+    """Raise the sqlite3 errors that SQLAlchemy wraps, and IndexDamaged for a message that cannot be decoded."""
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -332,4 +332,4 @@ def _plain_errors() -> Iterator[None]:
         raise
 
 
-_INHERITED: list[object] = []  # connections of a parent: even closing them here would be wrong
+_INHERITED: list[object] = []  # connections of the parent process, which a child must not even close

@@ -1,18 +1,17 @@
-"""Eviction: what a put takes out so that the cache stays within its limit, in the transaction of the put itself.
+"""Removing entries: on request, and by eviction, which keeps the cache within its limit in the transaction of each put.
 
 The policy is GreedyDual-Size-Frequency (L. Cherkasova, "Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency
-Caching Policy", HP Laboratories HPL-98-69, 1998), with the seconds that a use saves as the cost:
+Caching Policy", HP Laboratories HPL-98-69, 1998); the cost is the time that a use saves:
 
     worth = clock + (uses + 1) * (build seconds - load seconds) / bytes
 
-The clock rises to the worth of whatever is evicted, and an entry takes the clock of its last use along, so what is used
-no more is overtaken, however much it once saved. An entry that another refers to is not evicted before that one: a
-function without one of its kernels is no hit. The index of the least worth and the books are kept by the database
-(migrations/0003_eviction.sql), so a put looks at what it evicts and at nothing else. A hit takes no part in it: uses are
-written when a process ends.
+The entry of least worth is evicted first, and the clock rises to its worth. An entry keeps the clock of its last use, so
+newer entries overtake one that is no longer used, however much time it once saved. An entry that another refers to is
+not evicted before that one, because a function without one of its kernels is no hit.
 
-The limit holds at each commit, for what sizes.py says that a store holds. A limit that is smaller than a function with all
-that it refers to is exceeded by that function.
+The database keeps an index by worth and the sums (migrations/0003_eviction.sql), so a put reads only what it evicts. A
+hit does nothing for it: uses are written when a process ends. The limit holds at each commit for the bytes that sizes.py
+defines; only a function that exceeds it alone, with all that it refers to, is kept nevertheless.
 """
 
 from __future__ import annotations
@@ -20,26 +19,22 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from cachegraph.store.local.blobs import BlobFile
-from cachegraph.store.shared.files import remove_file
-from cachegraph.store.shared.publication import forget, remove
-from cachegraph.store.sizes import bytes_held
+from cachegraph.store.blobs import BlobFile, Blobs
+from cachegraph.store.files import remove_file
+from cachegraph.store.local.sizes import WORTH, bytes_held
 from cachegraph.units import format_size
 
 if TYPE_CHECKING:
-    from cachegraph.store.local.store import LocalStore
+    from cachegraph.store.local.database import Database
 
 GRACE_SECONDS = 3600.0
 MOST_EVICTED = 256
-"""Of one put. A limit that was lowered is reached over several puts, or by pruning."""
-
-WORTH = (
-    "clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / "
-    "(max(stored_size, payload_size) + blob_size + 1)"
-)
-"""As above. SQLite uses the index on it only for the expression that the migration has."""
+"""Entries evicted by one put. After the limit was lowered, several puts, or pruning, reach it."""
+EVICTED_KEPT = 10_000
+"""Removed entries that the index remembers, so that a later miss can say why."""
 
 SELECT_LEAST_WORTH = f"""
     SELECT digest, {WORTH} FROM entry
@@ -50,18 +45,25 @@ _SELECT_BLOBS_OF = """
 """
 _SELECT_REFERENCE_TO = "SELECT 1 FROM blob_reference WHERE blob = ? LIMIT 1"
 _ADVANCE_CLOCK = "UPDATE eviction SET clock = max(clock, ?)"
+_REMEMBER = """
+    INSERT OR REPLACE INTO evicted (digest, level, evicted, why)
+    SELECT digest, level, ?, ? FROM entry WHERE digest = ?
+"""
+_DELETE_ENTRY = "DELETE FROM entry WHERE digest = ?"
+# The last removal has the highest rowid, even if it replaced another row, so nothing need be counted.
+_FORGET = "DELETE FROM evicted WHERE rowid <= (SELECT max(rowid) FROM evicted) - ?"
 _AT_ONCE = 16
 
 
-class _Victim(NamedTuple):
+class _LeastWorth(NamedTuple):
     digest: bytes
     worth: float
 
 
 class Eviction:
-    """What the put of the entry `spared` evicts, which itself stays, so that at most `limit` bytes are held (0: no limit).
+    """The eviction by one put, which keeps at most `limit` bytes (0: no limit) and never evicts the new entry, `spared`.
 
-    `freed` are the digests (hex) of the blobs that nothing refers to any more.
+    `freed` are the digests (hexadecimal) of blobs to which no entry refers any more.
     """
 
     def __init__(self, limit: int, spared: bytes) -> None:
@@ -71,61 +73,86 @@ class Eviction:
         self.freed: list[str] = []
 
     def make_room(self, connection: sqlite3.Connection) -> None:
-        """Evict the least worth first, and no more than there is too much, in the transaction of `connection`."""
+        """Evict the entries of least worth until the limit holds, in the transaction of `connection`."""
         while self._is_over(connection):
-            victims = self._least_worth(connection)
-            if not victims:
+            least = self._least_worth(connection)
+            if not least:
                 break
-            for victim in victims:
-                self._evict(connection, victim)
+            for entry in least:
+                self._evict(connection, entry)
                 if not self._is_over(connection):
                     break
         if self.evicted:
-            forget(connection)
+            _forget_oldest(connection)
 
     def _is_over(self, connection: sqlite3.Connection) -> bool:
         return bool(self.limit) and self.evicted < MOST_EVICTED and bytes_held(connection) > self.limit
 
-    def _least_worth(self, connection: sqlite3.Connection) -> list[_Victim]:
+    def _least_worth(self, connection: sqlite3.Connection) -> list[_LeastWorth]:
         rows = connection.execute(SELECT_LEAST_WORTH, (self.spared, _AT_ONCE))
-        return [_Victim(*row) for row in rows.fetchall()]
+        return [_LeastWorth(*row) for row in rows.fetchall()]
 
-    def _evict(self, connection: sqlite3.Connection, victim: _Victim) -> None:
-        why = f"to keep {format_size(self.limit)}, as it saved the fewest seconds a byte"
-        blobs = connection.execute(_SELECT_BLOBS_OF, (victim.digest,)).fetchall()
-        remove(connection, victim.digest, why)
-        connection.execute(_ADVANCE_CLOCK, (victim.worth,))
-        self.freed += (blob.hex() for (blob,) in blobs if not is_referred_to(connection, blob))
+    def _evict(self, connection: sqlite3.Connection, entry: _LeastWorth) -> None:
+        why = f"to keep {format_size(self.limit)}, as it saved the least time per byte"
+        blobs = connection.execute(_SELECT_BLOBS_OF, (entry.digest,)).fetchall()
+        _remove(connection, entry.digest, why)
+        connection.execute(_ADVANCE_CLOCK, (entry.worth,))
+        self.freed += (blob.hex() for (blob,) in blobs if not _is_referred_to(connection, blob))
         self.evicted += 1
 
 
-def remove_freed(store: LocalStore, freed: list[str]) -> None:
-    """Remove the blobs `freed` that nothing refers to, and what is left over in one of the 256 directories of blobs.
+def delete(database: Database, reasons: Mapping[bytes, str]) -> int:
+    """Remove entries (key digest -> reason) in one transaction and return how many there were.
 
-    Under the write lock, where a writer checks that its blobs are still there. Raises sqlite3.Error and OSError.
+    The index remembers the reasons of the latest EVICTED_KEPT removals. Raises sqlite3.Error and OSError.
+    """
+    with database.writing() as connection:
+        removed = sum(_remove(connection, digest, why) for digest, why in reasons.items())
+        _forget_oldest(connection)
+        return removed
+
+
+def remove_damaged(connection: sqlite3.Connection, digest: bytes) -> int:
+    """Remove an entry without remembering it, in the transaction of `connection`; return how many there were, 0 or 1."""
+    return connection.execute(_DELETE_ENTRY, (digest,)).rowcount
+
+
+def remove_freed(database: Database, blobs: Blobs, freed: list[str]) -> None:
+    """Remove the blobs `freed` unless an entry refers to them again, and leftovers in a random one of 256 directories.
+
+    Works under the write lock, under which a writer checks that its blobs still exist. Raises sqlite3.Error and OSError.
     """
     now = time.time()
-    directory = store.layout.blobs / os.urandom(1).hex()
-    old = [file for file in store.blobs.files_in(directory) if file.changed < now - GRACE_SECONDS]
-    with store.database.writing() as connection:
+    directory = blobs.layout.blobs / os.urandom(1).hex()
+    old = [file for file in blobs.files_in(directory) if file.changed < now - GRACE_SECONDS]
+    with database.writing() as connection:
         for digest in freed:
-            if not is_referred_to(connection, bytes.fromhex(digest)):
-                remove_file(store.layout.blob(digest))
+            if not _is_referred_to(connection, bytes.fromhex(digest)):
+                remove_file(blobs.layout.blob(digest))
         for file in old:
             remove_unreferenced(connection, file)
 
 
 def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
-    """Remove a file that no entry refers to and nobody has renewed since it was listed; return the bytes freed.
+    """Remove a file unless an entry refers to it or it was renewed since it was listed; return the bytes freed.
 
-    `connection` holds the write lock. Raises OSError.
+    `connection` must hold the write lock. Raises OSError.
     """
-    referred = file.digest and is_referred_to(connection, bytes.fromhex(file.digest))
+    referred = file.digest and _is_referred_to(connection, bytes.fromhex(file.digest))
     if referred or not file.is_unchanged() or not remove_file(file.path):
         return 0
     return file.size
 
 
-def is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
-    """Return whether an entry refers to the blob of that digest."""
+def _remove(connection: sqlite3.Connection, digest: bytes, why: str) -> int:
+    """Remove an entry and remember `why`; return how many there were, 0 or 1."""
+    connection.execute(_REMEMBER, (time.time(), why, digest))
+    return remove_damaged(connection, digest)
+
+
+def _forget_oldest(connection: sqlite3.Connection) -> None:
+    connection.execute(_FORGET, (EVICTED_KEPT,))
+
+
+def _is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
     return connection.execute(_SELECT_REFERENCE_TO, (blob,)).fetchone() is not None

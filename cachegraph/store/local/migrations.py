@@ -1,8 +1,8 @@
-"""Brings an index to the schema of this release: numbered SQL files applied under one write lock.
+"""Migration of an index to the schema of this release: numbered SQL files, applied under one write lock.
 
-`PRAGMA user_version` is the number of the last file applied. A newer release only ever adds, so a higher number is
-used as it is, up to NEWEST_SCHEMA. Any other number is checked against the tables that are there, which tell what was
-applied: one flipped bit makes it negative, huge or too small. The files are at the root of a checkout, or inside the package when it was installed from a wheel.
+`PRAGMA user_version` is the number of the last file applied. Releases only add to the schema, so a higher number, up to
+NEWEST_SCHEMA, is used as it is. Any other number is checked against the tables, which tell what was applied: one flipped
+bit makes the number negative, huge or too small. The files are at the root of a checkout, and inside an installed package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cachegraph.store.failures import IndexDamaged
 
 SCHEMA_VERSION = 4
 NEWEST_SCHEMA = 999
-"""No release has more migrations than this: a number above it is damage."""
+"""A higher number is damage: no release has as many migrations."""
 
 _SELECT_OBJECTS = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'"
 _SELECT_COLUMNS = "SELECT * FROM pragma_table_xinfo(?)"
@@ -24,13 +24,13 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """Return the number of the last migration applied, 0 for a database that has none."""
+    """Return the number of the last migration applied, 0 if there was none."""
     row: tuple[int] = connection.execute("PRAGMA user_version").fetchone()
     return row[0]
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply what is missing in one transaction; whoever comes second finds it done. Needs autocommit mode."""
+    """Apply the missing migrations in one transaction, unless another process was first. Needs autocommit mode."""
     if _is_up_to_date(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -51,23 +51,27 @@ def _is_up_to_date(connection: sqlite3.Connection) -> bool:
 
 
 def schema_fault(connection: sqlite3.Connection) -> str:
-    """Return what the index lacks of the schema that its number says, empty where it lacks nothing.
+    """Return what the index lacks of the schema with its number; empty if it lacks nothing.
 
-    Of a newer release's only the tables are looked at: it may have made other indexes and triggers for the old ones.
+    In an index of a newer release only the columns are checked: the release may have replaced indexes and triggers.
     """
     version = schema_version(connection)
     if not 0 <= version <= NEWEST_SCHEMA:
-        return "" if _applied(connection) is not None else f"its schema is numbered {version}, and is none"
+        return (
+            ""
+            if _applied(connection) is not None
+            else f"its schema has number {version}, and matches no release"
+        )
     missing = _schema_of(min(version, SCHEMA_VERSION)) - _schema(connection)
     if version > SCHEMA_VERSION:
         missing = frozenset(part for part in missing if part[0] == "column")
     return (
-        "" if not missing else f"it has not what schema {version} has: {' '.join(map(str, min(missing)[:3]))}"
+        "" if not missing else f"it lacks a part of schema {version}: {' '.join(map(str, min(missing)[:3]))}"
     )
 
 
 def _applied(connection: sqlite3.Connection) -> int | None:
-    """The number of the last migration that was applied, by what is there; None where that is of no release up to this."""
+    """Return the number of the last migration applied, judged by the tables; None if they match no release up to this."""
     found = _schema(connection)
     if not found:
         return 0
@@ -79,7 +83,7 @@ def _applied(connection: sqlite3.Connection) -> int | None:
 
 
 def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
-    """What there is, in parts: columns, indexes, triggers. The text of a table is not: SQLite edits that."""
+    """Return columns, indexes and triggers as tuples; not the text of tables, which SQLite edits."""
     rows = connection.execute(_SELECT_OBJECTS).fetchall()
     columns = (
         ("column", table, *map(str, column[1:]))
@@ -104,12 +108,12 @@ def _apply(connection: sqlite3.Connection, number: int) -> None:
 
 
 def _apply_missing(connection: sqlite3.Connection) -> None:
-    if _is_up_to_date(connection):  # somebody was first
+    if _is_up_to_date(connection):  # another process was first
         return
     said = schema_version(connection)
     applied = _applied(connection)
     if applied is None:
-        raise IndexDamaged(f"migrating the index: its schema is numbered {said}, and is that of no release")
+        raise IndexDamaged(f"migrating the index: its schema has number {said}, and matches no release")
     connection.execute(f"PRAGMA user_version = {applied}")
     for number in range(applied + 1, SCHEMA_VERSION + 1):
         _apply(connection, number)
@@ -117,7 +121,7 @@ def _apply_missing(connection: sqlite3.Connection) -> None:
 
 
 def migration_file(number: int) -> Path:
-    """Return the path of migration `number`; raises FileNotFoundError naming the directory when it is not shipped."""
+    """Return the path of migration `number`. Raises FileNotFoundError, with the directory, if it is not shipped."""
     directory = migrations_directory()
     for path in directory.glob(f"{number:04d}_*.sql"):
         return path
@@ -127,13 +131,13 @@ def migration_file(number: int) -> Path:
 
 
 def migrations_directory() -> Path:
-    """Return where the numbered files are: in the package, or beside it in a checkout."""
+    """Return the directory of the numbered files: in the package, or beside it in a checkout."""
     shipped = _PACKAGE / "migrations"
     return shipped if shipped.is_dir() else _PACKAGE.parent / "migrations"
 
 
 def statements(script: str) -> list[str]:
-    """Split a script into statements: `executescript` would commit the open transaction first."""
+    """Split a script into statements, because `executescript` would commit the open transaction first."""
     lines = [line for line in script.splitlines() if not line.lstrip().startswith("--")]
     parts = "\n".join(lines).split(";\n")
     return [part.strip().rstrip(";") for part in parts if part.strip()]

@@ -1,22 +1,20 @@
-"""Why the index has no entry of a key: it was evicted, it is there with a part changed, or it was never there.
+"""Reasons for misses: the entry was evicted, it is stored under a key with a changed part, or it was never stored.
 
-Two or three SELECTs on indexed columns, after a miss only; and one more for who asks how the nearest keys differ. Through
-the standard library's sqlite3 alone.
+A miss costs two or three SELECTs on indexed columns. One more finds the nearest keys, for explanations.
 """
 
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 from cachegraph.key import SUBJECTS, CacheKey
-from cachegraph.store.entry import Miss
+from cachegraph.store.entry import Miss, NearKey
 from cachegraph.store.local.database import Database
 
 TARGET = "target"
 
 _SELECT_EVICTED = "SELECT evicted, why FROM evicted WHERE digest = ?"
-# Of the entries about the same subject, the one with the most equal parts, the youngest of several: which parts those are.
+# The entry of the same subject with the most equal parts, the youngest of several, and the names of these parts.
 _SELECT_NEAREST = """
     SELECT hex(entry.digest), group_concat(part.name, char(10)), count(*) AS equal
     FROM (SELECT entry_id FROM part WHERE digest = ? AND name = ? ORDER BY entry_id DESC LIMIT 50) AS kin
@@ -24,7 +22,7 @@ _SELECT_NEAREST = """
     WHERE entry.level = ? AND part.digest IN ({marks})
     GROUP BY entry.id ORDER BY equal DESC, entry.id DESC LIMIT 1
 """
-# Of the entries about the same subject and of the latest ones, those with the most equal parts, and what their keys are.
+# Among the entries of the same subject and the latest ones: those with the most equal parts, and their keys.
 _SELECT_NEAREST_KEYS = """
     WITH candidate AS (
         SELECT id FROM (SELECT entry_id AS id FROM part WHERE digest = ? ORDER BY entry_id DESC LIMIT 50)
@@ -41,18 +39,10 @@ _SELECT_NEAREST_KEYS = """
 """
 
 
-class NearKey(NamedTuple):
-    """A stored key: how many of its parts another key has too, and its encoding, compressed with zlib."""
-
-    digest: bytes
-    equal: int
-    encoding: bytes
-
-
 def nearest_keys(database: Database, key: CacheKey, before: float, most: int) -> list[NearKey]:
-    """Return the `most` keys with the most parts in common with `key`, of the same level, stored up to the time `before`.
+    """Return the `most` keys of the same level, stored up to the time `before`, with the most parts in common with `key`.
 
-    Of the older entries only those about the same subject are looked at. Raises sqlite3.Error and OSError.
+    Of older entries, only those of the same subject are compared. Raises sqlite3.Error and OSError.
     """
     if not database.has_table("part"):
         return []
@@ -64,10 +54,7 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
 
 
 def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:
-    """Return why there is no entry of `key`, or `miss` where the index can say no more.
-
-    Raises sqlite3.Error and OSError.
-    """
+    """Return a more precise reason than `miss` why `key` has no entry, or `miss`. Raises sqlite3.Error and OSError."""
     if not database.has_table("part"):
         return miss
     return _evicted(database, key) or _changed(database, key) or miss
@@ -88,9 +75,7 @@ def _changed(database: Database, key: CacheKey) -> Miss | None:
         return None
     statement = _SELECT_NEAREST.format(marks=", ".join("?" * len(digests)))
     row = database.select_one(statement, (digests[subject], subject, key.level, *digests.values()))
-    if row is None or bytes.fromhex(row[0]) == key.digest:  # stored since it was looked for
-        return None
-    if row[0].lower() == key.hex:  # somebody has stored it since it was looked for
+    if row is None or row[0].lower() == key.hex:  # another process has stored it meanwhile
         return None
     equal = set(row[1].split("\n"))
     changed = [name for name in digests if name not in equal]

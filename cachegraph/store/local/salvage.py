@@ -1,35 +1,46 @@
-"""Salvage: what can be read of an index that was set aside goes into the one that takes its place, entry by entry.
+"""Replacing a damaged index: the damaged one is quarantined, and its readable entries are copied into a new one.
 
-Nothing is believed that does not carry its own sums: the encoding of a key gives the key, and the record must be that
-key's, by both its digests and its checksum (record.py). What only describes an entry (when it was used, its summary) is
-taken as it is where it is of the right kind. An entry that the new index has by then stays as it is there.
+    <directory>/v1/index.sqlite.damaged-<time>-<unique>     the index, with its -wal; pruning removes it after a week
+
+Processes that have the damaged index open go on reading it; the next one to open an index finds the new one.
+
+Only what carries its own checksums is copied: the encoding of a key gives the key, and the record must match that key by
+both its digests and its checksum (record.py). Descriptive columns (last use, summary) are copied if they have the right
+type. An entry that the new index already has stays as it is.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
-from cachegraph.store.entry import PAYLOAD, Entry, Reference
+from cachegraph.store.entry import PAYLOAD, BlobReference, Entry
 from cachegraph.store.local.connections import open_damaged, open_for_writing
-from cachegraph.store.paths import Layout, file_size
+from cachegraph.store.local.publication import Publication, add_if_missing
+from cachegraph.store.local.sizes import bytes_of_rows
+from cachegraph.store.paths import DAMAGED_SUFFIX, Identity, Layout, file_size, identity, unique_name
 from cachegraph.store.record import RECORD_FORMAT, Record, decode
-from cachegraph.store.shared.publication import Publication, add_if_missing
-from cachegraph.store.sizes import bytes_of_rows
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 LONGEST_SALVAGE = 20.0
-"""Seconds; what is left by then is built again."""
+"""Seconds; entries not copied by then are built again."""
 _PER_TRANSACTION = 200
-_MOST_BETWEEN = 20_000  # a damaged number may be any
+_MOST_BETWEEN = 20_000  # a damaged number can have any value
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+_QUARANTINED = ("", "-wal")
+_REBUILT = "-shm"  # SQLite rebuilds it from the log, and it may be the damaged part
 
 _SELECT_UP = "SELECT entry_id FROM record ORDER BY entry_id"
 _SELECT_DOWN = "SELECT entry_id FROM record ORDER BY entry_id DESC"
@@ -41,19 +52,75 @@ _DESCRIBED = {"load_seconds": 0.0, "created": 0.0, "last_used": 0.0, "uses": 0, 
 _SELECT_DESCRIBED = f"SELECT {', '.join(_DESCRIBED)} FROM entry WHERE id = ?"
 
 
-def salvage(aside: Path, path: Path) -> int:
-    """Put what can be read of the index `aside` into the one at `path`; return how many entries. Raises no sqlite3.Error."""
+class Replacement(NamedTuple):
+    """A replaced index: the path of the damaged one, its fault, and how many of its entries the new one has."""
+
+    quarantined: Path
+    fault: str
+    kept: int
+
+
+def replace_index(path: Path, damaged: Identity, fault: str) -> Replacement | None:
+    """Quarantine the index at `path` if it still is the `damaged` one, copy its entries, and log a warning.
+
+    Return None if another process has replaced it. Raises OSError; an entry that cannot be read is built again.
+    """
+    quarantined = quarantine_index(path, damaged)
+    if quarantined is None:
+        return None
+    kept = salvage(quarantined, path)
+    _log().warning(
+        "the index %s was damaged (%s): quarantined as %s, %d entries kept",
+        path,
+        fault,
+        quarantined.name,
+        kept,
+    )
+    return Replacement(quarantined, fault, kept)
+
+
+def quarantine_index(path: Path, damaged: Identity) -> Path | None:
+    """Rename the index at `path`, with its log, if it still is the `damaged` one; return its new path.
+
+    Raises OSError.
+    """
+    with _directory_lock(path.parent):
+        if identity(path) != damaged:
+            return None
+        stamp = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{unique_name('')}"
+        quarantined = Path(f"{path}{DAMAGED_SUFFIX}{stamp}")
+        for companion in _QUARANTINED:
+            with suppress(FileNotFoundError):
+                os.rename(f"{path}{companion}", f"{quarantined}{companion}")
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}{_REBUILT}")
+    return quarantined
+
+
+def salvage(quarantined: Path, path: Path) -> int:
+    """Copy the readable entries of a damaged index into the one at `path`; return how many. Raises no sqlite3.Error."""
     end = time.monotonic() + LONGEST_SALVAGE
     kept = 0
-    with suppress(*_UNREADABLE, OSError), closing(open_damaged(aside)) as source:
+    with suppress(*_UNREADABLE, OSError), closing(open_damaged(quarantined)) as source:
         found = _publications(source, Layout(path.parent.parent), end)
         while batch := list(islice(found, _PER_TRANSACTION)):
             kept += _add(path, batch)
     return kept
 
 
+@contextmanager
+def _directory_lock(directory: Path) -> Iterator[None]:
+    """Hold a lock on the directory itself, so that only one process at a time renames its index."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _add(path: Path, batch: list[Publication]) -> int:
-    """Put `batch` into the index at `path` in one transaction; return how many entries it did not have."""
+    """Add `batch` to the index at `path` in one transaction; return how many entries it did not have."""
     with closing(open_for_writing(path)) as index:
         index.execute("BEGIN IMMEDIATE")
         added = sum(add_if_missing(index, publication) for publication in batch)
@@ -71,10 +138,10 @@ def _publications(source: sqlite3.Connection, layout: Layout, end: float) -> Ite
 
 
 def _entry_ids(source: sqlite3.Connection) -> Iterator[int]:
-    """Yield the numbers of all entries from both ends up to where a damaged page is, then all those between."""
+    """Yield the numbers of all entries: from both ends up to a damaged page, then every number between."""
     low, high = 0, 2**63
     for number in _numbers(source, _SELECT_UP):
-        if number <= low:  # damaged pages can lead in a circle
+        if number <= low:  # damaged pages can form a circle
             break
         low = number
         yield number
@@ -95,7 +162,7 @@ def _numbers(source: sqlite3.Connection, statement: str) -> Iterator[int]:
 
 
 def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> Publication | None:
-    """All of an entry; None if its record or its key cannot be read, or one of its blobs is missing."""
+    """Return the rows of an entry; None if its record or key cannot be read, or one of its blobs is missing."""
     content, compressed = (_one(source, select, entry_id) for select in (_SELECT_RECORD, _SELECT_ENCODING))
     if not isinstance(content, bytes) or not isinstance(compressed, bytes):
         return None
@@ -106,7 +173,9 @@ def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> P
     record = decode(content, key)
     if not isinstance(record, Record):
         return None
-    blobs = [Reference(name, blob, file_size(layout.blob(blob))) for name, blob in _blobs(record).items()]
+    blobs = [
+        BlobReference(name, blob, file_size(layout.blob(blob))) for name, blob in record.all_blobs.items()
+    ]
     if not all(layout.blob(blob.digest).exists() for blob in blobs):
         return None
     references = [
@@ -119,18 +188,13 @@ def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> P
     return Publication(entry, content, compressed, key.part_digests, blobs, references)
 
 
-def _blobs(record: Record) -> dict[str, str]:
-    payload = {} if record.payload_blob is None else {PAYLOAD: record.payload_blob}
-    return {**payload, **record.blobs}
-
-
 def _described(source: sqlite3.Connection, entry_id: int) -> dict[str, Any]:
     found = next(iter(_rows(source, _SELECT_DESCRIBED, entry_id)), tuple(_DESCRIBED.values()))
-    return {name: _of_kind(value, _DESCRIBED[name]) for name, value in zip(_DESCRIBED, found, strict=True)}
+    return {name: _of_type(value, _DESCRIBED[name]) for name, value in zip(_DESCRIBED, found, strict=True)}
 
 
 def _entry(
-    key: CacheKey, record: Record, blobs: list[Reference], stored_size: int, described: dict[str, Any]
+    key: CacheKey, record: Record, blobs: list[BlobReference], stored_size: int, described: dict[str, Any]
 ) -> Entry:
     payload = sum(blob.size for blob in blobs if blob.name == PAYLOAD)
     return Entry(
@@ -146,10 +210,10 @@ def _entry(
     )
 
 
-def _of_kind(value: object, kind: Any) -> Any:
-    """`value` if it can be what `kind` is, else `kind`."""
-    if type(value) is not type(kind) or (isinstance(value, float) and not isfinite(value)):
-        return kind
+def _of_type(value: object, default: Any) -> Any:
+    """Return `value` if it is finite and has the type of `default`, else `default`."""
+    if type(value) is not type(default) or (isinstance(value, float) and not isfinite(value)):
+        return default
     return value
 
 
@@ -162,3 +226,9 @@ def _rows(source: sqlite3.Connection, statement: str, entry_id: int) -> list[tup
         return source.execute(statement, (entry_id,)).fetchall()
     except _UNREADABLE:
         return []
+
+
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("cachegraph")

@@ -1,7 +1,7 @@
-"""The tables of the index as SQLAlchemy sees them, and the statements that list what is in them, built once.
+"""The tables of the index in SQLAlchemy, and the statements with which the commands list them.
 
-The DDL is in migrations/; a test holds that both agree. Importing this module imports SQLAlchemy: only what lists or
-prunes does, when it first needs to.
+This is the one description of the schema; the migrations create it in SQLite, and a test checks that both agree. Importing
+this module imports SQLAlchemy, so only the commands do.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from sqlalchemy import (
     text,
 )
 
-from cachegraph.store.local.eviction import WORTH
-from cachegraph.store.sizes import SIZE
+from cachegraph.store.local.sizes import SIZE, WORTH
 
 NOTICED_SECONDS = 0.001
-"""What a hit may cost more than building before anybody is told: less is the noise of the clock."""
+"""Seconds by which a hit must be slower than building to be reported; less is noise of the clock."""
 
 metadata = MetaData()
 
@@ -147,7 +146,7 @@ SELECT_MISSES = (
     .order_by(miss.c.level != "function", miss.c.missed.desc(), miss.c.digest)
     .limit(bindparam("most"))
 )
-"""Functions first: of what they are made, each has many, which say no more than it does."""
+"""Misses of functions come first: each causes many misses of its parts, which say no more."""
 SELECT_MISSES_BY_PREFIX = (
     select(miss)
     .where(func.lower(func.hex(miss.c.digest)).startswith(bindparam("prefix")))
@@ -181,7 +180,7 @@ SELECT_LISTED = {
     name: select(*_entry_columns).order_by(order, entry.c.id.desc()).limit(bindparam("most"))
     for name, order in ORDERS.items()
 }
-"""What is listed first: the last used, the last made, the largest, the dearest, the most used, the least key."""
+"""The listing in each order: last used, last made, largest, longest to build, or most used first, or by key."""
 SELECT_ENCODING = (
     select(encoding.c.content)
     .join(entry, entry.c.id == encoding.c.entry_id)

@@ -1,8 +1,8 @@
-"""Telling whether an index is damaged, before anybody sets it aside: by a connection that could write to it.
+"""Checking whether an index is damaged, before it is quarantined, with a connection that could write to it.
 
-An error alone proves nothing. One connection may lack a descriptor, another read an index as immutable that somebody
-writes to after all, a newer release may have constraints that this one does not know. The index is damaged if SQLite's
-own check finds so, if it has not the tables that its release gave it, or if it cannot be written although its files can.
+An error alone proves nothing: a connection may lack a descriptor, another may read as immutable what somebody writes, and
+a newer release may have constraints that this one does not know. An index is damaged if SQLite's integrity check fails, if
+it lacks tables that its release created, or if it cannot be written although its files can.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from cachegraph.store.local.connections import COMPANIONS, open_unchanged
 from cachegraph.store.local.migrations import schema_fault, schema_version
 
 LONGEST_CHECK = 60.0
-"""Seconds; a check that takes longer has found nothing so far, and counts as one that finds nothing."""
-_STEPS = 100_000  # of SQLite's machine, between two looks at the clock
+"""Seconds; a check that takes longer is stopped, and counts as passed."""
+_STEPS = 100_000  # of SQLite's virtual machine between two looks at the clock
 
 
 def fault_of(path: Path) -> str:
-    """Return what is wrong with the index at `path`, empty where nothing is found.
+    """Return the fault of the index at `path`; empty if none is found.
 
-    Raises sqlite3.Error and OSError where it cannot be looked at.
+    Raises sqlite3.Error and OSError if it cannot be checked.
     """
     try:
         with closing(open_unchanged(path)) as connection:
-            # The header first: where nothing may be written at all that raises, before every page is read.
+            # The header first: on a read-only disk it raises before every page is read.
             return (
                 schema_fault(connection) or _fault_in_header(connection, path) or _fault_in_pages(connection)
             )
@@ -54,11 +54,9 @@ def _fault_in_pages(connection: sqlite3.Connection) -> str:
 
 
 def _fault_in_header(connection: sqlite3.Connection, path: Path) -> str:
-    """A damaged header can make an index look as if a newer SQLite had written it, which makes it read-only."""
+    """Check that the index can be written: a damaged header can look like one of a newer SQLite, which is read-only."""
     try:
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # of an index that is read-only this begins to read, and says nothing
+        connection.execute("BEGIN IMMEDIATE")  # raises nothing if the index is read-only
         connection.execute(f"PRAGMA user_version = {schema_version(connection)}")
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError as error:

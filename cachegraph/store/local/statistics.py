@@ -1,4 +1,4 @@
-"""What a cache holds and what it was good for, added up from the index: by level, by reason, by day."""
+"""Statistics of a cache for the commands: entries, hits and misses by level, by reason and by day."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class LevelTotals:
-    """What the index holds and has seen at one level; seconds are saved by hits and spent on misses."""
+    """The entries and the activity of one level; seconds are saved by hits and spent on misses."""
 
     entries: int
     bytes: int
@@ -34,7 +34,7 @@ class LevelTotals:
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """What happened on one UTC day at all levels."""
+    """The activity of one UTC day at all levels."""
 
     day: date
     hits: int
@@ -46,9 +46,9 @@ class DayTotals:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the index holds and has seen: by level, misses and bypasses by reason, the days asked for, the last first.
+    """Totals by level, misses and bypasses by reason, and the requested days, the last first.
 
-    `unprofitable` are the entries whose hits cost more than building would, the most used first.
+    `unprofitable` are entries whose hits take longer than building, the most used first.
     """
 
     levels: Mapping[str, LevelTotals]
@@ -61,9 +61,9 @@ class Totals:
 
 
 def totals(database: Database, since: float = 0.0) -> Totals:
-    """Return what has been held and seen, from one view of the index; the days from that of `since` (seconds since 1970).
+    """Return the totals from one view of the index, with each day from that of `since` (seconds since 1970).
 
-    Raises sqlite3.Error and OSError; where there is no index, nothing was seen.
+    Without an index all totals are zero. Raises sqlite3.Error and OSError.
     """
     try:
         with database.reading() as connection:
@@ -74,10 +74,10 @@ def totals(database: Database, since: float = 0.0) -> Totals:
             unprofitable = connection.execute(schema.SELECT_UNPROFITABLE, {"most": MOST_UNPROFITABLE}).all()
     except FileNotFoundError:
         held, activity, days, unprofitable = [], [], [], []
-    return _added_up(held, activity, days, [entry_of(row) for row in unprofitable])
+    return _totals(held, activity, days, [entry_of(row) for row in unprofitable])
 
 
-def _added_up(
+def _totals(
     held: Sequence[Any], activity: Sequence[Any], days: Sequence[Any], unprofitable: Sequence[Entry]
 ) -> Totals:
     sizes = {level: (entries, size) for level, entries, size in held}

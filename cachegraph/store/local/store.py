@@ -1,35 +1,44 @@
 """The local store: an index and blobs in one cache directory of this user, on a local file system.
 
-A payload of up to 64 KiB lives in the index, a larger one in a blob; one transaction publishes the entry and the
-payload, after its blobs are on the disk.
+A payload of up to 64 KiB is a row of the index, a longer one is a blob. Blobs are written first; then one transaction
+publishes the entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
-from cachegraph.store.claims.claims import Claim
-from cachegraph.store.entry import Artifact, Entry, Hit, Miss
+from cachegraph.store.activity import Batch
+from cachegraph.store.blobs import Blobs
+from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
 from cachegraph.store.failures import miss_of
-from cachegraph.store.local.activity import Batch
-from cachegraph.store.local.blobs import Blobs
 from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
 from cachegraph.store.local.index import add_counts, recorded_cost, select_record
-from cachegraph.store.local.miss_reasons import refine
+from cachegraph.store.local.miss_reasons import nearest_keys, refine
 from cachegraph.store.paths import Layout
+from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record, decode
 from cachegraph.store.trust import PRIVATE, Guard, Trust
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from cachegraph.store.local.catalogue import Catalogue
+    from cachegraph.store.local.eviction import Eviction
+
+_PUT_ATTEMPTS = 3
 
 
 class LocalStore:
-    """The store in `directory`, of at most `max_size` bytes (0: no limit; eviction.py). Making one touches nothing."""
+    """The store in `directory`, which holds at most `max_size` bytes (0: no limit; eviction.py).
+
+    Creating the object does not access the disk.
+    """
 
     def __init__(self, directory: Path, max_size: int = 0) -> None:
         self.max_size = max_size
@@ -39,7 +48,7 @@ class LocalStore:
         self.blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key`, checked; never raises. Takes no lock and writes nothing."""
+        """Return the checked entry of `key`, or the reason for the miss. Takes no lock, writes nothing, never raises."""
         try:
             found = self._look(key)
             if isinstance(found, Miss) and self.database.renew():
@@ -47,63 +56,76 @@ class LocalStore:
             if isinstance(found, Miss) and found.reason == "never-seen":
                 return refine(self.database, key, found)
             return found
-        except Exception as error:  # whatever a damaged index makes SQLite raise
+        except Exception as error:  # a damaged index can make SQLite raise anything
             return miss_of(error)
 
     def put(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
-        """Publish `artifact` under `key` at once, replacing what is there; a damaged index is set aside first.
+        """Publish `artifact` under `key` in one step, replacing the old entry; first replace a damaged index.
 
-        Raises sqlite3.Error, OSError, and ValueError for what cannot be stored.
+        Raises sqlite3.Error, OSError, and ValueError if the artifact cannot be stored.
         """
-        from cachegraph.store.shared.publishing import publish
-
-        publish(self, key, artifact, load_seconds)
+        self._refuse_too_large(key, artifact)
+        for attempt in range(_PUT_ATTEMPTS):
+            try:
+                if self._publish(key, artifact, load_seconds):
+                    return
+            except Exception as error:
+                if attempt == _PUT_ATTEMPTS - 1 or not self.database.heals(error):
+                    raise
+        raise OSError(f"storing {key.hex}: its blobs were removed {_PUT_ATTEMPTS} times during publication")
 
     def scan(self) -> list[Entry]:
-        """Return every entry, the least recently used first; raises sqlite3.Error and OSError."""
+        """Return every entry, the least recently used first. Raises sqlite3.Error and OSError."""
         return self.catalogue.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove entries and return how many there were; their blobs stay until they are pruned.
 
-        A later miss says `why`. Raises sqlite3.Error and OSError.
+        A later miss gives `why` as its reason. Raises sqlite3.Error and OSError.
         """
-        from cachegraph.store.shared.publication import delete  # no hit needs it
+        from cachegraph.store.local.eviction import delete  # a hit does not need it
 
         return delete(self.database, dict.fromkeys(digests, why))
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return what a blob holds, None when it is missing, unreadable or not what was written; never raises."""
+        """Return the content of a blob, or None if it is missing, unreadable or damaged. Never raises."""
         try:
             return self.blobs.read(digest_hex)
-        except Exception:  # whatever a damaged file, or a lack of memory, makes it raise
+        except Exception:  # a damaged file, or lack of memory, can raise anything
             return None
 
     def add_counts(self, batch: Batch) -> bool:
-        """Add counts to the index if there is one; raises sqlite3.Error and OSError."""
-        return add_counts(self.database, batch)
+        """Add counts to the index; return False if there is none. Raises sqlite3.Error and OSError."""
+        return add_counts(self.layout.index, batch)
 
-    def set_aside(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which is not what building `key` gives, for a look; return where, None if that fails."""
-        from cachegraph.store.local.quarantine import keep_aside  # only what went wrong needs it
+    def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
+        """Keep `payload`, which differs from a fresh build of `key`, for inspection; return its path, or None."""
+        from cachegraph.store.quarantine import quarantine_payload  # rarely needed
 
-        return keep_aside(self.layout.root, key, payload, self.guard)
+        return quarantine_payload(self.layout.root, key, payload, self.guard)
 
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
-        """Return the lock by which the processes of this node let one of them build."""
-        from cachegraph.store.claims.node_lock import NodeLock  # only what builds needs it
+        """Return the lock that lets one process of this node build."""
+        from cachegraph.store.claims.node_lock import NodeLock  # only a build needs it
 
         return (NodeLock(self.layout.lock(key.hex), self.guard),)
 
     def recorded_cost(self, key: CacheKey) -> float | None:
-        """Return about how many seconds building `key` takes, None where nothing is known; never raises."""
+        """Estimate the seconds that building `key` takes; None if nothing is recorded. Never raises."""
         try:
-            return recorded_cost(self.database, key)
-        except Exception:  # whatever a damaged index makes SQLite raise
+            return recorded_cost(self.database.select_one, key)
+        except Exception:  # a damaged index can make SQLite raise anything
             return None
 
+    def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
+        """Return up to `most` keys of the same level, stored up to `before`, that share the most parts with `key`.
+
+        Of older entries, only those of the same subject are compared. Raises sqlite3.Error and OSError.
+        """
+        return nearest_keys(self.database, key, before, most)
+
     def upgrade(self) -> None:
-        """Bring an index of an older release up to this one's, if there is one; raises sqlite3.Error and OSError."""
+        """Migrate an index of an older release, if there is one. Raises sqlite3.Error and OSError."""
         connection = open_for_update(self.layout.index, WRITE_TIMEOUT)
         if connection is not None:
             connection.close()
@@ -114,29 +136,59 @@ class LocalStore:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The rows of the index; asking for it imports SQLAlchemy."""
+        """Return the listing of the index. Imports SQLAlchemy."""
         from cachegraph.store.local.catalogue import Catalogue
 
         return Catalogue(self.database)
 
     def _look(self, key: CacheKey) -> Hit | Miss:
-        content = select_record(self.database, key.digest)
+        content = select_record(self.database.select_one, key.digest)
         if content is None:
             return Miss("never-seen", "the index has no such key")
         record = decode(content, key)
         if isinstance(record, Record):
-            return self._hit(record)
+            return record.hit(self.blobs.read)
         if record.reason == "damaged":
             self.database.doubt()
         return record
 
-    def _hit(self, record: Record) -> Hit | Miss:
-        if record.payload_blob is None:
-            return Hit(record.payload, record.blobs, record.seconds)
+    def _refuse_too_large(self, key: CacheKey, artifact: Artifact) -> None:
+        """Raise ValueError for an artifact larger than the limit: everything else would be evicted for it."""
+        size = len(artifact.payload) + sum(map(len, artifact.blobs.values()))
+        if self.max_size and size > self.max_size:
+            raise ValueError(
+                f"storing {key.hex}: it has {size} bytes, and the cache may hold {self.max_size}; "
+                "raise CACHEGRAPH_MAX_SIZE"
+            )
+
+    def _publish(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
+        """Write an entry and evict others for it; return False if its blobs were removed before they were referred to."""
+        from cachegraph.store.local.eviction import Eviction  # a hit needs none of it
+        from cachegraph.store.local.publication import prepare, write
+
+        publication = prepare(key, artifact, load_seconds, self.blobs)
+        eviction = Eviction(self.max_size, key.digest)
+        with self.database.writing() as connection:
+            # Pruning removes blobs under the same write lock, so a blob that exists now stays.
+            if not all(self.blobs.exists(blob.digest) for blob in publication.blobs):
+                return False
+            write(connection, publication)
+            eviction.make_room(connection)
+        if eviction.evicted:
+            self._remove_freed(eviction)
+        return True
+
+    def _remove_freed(self, eviction: Eviction) -> None:
+        """Remove the blobs of evicted entries. A failure is only logged: the put has already succeeded."""
+        from cachegraph.store.local.eviction import remove_freed
+
         try:
-            payload = self.blobs.read(record.payload_blob)
-        except FileNotFoundError:
-            return Miss("damaged", f"the blob {record.payload_blob} of the payload is missing")
-        if payload is None:
-            return Miss("damaged", f"the blob {record.payload_blob} of the payload does not match its name")
-        return Hit(payload, record.blobs, record.seconds)
+            remove_freed(self.database, self.blobs, eviction.freed)
+        except (sqlite3.Error, OSError) as error:
+            _log().debug("removing evicted blobs in %s failed, so pruning will: %s", self.layout.blobs, error)
+
+
+def _log() -> Logger:
+    import logging
+
+    return logging.getLogger("cachegraph")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.errors import NoDirectoryError
+from cachegraph.store.files import read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
-from cachegraph.store.shared.files import read_file
 from cachegraph.store.shared.store import SharedStore, entry_files
 from cachegraph.store.signing import own_public_key, public_key_text
 from cachegraph.store.tiers import Tier
@@ -96,7 +96,7 @@ def _refusals(tier: Tier) -> Iterator[Untrusted]:
     store = SharedStore(tier.directory, trust=tier.trust)
     for name, path in entry_files(store.layout):
         try:
-            store.look_at(name, path)
+            store.read_entry(name, path)
         except Untrusted as error:
             yield error
         except (OSError, MemoryError):

@@ -1,24 +1,28 @@
-"""All that one cache directory holds: entries in an index, in files that hosts share, or in both.
+"""The whole content of a cache directory: entries in an index, in files that hosts share, or in both.
 
-A directory on a local file system has an index, and files too where others use it as CACHEGRAPH_SHARED_DIR. One on a
-network file system has files, and an index on this node that knows some of them.
+A directory on a local file system has an index, and also files if others use it as CACHEGRAPH_SHARED_DIR. One on a network
+file system has files, and an index on this node that knows some of them.
 """
 
 from __future__ import annotations
 
 import heapq
+import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cachegraph.errors import StoreError
 from cachegraph.store.entry import Entry, Miss
 from cachegraph.store.local.connections import path_exists
+from cachegraph.store.local.index import has_entry
+from cachegraph.store.local.sizes import COUNT_BYTES_HELD
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.local.usage import bytes_on_disk
-from cachegraph.store.paths import SharedLayout
+from cachegraph.store.paths import CLEARING_PREFIX, Layout, SharedLayout, unique_name
 from cachegraph.store.shared.store import SharedStore, StoredFile, entry_files
-from cachegraph.store.sizes import COUNT_BYTES_HELD
 from cachegraph.store.tiers import Placement
 
 ORDERS: Mapping[str, Callable[[Entry], Any]] = {
@@ -29,18 +33,18 @@ ORDERS: Mapping[str, Callable[[Entry], Any]] = {
     "uses": lambda entry: -entry.uses,
     "key": lambda entry: entry.digest,
 }
-"""By what entries are listed: the last used, the last made, the largest, the dearest, the most used, the least key first."""
+"""Orders of listing: last used, last made, largest, longest to build, or most used first, or by key."""
 
 
 class FilesHeld(NamedTuple):
-    """The bytes that files hold, and of what is in files alone: level -> entries, bytes."""
+    """The bytes of all files, and `only` (level -> entries, bytes) of entries that the index does not know."""
 
     bytes: int
     only: Mapping[str, tuple[int, int]]
 
 
 class CacheDirectory:
-    """What `placement` puts where its user said: `local` is the index, `shared` the files if there are any."""
+    """The cache in the directory that the user named: `local` is its index, `shared` its files if there are any."""
 
     def __init__(self, placement: Placement) -> None:
         self.local = LocalStore(placement.local.directory)
@@ -51,16 +55,21 @@ class CacheDirectory:
         self.shared = SharedStore(files.directory, network, files.trust) if has_files else None
 
     @property
+    def stores(self) -> tuple[LocalStore | SharedStore, ...]:
+        """Return the index, and the files if there are any."""
+        return (self.local,) if self.shared is None else (self.local, self.shared)
+
+    @property
     def exists(self) -> bool:
-        """Whether there is a store, empty or not; raises OSError where that cannot be told."""
+        """Return True if there is a store, empty or not. Raises OSError if that cannot be told."""
         return path_exists(self.local.layout.root) or path_exists(SharedLayout(self.path).root)
 
     def listed(
         self, order: str = "used", most: int | None = None, unreadable: Callable[[str], None] = lambda _: None
     ) -> Iterator[Entry]:
-        """Yield the `most` entries that come first in `order`, a name in ORDERS (None: all), each once.
+        """Yield the first `most` entries (None: all) in `order`, a name in ORDERS, each once.
 
-        Those of an index come as they are asked for. `unreadable` is told of each that is not what was written. Raises
+        Rows of an index are read on demand. `unreadable` is called with the fault of each damaged row. Raises
         sqlite3.Error and OSError.
         """
         if self.shared is None:
@@ -71,17 +80,14 @@ class CacheDirectory:
         return iter(heapq.nsmallest(most, every, key=ORDERS[order]))
 
     def files_held(self) -> FilesHeld:
-        """Return what the files hold, and by level what of it the index does not know; reads each file once.
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Return the totals of the entry files; reads each file once. Raises sqlite3.Error and OSError."""
         held = 0
         blobs: dict[bytes, int] = {}
         only: dict[str, tuple[int, int]] = {}
         for file in self._files():
             held += file.entry.stored_size
             blobs.update((bytes.fromhex(blob.digest), blob.size) for blob in file.blobs)
-            if not self._knows(file.entry.digest):
+            if not has_entry(self.local.database.select_one, file.entry.digest):
                 entries, size = only.get(file.entry.level, (0, 0))
                 only[file.entry.level] = entries + 1, size + file.entry.size
         return FilesHeld(held + sum(blobs.values()), only)
@@ -89,7 +95,7 @@ class CacheDirectory:
     def keys(self, prefix: str, most: int) -> list[bytes]:
         """Return up to `most` digests of keys that start with `prefix` (lower-case hexadecimal digits), in order.
 
-        Opens no file. Raises sqlite3.Error and OSError.
+        Reads no entry file. Raises sqlite3.Error and OSError.
         """
         found = {entry.digest for entry in self.local.catalogue.find(prefix, most)}
         if self.shared is not None:
@@ -98,7 +104,7 @@ class CacheDirectory:
         return sorted(found)[:most]
 
     def described(self, digest: bytes) -> StoredFile | Miss:
-        """Return what the index, or else the one file, says of an entry; raises sqlite3.Error and OSError."""
+        """Return the description of an entry from the index, or else from its file. Raises sqlite3.Error and OSError."""
         catalogue = self.local.catalogue
         for entry in catalogue.find(digest.hex()):
             references = tuple(catalogue.entry_references_of(digest))
@@ -106,26 +112,26 @@ class CacheDirectory:
             return StoredFile(entry, catalogue.references_of(digest), references, encoding)
         if self.shared is None:
             return Miss("never-seen", "the index has no such key")
-        found = self.shared.look_at(digest.hex(), self.shared.layout.entry(digest.hex()))
+        found = self.shared.read_entry(digest.hex(), self.shared.layout.entry(digest.hex()))
         if isinstance(found, StoredFile):
             return found._replace(blobs=sorted(found.blobs, key=lambda blob: blob.name))
         return found
 
     def bytes_in_index(self) -> int:
-        """Return what the index holds (sizes.py), with the blobs beside it; raises sqlite3.Error and OSError."""
+        """Return the bytes of the entries and blobs of the index (sizes.py). Raises sqlite3.Error and OSError."""
         (held,) = self.local.database.select_one(COUNT_BYTES_HELD, ()) or (0,)
         return int(held)
 
     def bytes_on_disk(self) -> int:
-        """Return the sizes of all files added up, the index on this node included."""
+        """Return the total size of all files, the index on this node included."""
         here = bytes_on_disk(self.local.layout)
         return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
 
     def count_files(self) -> int:
-        """Return how many files of entries and blobs there are; a row of a sound index is counted as one. Raises OSError."""
+        """Return the number of entries and blobs: rows of the index, if it is readable, and files. Raises OSError."""
         try:
             rows = self.local.database.select_one("SELECT count(*) FROM entry", ()) or (0,)
-        except Exception:  # whatever a damaged index makes SQLite raise
+        except Exception:  # a damaged index can make SQLite raise anything
             rows = (0,)
         files = sum(1 for _ in self.local.blobs.files())
         if self.shared is not None:
@@ -133,9 +139,6 @@ class CacheDirectory:
                 1 for _ in entry_files(self.shared.layout)
             )
         return int(rows[0]) + files
-
-    def _knows(self, digest: bytes) -> bool:
-        return self.local.database.select_one("SELECT 1 FROM entry WHERE digest = ?", (digest,)) is not None
 
     @property
     def _is_elsewhere(self) -> bool:
@@ -145,4 +148,37 @@ class CacheDirectory:
         return iter(()) if self.shared is None else self.shared.stored()
 
     def _only_in_files(self) -> Iterator[Entry]:
-        return (file.entry for file in self._files() if not self._knows(file.entry.digest))
+        return (
+            file.entry
+            for file in self._files()
+            if not has_entry(self.local.database.select_one, file.entry.digest)
+        )
+
+
+def bytes_on_disk(layout: Layout | SharedLayout) -> int:
+    """Return the total size of all files of a store; 0 if there is none. Reads no file."""
+    total = 0
+    for directory, _, names in os.walk(layout.root):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(directory, name)).st_size
+    return total
+
+
+def clear(layout: Layout | SharedLayout) -> bool:
+    """Remove a whole store, damaged or not, and return True if there was one. Running jobs begin a new one.
+
+    The store is renamed before its files are removed, so nobody meets half of it. Raises StoreError.
+    """
+    doomed = layout.directory / unique_name(CLEARING_PREFIX)
+    try:
+        os.rename(layout.root, doomed)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreError("clearing", layout.root, str(error)) from error
+    try:
+        shutil.rmtree(doomed)
+    except OSError as error:
+        raise StoreError("removing", doomed, f"{error}; remove it by hand") from error
+    return True

@@ -1,31 +1,123 @@
-"""How a plan of pruning comes about, from the books of a store, whatever kind of store it is.
+"""Planning of pruning: which entries, blobs and leftovers of a store go.
 
-Entries go that were asked for; then, where nothing can be known to need them, kernels and Ops that no entry refers to and
-nobody has used for long; then those of the least worth until a size is kept, none before what refers to it. With them go
-the blobs that only they refer to. Blobs that nothing refers to and leftovers of killed processes go after a grace period:
-a writer may be about to refer to them.
+A plan removes entries in this order: those that the criteria name; where uses are known, kernels and Ops that no entry
+refers to and that were not used for long; and those of least worth until a size is kept, none before the entries that
+refer to it. Blobs that only these entries refer to go with them. Blobs without references and leftovers of killed
+processes go after a grace period, because a writer may be about to refer to them.
 
-The books are tables in SQLite, so that planning takes memory for what goes and not for what stays: `item`, which the store
-fills with what planning needs to know of its entries, and beside it, as in the index, `reference` and `blob_reference`.
+Plans are made in SQLite tables, so that planning takes memory for what goes and not for what stays: `item`, which the
+store fills with the facts about its entries, and beside it `reference` and `blob_reference`, as in the index.
 """
 
 from __future__ import annotations
 
 import heapq
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from cachegraph.store.local.blobs import BlobFile
-from cachegraph.store.maintenance.criteria import Criteria, Leftover, Plan, Victim
+from cachegraph.errors import InvalidEncoding
+from cachegraph.fingerprint.encoder import encode
+from cachegraph.key import CacheKey, expanded
+from cachegraph.store.blobs import BlobFile
+from cachegraph.store.local.sizes import COUNT_BLOB_BYTES
 from cachegraph.store.paths import CLEARING_PREFIX
-from cachegraph.store.sizes import COUNT_BLOB_BYTES
-from cachegraph.units import format_duration
+from cachegraph.store.record import RECORD_FORMAT
+from cachegraph.toolchain import toolchain
+from cachegraph.units import format_duration, format_size
 
-KEPT_ASIDE_SECONDS = 7 * 86400.0
+Advance = Callable[[int], None]
+"""A progress callback, called with the number of steps just done."""
+
+QUARANTINE_SECONDS = 7 * 86400.0
 UNREFERENCED_SECONDS = 30 * 86400.0
-"""How long a kernel or an Op stays that nothing refers to and nobody uses."""
+"""How long an unused kernel or Op stays that no entry refers to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """The entries to prune: beyond `max_size` bytes, made `older_than` seconds ago, `unused_for` seconds, or `stale`.
+
+    `level` restricts all of these to entries of one level; with `level` alone, all entries of that level go.
+    """
+
+    max_size: int | None = None
+    older_than: float | None = None
+    unused_for: float | None = None
+    level: str | None = None
+    stale: bool = False
+
+    def conditions(self, now: float) -> Iterator[tuple[str, tuple[object, ...], str]]:
+        """Yield each criterion except the size: an SQL condition on `item`, its parameters, and the reason for pruning."""
+        if self.older_than is not None:
+            why = f"pruned: older than {format_duration(self.older_than)}"
+            yield "created < ?", (now - self.older_than,), why
+        if self.unused_for is not None:
+            why = f"pruned: not used for {format_duration(self.unused_for)}"
+            yield "last_used < ?", (now - self.unused_for,), why
+        if self.stale:
+            yield "is_stale", (), "pruned: made by other releases than those in use now"
+        alone = self.max_size is None and self.older_than is None and self.unused_for is None
+        if self.level and alone and not self.stale:
+            yield "TRUE", (), f"pruned: level {self.level}"
+
+    @property
+    def size_reason(self) -> str:
+        """Return the reason for pruning an entry because of the size."""
+        return f"pruned: to keep {format_size(self.max_size or 0)}"
+
+
+NEEDLESS_ONLY = Criteria()
+"""Criteria that prune only what no entry needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file or directory without a use: a temporary file, a quarantined index, a store removed halfway."""
+
+    path: Path
+    size: int
+
+
+class PrunedEntry(NamedTuple):
+    """An entry to prune: `bytes` of its rows or its file, `size` with its blobs, and `why` it goes."""
+
+    digest: bytes
+    level: str
+    bytes: int
+    size: int
+    last_used: float
+    summary: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The things that pruning removes, and the bytes that the store holds (sizes.py) before and after."""
+
+    entries: Sequence[PrunedEntry]
+    blobs: Sequence[BlobFile]
+    leftovers: Sequence[Leftover]
+    bytes_before: int
+    bytes_after: int
+
+    @property
+    def steps(self) -> int:
+        """Return the number of things to remove."""
+        return len(self.entries) + len(self.blobs) + len(self.leftovers)
+
+    def beside(self, other: Plan) -> Plan:
+        """Return both plans as one, for showing them."""
+        return Plan(
+            [*self.entries, *other.entries],
+            [*self.blobs, *other.blobs],
+            list(dict.fromkeys((*self.leftovers, *other.leftovers))),
+            self.bytes_before + other.bytes_before,
+            self.bytes_after + other.bytes_after,
+        )
+
 
 CREATE_ITEM = """
     CREATE TEMP TABLE item (
@@ -33,8 +125,8 @@ CREATE_ITEM = """
         last_used REAL, summary TEXT, worth REAL, referrers INTEGER, is_stale INTEGER NOT NULL DEFAULT 0, why TEXT
     )
 """
-"""`bytes` are those of its rows or its file, `taken` those of its blobs, too (sizes.py). `worth` is what eviction goes by; `why` it goes
-is empty for what stays."""
+"""A table of entries: `bytes` of the rows or the file, `taken` with the blobs (sizes.py), `worth` as in eviction, and
+`why` the entry goes, NULL if it stays."""
 
 _SELECT_UNNEEDED = """
     SELECT id FROM item WHERE why IS NULL AND referrers <= 0 AND level IN ('op', 'kernel') AND last_used < ?
@@ -49,16 +141,16 @@ _SELECT_RELEASED = f"""
     SELECT {_ORDER}, id FROM item
     WHERE digest = ? AND referrers <= 0 AND why IS NULL AND level = coalesce(?, level)
 """
-_SELECT_VICTIMS = "SELECT digest, level, bytes, taken, last_used, summary, why FROM item WHERE why IS NOT NULL ORDER BY rowid"
-_Place = tuple[float, float, bytes, int]
-"""Worth, time of the last use, digest, and id: the least goes first."""
+_SELECT_PRUNED = "SELECT digest, level, bytes, taken, last_used, summary, why FROM item WHERE why IS NOT NULL ORDER BY rowid"
+_Rank = tuple[float, float, bytes, int]
+"""Worth, time of the last use, digest, and id of an entry: the least goes first."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What a store holds, as it was when somebody looked: its `books`, and its blob files.
+    """A snapshot of a store: tables of its entries in `books`, its blob files and leftovers.
 
-    `knows_uses` is whether entries that are used are known to be.
+    `knows_uses` is False if entries may be used without a record of it.
     """
 
     books: sqlite3.Connection
@@ -69,7 +161,7 @@ class Contents:
 
 
 def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
-    """Return what to remove of `contents`, looked at `now` (seconds since 1970)."""
+    """Return what to remove of `contents`, a snapshot taken at `now` (seconds since 1970)."""
     books = _Books(contents.books, criteria.level)
     before = books.held
     books.remove_asked(criteria, now)
@@ -83,11 +175,22 @@ def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
             freed.append(file)
         elif file.digest and file.changed < now - contents.grace_seconds and not books.refers_to(file.digest):
             needless.append(file)
-    return Plan(books.victims(), [*needless, *freed], contents.leftovers, before, books.held)
+    return Plan(books.pruned(), [*needless, *freed], contents.leftovers, before, books.held)
+
+
+def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
+    """Return True if another release of cachegraph or of the toolchain made the entry, so that this one never hits it."""
+    if record_format != RECORD_FORMAT:
+        return True
+    try:
+        key = CacheKey.parse(expanded(compressed_encoding))
+    except InvalidEncoding:  # of another HASH_VERSION, or damaged: no look-up finds it
+        return True
+    return dict(key.parts).get("toolchain", encode(toolchain())) != encode(toolchain())
 
 
 def leftover_files(files: Iterable[Path], before: float) -> Iterator[Leftover]:
-    """Yield those of `files` that were last changed before a time, in seconds since 1970."""
+    """Yield the files last changed before that time, in seconds since 1970."""
     for path in files:
         try:
             status = path.lstat()
@@ -98,25 +201,25 @@ def leftover_files(files: Iterable[Path], before: float) -> Iterator[Leftover]:
 
 
 def half_cleared(directory: Path, before: float) -> Iterator[Leftover]:
-    """Yield the stores in `directory` that somebody began to remove before a time, in seconds since 1970."""
+    """Yield the stores in `directory` whose removal began before that time, in seconds since 1970."""
     for path in directory.glob(f"{CLEARING_PREFIX}*"):
         if path.stat().st_mtime < before:
             yield Leftover(path, 0)
 
 
 class _Books:
-    """What refers to what, kept true while entries are chosen to be removed; `held` bytes stay."""
+    """The references among entries and blobs, updated while entries are chosen; `held` is the number of bytes that stay."""
 
     def __init__(self, connection: sqlite3.Connection, level: str | None) -> None:
         self.freed: set[str] = set()
         self._connection = connection
         self._level = level
-        self._waiting: list[_Place] = []
+        self._waiting: list[_Rank] = []
         self._references_left: dict[bytes, int] = {}
         self.held = self._number("SELECT coalesce(sum(bytes), 0) FROM item") + self._number(COUNT_BLOB_BYTES)
 
     def remove_asked(self, criteria: Criteria, now: float) -> None:
-        """Choose what `criteria` name, whatever the size."""
+        """Choose the entries that `criteria` name, except by size."""
         for condition, parameter, why in criteria.conditions(now):
             where = f"why IS NULL AND level = coalesce(?, level) AND {condition}"
             chosen = self._connection.execute(
@@ -126,48 +229,48 @@ class _Books:
                 self._remove(number, why)
 
     def remove_unneeded(self, now: float) -> None:
-        """Choose the kernels and Ops that nothing refers to, and so on with those that only these referred to."""
+        """Choose unused kernels and Ops without references, then those that only these referred to, and so on."""
         why = f"pruned: nothing refers to it, not used for {format_duration(UNREFERENCED_SECONDS)}"
         while found := self._connection.execute(_SELECT_UNNEEDED, (now - UNREFERENCED_SECONDS,)).fetchall():
             for (number,) in found:
                 self._remove(number, why)
 
     def remove_least_worth(self, size: int, why: str) -> None:
-        """Choose the least worth until `size` bytes are held, none before what refers to it while there is another."""
+        """Choose entries of least worth until `size` bytes are held; entries with references only when no others are left."""
         for are_referred_to in (False, True):
             self._waiting = []
-            # Sorted before the first is given, so what is removed meanwhile changes nothing of it.
-            places = self._connection.execute(_SELECT_BY_WORTH, (self._level, are_referred_to))
-            for place in self._with_released(places, released_first=are_referred_to):
+            # SQLite sorts before it returns the first row, so removals meanwhile do not change the order.
+            ranks = self._connection.execute(_SELECT_BY_WORTH, (self._level, are_referred_to))
+            for rank in self._with_released(ranks, released_first=are_referred_to):
                 if self.held <= size:
                     return
-                self._remove(place[-1], why)
+                self._remove(rank[-1], why)
 
     def refers_to(self, digest_hex: str) -> bool:
-        """Return whether any entry, to be removed or not, refers to the blob."""
+        """Return True if any entry, chosen or not, refers to the blob."""
         select = "SELECT EXISTS (SELECT 1 FROM blob_reference WHERE blob = ?)"
         return bool(self._number(select, bytes.fromhex(digest_hex)))
 
-    def victims(self) -> list[Victim]:
-        """Return what was chosen, in the order of the store."""
-        return [Victim(*row) for row in self._connection.execute(_SELECT_VICTIMS)]
+    def pruned(self) -> list[PrunedEntry]:
+        """Return the chosen entries, in the order of the store."""
+        return [PrunedEntry(*row) for row in self._connection.execute(_SELECT_PRUNED)]
 
-    def _with_released(self, places: Iterator[_Place], released_first: bool) -> Iterator[_Place]:
-        """`places`, and in their order, or before them, those that nothing refers to any more as entries are removed."""
+    def _with_released(self, ranks: Iterator[_Rank], released_first: bool) -> Iterator[_Rank]:
+        """Yield `ranks`, and those of entries that lose their last reference meanwhile, in order or before the rest."""
         chosen: set[int] = set()
-        following = next(places, None)
+        following = next(ranks, None)
         while following or self._waiting:
             if self._waiting and (not following or released_first or self._waiting[0] < following):
-                place = heapq.heappop(self._waiting)
+                rank = heapq.heappop(self._waiting)
             else:
                 assert following is not None
-                place, following = following, next(places, None)
-            if place[-1] not in chosen:
-                chosen.add(place[-1])
-                yield place
+                rank, following = following, next(ranks, None)
+            if rank[-1] not in chosen:
+                chosen.add(rank[-1])
+                yield rank
 
     def _remove(self, number: int, why: str) -> None:
-        """Count an entry out, with the blobs that nothing else refers to."""
+        """Choose an entry, with the blobs that no other entry refers to."""
         execute = self._connection.execute
         execute("UPDATE item SET why = ? WHERE id = ?", (why, number))
         self.held -= self._number("SELECT bytes FROM item WHERE id = ?", number)
@@ -179,10 +282,10 @@ class _Books:
             self._release_blob(blob, size)
 
     def _release(self, digest: bytes) -> None:
-        """Count one referrer of an entry less; what nothing refers to any more waits for its turn."""
+        """Count one referrer of an entry less; an entry without referrers waits for its turn."""
         self._connection.execute("UPDATE item SET referrers = referrers - 1 WHERE digest = ?", (digest,))
-        for place in self._connection.execute(_SELECT_RELEASED, (digest, self._level)):
-            heapq.heappush(self._waiting, place)
+        for rank in self._connection.execute(_SELECT_RELEASED, (digest, self._level)):
+            heapq.heappush(self._waiting, rank)
 
     def _release_blob(self, blob: bytes, size: int) -> None:
         if blob not in self._references_left:

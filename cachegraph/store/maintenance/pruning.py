@@ -1,6 +1,11 @@
-"""Pruning a local store: what there is to remove (planning.py), and removing it while jobs run.
+"""Pruning a store of either kind while jobs use it: taking the snapshot that a plan is made from, and carrying it out.
 
-Blobs are removed under the write lock, where a writer checks that its own are still there.
+In a local store, blobs are removed under the write lock, under which a writer checks that its blobs still exist.
+
+In a shared directory there is no lock: if a process refers to a blob just when it is removed, that costs a miss, and the
+blob is written again. No host knows when others used an entry. What is known is when its file was written, or renewed by
+its first reader on a node (tiers.py). So a shared entry is worth the time it saves per byte, halved for each
+HALF_LIFE_SECONDS since then.
 """
 
 from __future__ import annotations
@@ -10,28 +15,44 @@ import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
+from cachegraph.store.entry import Entry
+from cachegraph.store.files import remove_file
 from cachegraph.store.local.connections import open_for_reading, open_for_update
-from cachegraph.store.local.eviction import GRACE_SECONDS, WORTH, remove_unreferenced
+from cachegraph.store.local.eviction import GRACE_SECONDS, delete, remove_unreferenced
 from cachegraph.store.local.migrations import migrate
+from cachegraph.store.local.sizes import SIZE, WORTH
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance.criteria import NEEDLESS_ONLY, Advance, Criteria, Leftover, Plan, is_stale
 from cachegraph.store.maintenance.planning import (
     CREATE_ITEM,
-    KEPT_ASIDE_SECONDS,
+    NEEDLESS_ONLY,
+    QUARANTINE_SECONDS,
+    Advance,
     Contents,
+    Criteria,
+    Leftover,
+    Plan,
     half_cleared,
+    is_stale,
     leftover_files,
     make_plan,
 )
-from cachegraph.store.paths import DAMAGED_SUFFIX, Layout
-from cachegraph.store.shared.publication import delete
-from cachegraph.store.sizes import SIZE
+from cachegraph.store.paths import DAMAGED_SUFFIX, TEMPORARY_PREFIX
+from cachegraph.store.shared.store import SharedStore, StoredFile
 
 T = TypeVar("T")
+
+SHARED_GRACE_SECONDS = 86400.0
+"""The grace period in a shared directory: longer than clocks differ, and than a writer takes from blobs to entry."""
+HALF_LIFE_SECONDS = 30 * 86400.0
+
+_ENTRIES_PER_TRANSACTION = 200
+_BLOBS_PER_TRANSACTION = 50
+_PAGES_PER_TRANSACTION = 1000
+_COMPACT_TIMEOUT = 5.0
 
 _FILL_ITEM = f"""
     INSERT INTO item (id, digest, level, bytes, taken, created, last_used, summary, worth, referrers)
@@ -40,44 +61,168 @@ _FILL_ITEM = f"""
 _SELECT_ENCODINGS = """
     SELECT id, coalesce(content, x''), format FROM entry LEFT JOIN encoding ON encoding.entry_id = entry.id
 """
+_CREATE_REFERENCES = (
+    "CREATE TABLE reference (entry_id INTEGER, digest BLOB, PRIMARY KEY (entry_id, digest)) WITHOUT ROWID",
+    "CREATE INDEX reference_by_digest ON reference (digest)",
+    "CREATE TABLE blob_reference (entry_id INTEGER, blob BLOB, size INTEGER)",
+    "CREATE INDEX blob_reference_by_entry ON blob_reference (entry_id)",
+    "CREATE INDEX blob_reference_by_blob ON blob_reference (blob)",
+)
+_INSERT_ITEM = """
+    INSERT INTO item (digest, level, bytes, taken, created, last_used, summary, worth, is_stale)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_COUNT_REFERRERS = """
+    UPDATE item SET referrers = (SELECT count(*) FROM reference WHERE reference.digest = item.digest)
+"""
 
-_ENTRIES_PER_TRANSACTION = 200
-_BLOBS_PER_TRANSACTION = 50
-_PAGES_PER_TRANSACTION = 1000
-_COMPACT_TIMEOUT = 5.0
 
+def plan(store: LocalStore | SharedStore, now: float, criteria: Criteria = NEEDLESS_ONLY) -> Plan:
+    """Return what to remove by `criteria`, and what no entry needs; reads every entry of a shared store.
 
-def plan(store: LocalStore, now: float, criteria: Criteria = NEEDLESS_ONLY) -> Plan:
-    """Return what to remove by `criteria`, and what nothing needs.
-
-    Raises sqlite3.Error when the index is damaged, and OSError: then nothing can be said about what is needed.
+    Raises OSError, and sqlite3.Error if the index is damaged: then it is unknown what is needed.
     """
-    store.upgrade()
-    with closing(_books(store, criteria.stale)) as books:
-        return make_plan(_contents(store, books, now), now, criteria)
+    if isinstance(store, LocalStore):
+        store.upgrade()
+        contents = _local_contents(store, now, criteria.stale)
+    else:
+        contents = _shared_contents(store, now, criteria.stale)
+    with closing(contents.books):
+        return make_plan(contents, now, criteria)
 
 
-def carry_out(store: LocalStore, plan: Plan, advance: Advance = lambda _: None) -> int:
-    """Remove what `plan` names and is still not needed; return how many bytes of files and rows went.
+def carry_out(store: LocalStore | SharedStore, plan: Plan, advance: Advance = lambda _: None) -> int:
+    """Remove what `plan` names and is still not needed; return the freed bytes of files and rows.
 
     Raises sqlite3.Error and OSError.
     """
-    for batch in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
-        delete(store.database, {victim.digest: victim.why for victim in batch})
-        advance(len(batch))
-    freed = sum(victim.bytes for victim in plan.entries)
-    for files in _batches(plan.blobs, _BLOBS_PER_TRANSACTION):
-        with store.database.writing() as connection:
-            freed += sum(remove_unreferenced(connection, file) for file in files)
-        advance(len(files))
-    freed += remove_leftovers(plan.leftovers, advance)
+    if isinstance(store, SharedStore):
+        return _remove_files(store, plan, advance) + _remove_leftovers(plan.leftovers, advance)
+    freed = _remove_rows(store, plan, advance) + _remove_leftovers(plan.leftovers, advance)
     if plan.entries:
         _compact(store.layout.index)
     return freed
 
 
-def remove_leftovers(leftovers: Iterable[Leftover], advance: Advance) -> int:
-    """Remove files, and directories with all that is in them; return their bytes. Raises OSError."""
+def worth(entry: Entry, now: float) -> float:
+    """Return the seconds that a use of a shared entry saves per byte, halved for each half-life since its last renewal."""
+    saved = max(entry.build_seconds - entry.load_seconds, 0.0)
+    age = max(now - entry.last_used, 0.0)
+    return float(saved / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
+
+
+def _local_contents(store: LocalStore, now: float, with_stale: bool) -> Contents:
+    books = open_for_reading(store.layout.index)
+    if books is None:
+        books = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(books)
+    try:
+        books.execute("PRAGMA temp_store = MEMORY")
+        books.execute("BEGIN")
+        books.execute(CREATE_ITEM)
+        books.execute(_FILL_ITEM)
+        if with_stale:
+            for number, encoding, record_format in books.execute(_SELECT_ENCODINGS):
+                if is_stale(encoding, record_format):
+                    books.execute("UPDATE item SET is_stale = 1 WHERE id = ?", (number,))
+        leftovers = list(_local_leftovers(store, now))
+    except BaseException:
+        books.close()
+        raise
+    return Contents(books, store.blobs.files(), leftovers, GRACE_SECONDS, knows_uses=True)
+
+
+def _shared_contents(store: SharedStore, now: float, with_stale: bool) -> Contents:
+    books = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
+            books.execute(statement)
+        for file in store.stored():
+            _insert_file(books, file, now, with_stale)
+        books.execute(_COUNT_REFERRERS)
+        leftovers = list(_shared_leftovers(store, now))
+    except BaseException:
+        books.close()
+        raise
+    return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
+
+
+def _insert_file(books: sqlite3.Connection, file: StoredFile, now: float, with_stale: bool) -> None:
+    entry = file.entry
+    sizes = entry.stored_size, entry.size
+    times = entry.created, entry.last_used
+    stale = with_stale and is_stale(file.encoding, entry.format)
+    row = entry.digest, entry.level, *sizes, *times, entry.summary, worth(entry, now), stale
+    number = books.execute(_INSERT_ITEM, row).lastrowid
+    references = [(number, other) for other in set(file.references)]
+    books.executemany("INSERT INTO reference VALUES (?, ?)", references)
+    blobs = [(number, bytes.fromhex(blob.digest), blob.size) for blob in file.blobs]
+    books.executemany("INSERT INTO blob_reference VALUES (?, ?, ?)", blobs)
+
+
+def _local_leftovers(store: LocalStore, now: float) -> Iterator[Leftover]:
+    old, layout = now - GRACE_SECONDS, store.layout
+    yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
+    # A lock whose holder lives may go too: then its key is built twice.
+    yield from leftover_files(layout.locks.glob("*"), old)
+    quarantined = chain(layout.root.glob(f"*{DAMAGED_SUFFIX}*"), layout.damaged.glob("*"))
+    yield from leftover_files(quarantined, now - QUARANTINE_SECONDS)
+    yield from half_cleared(layout.directory, old)
+
+
+def _shared_leftovers(store: SharedStore, now: float) -> Iterator[Leftover]:
+    old, layout = now - SHARED_GRACE_SECONDS, store.layout
+    yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
+    entries = _files_below(store, layout.entries)
+    yield from leftover_files((path for path in entries if path.name.startswith(TEMPORARY_PREFIX)), old)
+    yield from leftover_files(_files_below(store, layout.leases), old)  # the holder of a lease writes to it
+    yield from leftover_files(_files_in(store, layout.damaged), now - QUARANTINE_SECONDS)
+    yield from half_cleared(layout.directory, old)
+
+
+def _files_below(store: SharedStore, top: Path) -> Iterator[Path]:
+    """Yield the files in the directories in `top`."""
+    for directory in _files_in(store, top):
+        yield from _files_in(store, directory)
+
+
+def _files_in(store: SharedStore, directory: Path) -> Iterator[Path]:
+    """Yield the files in `directory` if it is trusted: a link could lead to another user's files."""
+    try:
+        store.guard.check_directory(directory)
+        yield from sorted(directory.iterdir())
+    except OSError:
+        return
+
+
+def _remove_rows(store: LocalStore, plan: Plan, advance: Advance) -> int:
+    """Remove the entries of `plan` from the index, then its blobs under the write lock; return the freed bytes."""
+    for entries in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
+        delete(store.database, {entry.digest: entry.why for entry in entries})
+        advance(len(entries))
+    freed = sum(entry.bytes for entry in plan.entries)
+    for files in _batches(plan.blobs, _BLOBS_PER_TRANSACTION):
+        with store.database.writing() as connection:
+            freed += sum(remove_unreferenced(connection, file) for file in files)
+        advance(len(files))
+    return freed
+
+
+def _remove_files(store: SharedStore, plan: Plan, advance: Advance) -> int:
+    """Remove the entries of `plan`, then its blobs; return the freed bytes."""
+    freed = 0
+    for entry in plan.entries:
+        freed += entry.bytes * store.delete([entry.digest])
+        advance(1)
+    for file in plan.blobs:
+        if file.is_unchanged() and remove_file(file.path):
+            freed += file.size
+        advance(1)
+    return freed
+
+
+def _remove_leftovers(leftovers: Iterable[Leftover], advance: Advance) -> int:
+    """Remove files, and directories with their content; return the freed bytes. Raises OSError."""
     freed = 0
     for leftover in leftovers:
         if leftover.path.is_dir() and not leftover.path.is_symlink():
@@ -90,60 +235,15 @@ def remove_leftovers(leftovers: Iterable[Leftover], advance: Advance) -> int:
     return freed
 
 
-def _books(store: LocalStore, with_stale: bool) -> sqlite3.Connection:
-    """One view of the index, with what planning needs to know of its entries; an empty one where there is no index."""
-    connection = open_for_reading(store.layout.index)
-    if connection is None:
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        migrate(connection)
-    try:
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute("BEGIN")
-        connection.execute(CREATE_ITEM)
-        connection.execute(_FILL_ITEM)
-        if with_stale:
-            for number, encoding, record_format in connection.execute(_SELECT_ENCODINGS):
-                if is_stale(encoding, record_format):
-                    connection.execute("UPDATE item SET is_stale = 1 WHERE id = ?", (number,))
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _contents(store: LocalStore, books: sqlite3.Connection, now: float) -> Contents:
-    return Contents(
-        books=books,
-        files=store.blobs.files(),
-        leftovers=list(_leftovers(store, now)),
-        grace_seconds=GRACE_SECONDS,
-        knows_uses=True,
-    )
-
-
-def _leftovers(store: LocalStore, now: float) -> Iterator[Leftover]:
-    old = now - GRACE_SECONDS
-    yield from leftover_files((file.path for file in store.blobs.files() if not file.digest), old)
-    # A lock whose holder lives may go as well: its key is then built twice.
-    yield from leftover_files(store.layout.locks.glob("*"), old)
-    yield from leftover_files(_set_aside(store.layout), now - KEPT_ASIDE_SECONDS)
-    yield from half_cleared(store.layout.directory, old)
-
-
-def _set_aside(layout: Layout) -> Iterator[Path]:
-    yield from layout.root.glob(f"*{DAMAGED_SUFFIX}*")
-    yield from layout.damaged.glob("*")
-
-
 def _compact(path: Path) -> None:
-    """Give the pages that became free back to the file system, a part at a time so that writers get their turn."""
+    """Return free pages to the file system, a part at a time so that writers get their turn."""
     connection = open_for_update(path, _COMPACT_TIMEOUT)
     if connection is None:
         return
     with closing(connection):
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(0, free, _PAGES_PER_TRANSACTION):
-            # execute() would stop after one page: the statement gives a row a page, and the rows have no columns
+            # execute() would stop after one page, because the statement returns a row without columns per page
             connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_PER_TRANSACTION})")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

@@ -1,37 +1,36 @@
-"""Verifying a store: every checksum, the index against the blobs, what refers to what; what is wrong is deleted.
+"""Verifying a store of either kind: checksums, the index against the blobs, and references.
 
-So the next build heals it. What was damaged is kept aside for a look (aside.py). Nothing is taken for damaged that was found
-so once: it is looked at again just before it is deleted, in a local store under the write lock, for jobs go on meanwhile.
+Damaged files and rows are copied to the quarantine (quarantine.py) and deleted, so that the next build replaces them. Jobs
+may write meanwhile, so each fault is checked again just before the deletion; in a local store, under the write lock.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import expanded
-from cachegraph.store.entry import PAYLOAD, Miss
+from cachegraph.store.blobs import BlobFile, Blobs, is_sound
+from cachegraph.store.entry import Miss
 from cachegraph.store.failures import IndexDamaged, is_suspicious
-from cachegraph.store.local.blobs import BlobFile, is_sound
+from cachegraph.store.files import Oversized, remove_file
 from cachegraph.store.local.connections import open_for_reading
-from cachegraph.store.local.quarantine import keep_damaged, keep_file
+from cachegraph.store.local.eviction import remove_damaged
+from cachegraph.store.local.sizes import COUNT_BLOB_BYTES, COUNT_ROW_BYTES
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance.criteria import Advance
+from cachegraph.store.maintenance.planning import Advance
 from cachegraph.store.paths import identity
-from cachegraph.store.record import decode_unasked
-from cachegraph.store.shared.files import remove_file
-from cachegraph.store.shared.publication import remove_damaged
-from cachegraph.store.sizes import COUNT_BLOB_BYTES, COUNT_ROW_BYTES
-
-if TYPE_CHECKING:
-    from cachegraph.store.shared.store import SharedStore
+from cachegraph.store.quarantine import quarantine_content, quarantine_file
+from cachegraph.store.record import decode_by_digest
+from cachegraph.store.shared.store import SharedStore, entry_files
 
 UNREADABLE = "it cannot be read"
-"""How what was found begins where nothing can be said, and nothing is removed."""
+"""The beginning of a fault that proves nothing, so that nothing is removed."""
 
 _SELECT_STORED = """
     SELECT record.content, encoding.content FROM entry
@@ -53,7 +52,7 @@ Select = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 
 
 class Problem(NamedTuple):
-    """What is wrong (index, entry, blob, books), with which key or digest (hex), what was found, and what was done."""
+    """A fault: the kind of thing (index, entry, blob, books), its key or digest (hexadecimal), the fault, the repair."""
 
     what: str
     name: str
@@ -61,45 +60,31 @@ class Problem(NamedTuple):
     done: str
 
 
-def verify(store: LocalStore, advance: Advance = lambda _: None) -> list[Problem]:
-    """Check all of `store`, repair it, and return what was wrong; `advance` is told of every entry and blob looked at.
+def verify(store: LocalStore | SharedStore, advance: Advance = lambda _: None) -> list[Problem]:
+    """Check every entry and blob of `store`, repair it, and return its problems; `advance` is called for each thing.
 
-    Raises sqlite3.Error and OSError when it cannot be read or repaired, for other reasons than damage.
+    A file that cannot be read or is not trusted is a problem, and stays. Raises sqlite3.Error and OSError if the index
+    cannot be read or repaired for other reasons than damage.
     """
+    if isinstance(store, SharedStore):
+        return [*_check_blobs(store, advance), *_check_entry_files(store, advance)]
     try:
-        return list(_check(store, advance))
+        return list(_check_local(store, advance))
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        replaced = _replaced(store, error)
+        replaced = _replace_index(store, error)
         if replaced is None:
             raise
-    return [replaced, *_check(store, advance)]
+    return [replaced, *_check_local(store, advance)]
 
 
-def _check(store: LocalStore, advance: Advance) -> Iterator[Problem]:
+def _check_local(store: LocalStore, advance: Advance) -> Iterator[Problem]:
     _check_index(store)
     store.upgrade()
     digests = [entry.digest for entry in store.catalogue.listed("key", None, _refuse_row)]
-    yield from _check_contents(store, digests, advance)
-
-
-def _replaced(store: LocalStore, error: Exception) -> Problem | None:
-    """Set the index aside if it is damaged, and say so; None if it is not."""
-    damaged = identity(store.layout.index)
-    if not is_suspicious(error) or damaged is None:
-        return None
-    store.close()
-    proof = str(error) if isinstance(error, sqlite3.DataError) else ""  # a row that is sound to SQLite alone
-    done = store.database.replace_if_damaged(damaged, proof)
-    if done is None:
-        return None
-    entries = "entry" if done.kept == 1 else "entries"
-    return Problem(
-        "index", store.layout.index.name, done.fault, f"set aside; {done.kept} {entries} of it kept"
-    )
-
-
-def _refuse_row(found: str) -> None:
-    raise sqlite3.DataError(found)
+    yield from _check_blobs(store, advance)
+    yield from _check_rows(store, digests, advance)
+    if digests:
+        yield from _check_books(store)
 
 
 def _check_index(store: LocalStore) -> None:
@@ -110,9 +95,29 @@ def _check_index(store: LocalStore) -> None:
         raise IndexDamaged(f"its integrity check says: {found[0][0]}")
 
 
+def _refuse_row(found: str) -> None:
+    raise sqlite3.DataError(found)
+
+
+def _replace_index(store: LocalStore, error: Exception) -> Problem | None:
+    """Replace the index if it is damaged and return the problem; return None if it is not."""
+    damaged = identity(store.layout.index)
+    if not is_suspicious(error) or damaged is None:
+        return None
+    store.close()
+    proof = str(error) if isinstance(error, sqlite3.DataError) else ""  # a row that SQLite itself finds sound
+    done = store.database.replace_if_damaged(damaged, proof)
+    if done is None:
+        return None
+    entries = "entry" if done.kept == 1 else "entries"
+    return Problem(
+        "index", store.layout.index.name, done.fault, f"quarantined; {done.kept} {entries} of it kept"
+    )
+
+
 @contextmanager
 def _reading(store: LocalStore) -> Iterator[Select]:
-    """A connection of its own, which has nothing of the index in memory; without an index, nothing is found."""
+    """Open a new connection, which has cached nothing of the index; without an index, no rows are found."""
     connection = open_for_reading(store.layout.index)
     if connection is None:
         yield lambda statement, parameters: []
@@ -125,23 +130,16 @@ def _selecting(connection: sqlite3.Connection) -> Select:
     return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
 
 
-def _check_contents(store: LocalStore, digests: Sequence[bytes], advance: Advance) -> Iterator[Problem]:
+def _check_blobs(store: LocalStore | SharedStore, advance: Advance) -> Iterator[Problem]:
     for file in store.blobs.files():
-        found = blob_fault(store, file)
+        found = _blob_fault(store, file)
         if found:
-            yield _without_blob(store, file, found)
+            yield _remove_blob(store, file, found)
         advance(1)
-    with _reading(store) as select:
-        for key_digest in digests:
-            if _entry_fault(select, store, key_digest):
-                yield from _without_entry(store, key_digest)
-            advance(1)
-    if digests:
-        yield from _check_books(store)
 
 
-def blob_fault(store: LocalStore | SharedStore, file: BlobFile) -> str:
-    """Return what is wrong with a file among the blobs; empty if nothing is, or it is gone, or not a blob."""
+def _blob_fault(store: LocalStore | SharedStore, file: BlobFile) -> str:
+    """Return the fault of a file among the blobs; empty if it is sound, gone, or not a blob."""
     if not file.digest:
         return ""
     try:
@@ -153,40 +151,104 @@ def blob_fault(store: LocalStore | SharedStore, file: BlobFile) -> str:
     return "" if sound else "it does not match its name, which is its digest"
 
 
-def _without_blob(store: LocalStore, file: BlobFile, found: str) -> Problem:
+def _remove_blob(store: LocalStore | SharedStore, file: BlobFile, found: str) -> Problem:
+    def remove() -> Problem:
+        still = bool(_blob_fault(store, file))
+        return _remove_damaged_file(store, "blob", file.digest, file.path, found, still)
+
+    if isinstance(store, SharedStore):
+        return remove()
     if found.startswith(UNREADABLE):
         return Problem("blob", file.digest, found, "left as it is")
     with store.database.writing():
-        if not blob_fault(store, file):
-            return Problem("blob", file.digest, found, "written anew meanwhile")
-        try:
-            keep_file(store.layout.root, f"blob-{file.digest}", file.path, store.guard)
-            remove_file(file.path)
-        except OSError as error:
-            return Problem("blob", file.digest, found, f"not removed: {error}")
-    return Problem("blob", file.digest, found, "removed")
+        return remove()
 
 
-def _entry_fault(select: Select, store: LocalStore, key_digest: bytes) -> str:
-    """What is wrong with an entry; empty if nothing is, if it is gone, or of another release."""
+def _remove_damaged_file(
+    store: LocalStore | SharedStore, what: str, name: str, path: Path, found: str, still: bool
+) -> Problem:
+    """Quarantine and remove a file if it is `still` damaged and can be read at all."""
+    if not still:
+        return Problem(what, name, found, "written again meanwhile")
+    if found.startswith(UNREADABLE):
+        return Problem(what, name, found, "left as it is")
+    try:
+        quarantine_file(store.layout.root, f"{what}-{name}", path, store.guard)
+        remove_file(path)
+    except OSError as error:
+        return Problem(what, name, found, f"not removed: {error}")
+    return Problem(what, name, found, "removed")
+
+
+def _check_entry_files(store: SharedStore, advance: Advance) -> Iterator[Problem]:
+    for name, path in entry_files(store.layout):
+        found = _file_fault(store, name, path)
+        if found:
+            still = bool(_file_fault(store, name, path))
+            yield _remove_damaged_file(store, "entry", name, path, found, still)
+        advance(1)
+
+
+def _file_fault(store: SharedStore, name: str, path: Path) -> str:
+    """Return the fault of an entry file; empty if it is sound, gone, or of another release."""
+    try:
+        found = store.read_entry(name, path)
+    except FileNotFoundError:
+        return ""
+    except Oversized as error:
+        return str(error)
+    except OSError as error:
+        return f"{UNREADABLE}: {error}"
+    if isinstance(found, Miss):
+        return "" if found.reason == "foreign-format" else found.detail
+    blobs = {blob.name: blob.digest for blob in found.blobs}
+    return _missing_blob(store.blobs, blobs) or _encoding_fault(found.encoding, found.entry.digest)
+
+
+def _check_rows(store: LocalStore, digests: Sequence[bytes], advance: Advance) -> Iterator[Problem]:
+    with _reading(store) as select:
+        for key_digest in digests:
+            if _row_fault(select, store, key_digest):
+                yield from _remove_row(store, key_digest)
+            advance(1)
+
+
+def _row_fault(select: Select, store: LocalStore, key_digest: bytes) -> str:
+    """Return the fault of an entry in the index; empty if it is sound, gone, or of another release."""
     stored = select(_SELECT_STORED, (key_digest,))
     if not stored:
         return ""
     ((content, encoding),) = stored
-    record = decode_unasked(content, key_digest)
+    record = decode_by_digest(content, key_digest)
     if isinstance(record, Miss):
         return "" if record.reason == "foreign-format" else record.detail
-    blobs = {**record.blobs, **({} if record.payload_blob is None else {PAYLOAD: record.payload_blob})}
-    if {name: blob.hex() for name, blob in select(_SELECT_BLOBS, (key_digest,))} != blobs:
+    if {name: blob.hex() for name, blob in select(_SELECT_BLOBS, (key_digest,))} != record.all_blobs:
         return "the index refers to other blobs than the record does"
-    for name, blob in blobs.items():
-        if not store.blobs.exists(blob):
+    return _missing_blob(store.blobs, record.all_blobs) or _encoding_fault(encoding, key_digest)
+
+
+def _remove_row(store: LocalStore, key_digest: bytes) -> Iterator[Problem]:
+    with store.database.writing() as connection:
+        select = _selecting(connection)
+        found = _row_fault(select, store, key_digest)
+        if not found:
+            return
+        ((content, _),) = select(_SELECT_STORED, (key_digest,))
+        if isinstance(content, bytes):
+            quarantine_content(store.layout.root, f"entry-{key_digest.hex()}", content, store.guard)
+        remove_damaged(connection, key_digest)
+    yield Problem("entry", key_digest.hex(), found, "removed")
+
+
+def _missing_blob(blobs: Blobs, references: Mapping[str, str]) -> str:
+    for name, blob in references.items():
+        if not blobs.exists(blob):
             return f"the blob {blob} ({name or 'its payload'}) is missing"
-    return encoding_fault(encoding, key_digest)
+    return ""
 
 
-def encoding_fault(compressed: object, key_digest: bytes) -> str:
-    """Return what is wrong with the compressed encoding of the key of that digest; empty if nothing is."""
+def _encoding_fault(compressed: object, key_digest: bytes) -> str:
+    """Return the fault of the compressed encoding of the key with that digest; empty if it is sound."""
     try:
         encoding = expanded(compressed) if isinstance(compressed, bytes) else b""
     except InvalidEncoding as error:
@@ -195,21 +257,8 @@ def encoding_fault(compressed: object, key_digest: bytes) -> str:
     return "" if found == key_digest else f"the encoding of its key is that of {found.hex()}"
 
 
-def _without_entry(store: LocalStore, key_digest: bytes) -> Iterator[Problem]:
-    with store.database.writing() as connection:
-        select = _selecting(connection)
-        found = _entry_fault(select, store, key_digest)
-        if not found:
-            return
-        ((content, _),) = select(_SELECT_STORED, (key_digest,))
-        if isinstance(content, bytes):
-            keep_damaged(store.layout.root, f"entry-{key_digest.hex()}", content, store.guard)
-        remove_damaged(connection, key_digest)
-    yield Problem("entry", key_digest.hex(), found, "removed")
-
-
 def _check_books(store: LocalStore) -> Iterator[Problem]:
-    """What eviction goes by is counted anew."""
+    """Count again the sums and references that eviction relies on."""
     with store.database.writing() as connection:
         select = _selecting(connection)
         ((blobs, counted_blobs, rows, counted_rows, wrong),) = select(_COUNT_BOOKS, ())
@@ -217,8 +266,8 @@ def _check_books(store: LocalStore) -> Iterator[Problem]:
         connection.execute(_CORRECT_REFERRERS)
     for what, said, counted in (("blobs", blobs, counted_blobs), ("rows", rows, counted_rows)):
         if said != counted:
-            yield Problem("books", f"bytes of {what}", f"{said} where there are {counted}", "corrected")
+            yield Problem("books", f"bytes of {what}", f"{said}, but counting gives {counted}", "corrected")
     if wrong:
         yield Problem(
-            "books", "references", f"{wrong} entries with another number than there are", "corrected"
+            "books", "references", f"{wrong} entries with a wrong number of references", "corrected"
         )

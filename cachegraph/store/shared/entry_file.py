@@ -1,21 +1,21 @@
-"""One entry as a file of a shared directory.
+"""The file of one entry in a shared directory.
 
     file        := magic(3: "CGE") version(1) checksum(16) signer(32) signature(64) length(4) length(4) record description
                    encoding
     checksum    := XXH3-128 of everything after the checksum
-    signer      := Ed25519 public key of who published the entry; zeros, as the signature, for one that nobody signed
-    signature   := of "cachegraph entry" NUL "v1/e/kk/<key>" NUL, where the file lies, magic, version and everything after the
-                   signature: an entry that was moved, or that was published as something else, is not the one that was signed
-    record      := what a hit returns: record.py; its length is the first
-    description := JSON in UTF-8, an object of the fields of Entry but digest, and of "references", the digests (hex) of
-                   the keys of the entries that this one refers to; its length is the second; what is not known is ignored
-    encoding    := the canonical encoding of the key, compressed with zlib, as key.py has it: the rest
+    signer      := Ed25519 public key of the publisher; zeros, like the signature, if the entry is not signed
+    signature   := of "cachegraph entry" NUL "v1/e/kk/<key>" NUL (the place of the file), magic, version and everything
+                   after the signature; so it is invalid for a moved file, or one published under another key
+    record      := the content of a hit (record.py); the first length is its length
+    description := JSON in UTF-8: an object of the fields of Entry except digest, and "references", the digests (hex) of
+                   the keys of other entries; the second length is its length; unknown fields are ignored
+    encoding    := the rest: the canonical encoding of the key, compressed with zlib as in key.py
 
 Numbers are big-endian.
 
 Version history
-    1  first: without signer and signature; no hit, but what it refers to is known, so that it can be pruned
-    2  signed in directories that a group writes in
+    1  without signer and signature; never a hit, but its references can be listed, so that it can be pruned
+    2  signed in directories that a group writes to
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey, compressed
-from cachegraph.store.description import refuse_nonsense
-from cachegraph.store.entry import PAYLOAD, Entry, Miss
+from cachegraph.store.entry import Entry, Miss, check_entry
 from cachegraph.store.paths import entry_place
-from cachegraph.store.record import Record, decode, decode_unasked, encode
+from cachegraph.store.record import Record, decode, decode_by_digest, encode
 from cachegraph.store.signing import SIGNATURE_SIZE, SIGNER_SIZE, Signature, is_signed, public_key_text
 
 ENTRY_FILE_FORMAT = 2
@@ -46,7 +45,7 @@ _DESCRIBED = [name for name in Entry.__slots__ if name != "digest"]
 
 
 class Pieces(NamedTuple):
-    """An entry file taken apart and checked."""
+    """The parts of an entry file, after its checksum was verified."""
 
     record: bytes
     description: bytes
@@ -62,7 +61,7 @@ def write_entry(
 ) -> bytes:
     """Return the file of an entry, signed by `sign` if that is given.
 
-    Raises ValueError on what its record cannot hold, and what `sign` raises.
+    Raises ValueError as record.py does, and whatever `sign` raises.
     """
     import json
     from dataclasses import asdict
@@ -77,10 +76,10 @@ def write_entry(
 
 
 def signature_fault(content: bytes, key_hex: str, signers: Collection[bytes]) -> str:
-    """Return why none of `signers` published `content` as the entry of that key; empty if one did, or it is damaged."""
+    """Return why none of `signers` published `content` as the entry of that key; empty if one did, or if it is damaged."""
     if content.startswith(_OLDER_MAGIC):
-        return "an entry of an older release, which signed none"
-    if isinstance(take_apart(content), Miss):
+        return "an entry of an older release, which did not sign"
+    if isinstance(split_file(content), Miss):
         return ""
     signature = Signature(*_SIGNED_BY.unpack_from(content, _CHECKED_FROM))
     if signature == _UNSIGNED:
@@ -93,12 +92,12 @@ def signature_fault(content: bytes, key_hex: str, signers: Collection[bytes]) ->
 
 
 def _message(key_hex: str, magic: bytes, signed: bytes) -> bytes:
-    """What is signed: that these bytes are the entry that lies there."""
+    """Return the signed message, which ties these bytes to the place of the entry."""
     return b"".join((b"cachegraph entry\0", entry_place(key_hex).encode(), b"\0", magic, signed))
 
 
-def take_apart(content: bytes) -> Pieces | Miss:
-    """Return the pieces of an entry file, or why it is none. Nothing is believed before the checksum."""
+def split_file(content: bytes) -> Pieces | Miss:
+    """Return the pieces of an entry file, or why it is none. The checksum is verified before anything else."""
     magic = content[: len(_MAGIC)]
     start = _CHECKED_FROM if magic == _OLDER_MAGIC else _SIGNED_FROM
     if magic != _OLDER_MAGIC and not _MAGIC.startswith(magic):
@@ -114,16 +113,19 @@ def take_apart(content: bytes) -> Pieces | Miss:
 
 
 def read_record(content: bytes, key: CacheKey) -> Record | Miss:
-    """Return the record that the file `content` holds for `key`, or why it holds none."""
-    pieces = take_apart(content)
+    """Return the record of `key` in the file `content`, or why there is none."""
+    pieces = split_file(content)
     if content.startswith(_OLDER_MAGIC):
         return Miss("foreign-format", "the entry was written by an older release")
     return pieces if isinstance(pieces, Miss) else decode(pieces.record, key)
 
 
-class Description(NamedTuple):
-    """What a file says of its entry: the entry, its blobs (name, PAYLOAD for the payload -> digest), the key digests of
-    the entries it refers to, and the compressed encoding of its key."""
+class EntryDescription(NamedTuple):
+    """The descriptive part of an entry file.
+
+    `blobs` maps names (PAYLOAD for the payload) to digests, `references` are the key digests of other entries, and
+    `encoding` is the compressed encoding of the key.
+    """
 
     entry: Entry
     blobs: dict[str, str]
@@ -131,22 +133,21 @@ class Description(NamedTuple):
     encoding: bytes
 
 
-def read_description(content: bytes, key_digest: bytes) -> Description | Miss:
-    """Return what the file says of its entry, or why it says nothing. Nothing is believed before the checksum."""
+def read_description(content: bytes, key_digest: bytes) -> EntryDescription | Miss:
+    """Return the description in an entry file, or why there is none. The checksum is verified before anything else."""
     import json
 
-    pieces = take_apart(content)
+    pieces = split_file(content)
     if isinstance(pieces, Miss):
         return pieces
-    record = decode_unasked(pieces.record, key_digest)
+    record = decode_by_digest(pieces.record, key_digest)
     if isinstance(record, Miss):
         return record
     try:
-        said = json.loads(pieces.description)
-        entry = Entry(key_digest, **{name: said[name] for name in _DESCRIBED})
-        refuse_nonsense(entry)
-        references = tuple(bytes.fromhex(other) for other in said.get("references", ()))
+        fields = json.loads(pieces.description)
+        entry = Entry(key_digest, **{name: fields[name] for name in _DESCRIBED})
+        check_entry(entry)
+        references = tuple(bytes.fromhex(other) for other in fields.get("references", ()))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return Miss("damaged", f"the description is not what was written ({error})")
-    payload = {} if record.payload_blob is None else {PAYLOAD: record.payload_blob}
-    return Description(entry, {**payload, **record.blobs}, references, pieces.encoding)
+    return EntryDescription(entry, record.all_blobs, references, pieces.encoding)

@@ -1,10 +1,11 @@
-"""Where on this node the index of a cache directory goes that lies on a network file system.
+"""The directory on this node for the index of a cache directory on a network file system.
 
-    <the user's cache directory>/nodes/<digest>     where that is on a local file system
-    <temporary directory>/cachegraph-<uid>/<digest>     otherwise, in the first one that is local
+    <the user's cache directory>/nodes/<digest>             if that is on a local file system
+    <temporary directory>/cachegraph-<uid>/<digest>         otherwise, in the first one that is local
 
-The digest is that of the directory's path. A directory in a place where anybody may make one is believed only if it is a
-directory, ours, and closed to others: who can write an index decides what its readers load.
+The digest is that of the path of the cache directory. Anybody may create directories in a temporary directory, so one
+there is used only if it is a directory, belongs to this user and is closed to others: whoever can write an index decides
+what its readers load.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def node_directory(directory: Path) -> Path:
-    """Return the directory on this node for the index of `directory`; makes what only its maker may own.
+    """Return the directory on this node for the index of `directory`, and create its parent in a temporary directory.
 
-    Where no safe one is to be had it is a name that nobody else has, for this process alone.
+    If there is no safe place, the name is unique, so that only this process uses it.
     """
     name = digest(os.fsencode(os.path.realpath(directory))).hex()
     with suppress(NoDirectoryError):
@@ -45,13 +46,13 @@ def node_directory(directory: Path) -> Path:
 
 
 def _temporary() -> Iterator[str]:
-    """The directory for temporary files; none where there is no such directory to write in."""
+    """Yield the directory for temporary files, if there is one that this user may write to."""
     with suppress(FileNotFoundError):
         yield tempfile.gettempdir()
 
 
 def _own_directory(path: Path) -> Path | None:
-    """`path`, made if it is missing; None if it is anything but a directory of ours that is closed to others."""
+    """Create `path` if it is missing; return None unless it is a directory of this user and closed to others."""
     try:
         os.mkdir(path, DIRECTORY_MODE)
     except FileExistsError:

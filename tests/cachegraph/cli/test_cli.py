@@ -363,7 +363,7 @@ def test_prune_of_stale_entries_keeps_those_of_this_release(
     run: Run, filled: dict[str, CacheKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("prune", "--stale", "--json").json["entries"] == []
-    monkeypatch.setattr("cachegraph.store.maintenance.criteria.RECORD_FORMAT", 99)
+    monkeypatch.setattr("cachegraph.store.maintenance.planning.RECORD_FORMAT", 99)
     assert len(run("prune", "--stale", "--json").json["entries"]) == 3
 
 
@@ -424,13 +424,13 @@ def test_verify_of_what_is_damaged_says_so_removes_it_and_ends_with_1(
     assert run("verify").code == 0
 
 
-def test_verify_sets_a_damaged_index_aside(run: Run, cache_directory: Path) -> None:
+def test_verify_quarantines_a_damaged_index(run: Run, cache_directory: Path) -> None:
     index = cache_directory / "v1" / "index.sqlite"
     index.parent.mkdir(parents=True)
     index.write_bytes(b"not a database at all" * 1000)
     output = run("verify")
     assert output.code == 1
-    assert "set aside" in output.out
+    assert "quarantined" in output.out
     assert not index.exists()
     assert run("verify").code == 0
 

@@ -24,8 +24,8 @@ from cachegraph.cli.app import app
 from cachegraph.cli.output import one_line
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store.artifacts import describe
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.shared.publishing import describe
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.units import format_ago, format_count
 
@@ -335,13 +335,13 @@ def test_show_opens_the_one_file_of_a_shared_directory(
     for i in range(20):
         peers.put(key_of(str(i)), Artifact(b"a"))
     looked_at: list[str] = []
-    look_at = SharedStore.look_at
+    read_entry = SharedStore.read_entry
 
     def counted(self: SharedStore, name: str, path: Path) -> Any:
         looked_at.append(name)
-        return look_at(self, name, path)
+        return read_entry(self, name, path)
 
-    monkeypatch.setattr(SharedStore, "look_at", counted)
+    monkeypatch.setattr(SharedStore, "read_entry", counted)
     for digits in (32, 8):
         assert run("show", key_of("sound").hex[:digits], "--dir", peers.layout.directory).exit_code == 0
     assert looked_at == [key_of("sound").hex] * 2

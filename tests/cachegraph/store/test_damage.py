@@ -16,9 +16,9 @@ import pytest
 from cachegraph.cache import Artifact, Cache, Hit, Miss
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store import artifacts
 from cachegraph.store.failures import IndexDamaged
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.shared import publishing
 
 Key = Callable[..., CacheKey]
 Damage = Callable[[bytearray], None]
@@ -445,7 +445,7 @@ def test_what_no_read_would_believe_is_not_stored(
     cache_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
-    monkeypatch.setattr(publishing, "LARGEST_ENTRY", 10_000)
+    monkeypatch.setattr(artifacts, "LARGEST_ENTRY", 10_000)
     assert not cache.store(KEYS["inline"], artifact("inline"))
     assert cache.store(KEYS["small"], artifact("small"))
     assert aside(cache_directory) == 0

@@ -18,11 +18,9 @@ import pytest
 from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store import paths
-from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.shared import files
+from cachegraph.store import files, paths
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 Start = Callable[..., "subprocess.Popen[str]"]

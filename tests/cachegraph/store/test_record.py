@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Miss
-from cachegraph.store.record import Record, decode, decode_unasked, encode
+from cachegraph.store.record import Record, decode, decode_by_digest, encode
 from tests.cachegraph.store.older_release import first_format
 
 Key = Callable[..., CacheKey]
@@ -114,5 +114,5 @@ def test_a_record_of_format_1_is_no_hit_and_still_says_which_blobs_it_needs(key:
     found = decode(older, key("a"))
     assert isinstance(found, Miss)
     assert found.reason == "foreign-format"
-    assert decode_unasked(older, key("a").digest) == Record(b"PAYLOAD", None, {"g": "11" * 16}, {})
-    assert isinstance(decode_unasked(older[:-1], key("a").digest), Miss)
+    assert decode_by_digest(older, key("a").digest) == Record(b"PAYLOAD", None, {"g": "11" * 16}, {})
+    assert isinstance(decode_by_digest(older[:-1], key("a").digest), Miss)

@@ -10,7 +10,7 @@ import pytest
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.maintenance.shared_verification import verify
+from cachegraph.store.maintenance.verification import verify
 from cachegraph.store.shared.store import SharedStore
 
 KEY = CacheKey.build("kernel", {"scheme": b"test", "graph": b"g" * 40})

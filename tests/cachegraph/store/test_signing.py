@@ -22,8 +22,8 @@ from cachegraph.cli.app import app
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
-from cachegraph.store.maintenance.shared_verification import verify
-from cachegraph.store.shared.publishing import INLINE_LIMIT
+from cachegraph.store.entry import INLINE_LIMIT
+from cachegraph.store.maintenance.verification import verify
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.signing import (
     UnusableKey,

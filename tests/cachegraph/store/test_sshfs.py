@@ -23,11 +23,10 @@ from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.claims.lease import Host, Lease
-from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.shared import node
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import place
 from cachegraph.store.trust import Guard, Trust
 from tests.cachegraph.store.test_faults import WRITER

@@ -1,4 +1,4 @@
-"""Any sequence of puts, gets, deletes, evictions, crashes and reopenings behaves as a dict does, in every kind of store."""
+"""Any sequence of the verbs of `Store`, with evictions, crashes and reopenings, behaves as a dict does in every store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,22 +15,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cachegraph.key import CacheKey
-from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.key import CacheKey, expanded
+from cachegraph.store import files
+from cachegraph.store.activity import Activity
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
+from cachegraph.store.local import publication
+from cachegraph.store.local.sizes import bytes_held
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance import shared_pruning
-from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.planning import Criteria
 from cachegraph.store.maintenance.pruning import carry_out, plan
-from cachegraph.store.memory import MemoryStore
 from cachegraph.store.protocol import Store
-from cachegraph.store.shared import files, publication
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.sizes import INLINE_LIMIT, bytes_held
+from cachegraph.store.tiers import TieredStore
+from tests.cachegraph.store.memory import MemoryStore
 
-KEYS = [
-    CacheKey.build(level, {"graph": bytes((i,))})
-    for i, level in enumerate(["function", "op", "kernel", "numba"])
-]
+LEVELS = ["function", "op", "kernel", "numba", "kernel"]
+KEYS = [CacheKey.build(level, {"scheme": b"test", "graph": bytes((i,))}) for i, level in enumerate(LEVELS)]
 
 keys = st.sampled_from(KEYS)
 sizes = st.sampled_from([0, 1, 300, 20_000, INLINE_LIMIT, INLINE_LIMIT + 1])
@@ -66,16 +66,16 @@ def crashing(point: str) -> Iterator[None]:
         raise Crash
 
     def written_and_crash(*told: Any) -> None:
-        belongings(*told)
+        details(*told)
         raise Crash
 
-    write, belongings = files._write_durably, publication._write_belongings
+    write, details = files._write_durably, publication._write_details
     places: dict[str, tuple[Any, str, Any]] = {
         "before a file": (files, "_write_durably", crash),
         "within a file": (files, "_write_durably", half),
         "before its rename": (files, "_write_durably", before_rename),
-        "within a transaction": (publication, "_write_belongings", crash),
-        "before its end": (publication, "_write_belongings", written_and_crash),
+        "within a transaction": (publication, "_write_details", crash),
+        "before its end": (publication, "_write_details", written_and_crash),
     }
     with patch.object(*places[point]):
         yield
@@ -85,6 +85,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
     """Two openings of one store, and a dict that says what it should hold."""
 
     remembers_deletions = True
+    keeps_index = True
+    quarantines = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,6 +125,49 @@ class StoreAgainstDict(RuleBasedStateMachine):
         there = chosen & set(self.held)
         assert self.stores[which].delete(key.digest for key in chosen) == len(there)
         self.forget(there)
+
+    @rule(which=st.integers(0, 1), key=keys)
+    def claim(self, which: int, key: CacheKey) -> None:
+        """A claim is free, then held by this process alone, then free again."""
+        claims = self.stores[which].claims(key)
+        others = self.stores[1 - which].claims(key)
+        assert [claim.acquire() for claim in claims] == [None] * len(others)
+        for claim in claims:
+            claim.release()
+        for other in others:
+            assert other.acquire() is None
+            other.release()
+
+    @rule(which=st.integers(0, 1), key=keys)
+    def recorded_cost(self, which: int, key: CacheKey) -> None:
+        costs = {
+            other: sum(artifact.seconds.values())
+            for other, artifact in self.held.items()
+            if other.level == key.level
+        }
+        expected = costs.get(key, max(costs.values(), default=None)) if self.keeps_index else None
+        assert self.stores[which].recorded_cost(key) == expected
+
+    @rule(which=st.integers(0, 1), key=keys, most=st.integers(0, 3))
+    def nearest_keys(self, which: int, key: CacheKey, most: int) -> None:
+        near = self.stores[which].nearest_keys(key, time.time() + 1e6, most)
+        others = {other.digest for other in self.held if other.level == key.level and other != key}
+        assert {one.digest for one in near} <= others
+        assert len(near) == (min(most, len(others)) if self.keeps_index else 0)
+        assert all(expanded(one.encoding) in {other.encoding for other in KEYS} for one in near)
+
+    @rule(which=st.integers(0, 1), key=keys)
+    def add_counts(self, which: int, key: CacheKey) -> None:
+        """Counts change no entry, whether the store keeps them or not."""
+        activity = Activity()
+        activity.hit(key.level, key.digest, 0.0, 0.0)
+        activity.miss(key, Miss("never-seen", ""), 0.0)
+        assert self.stores[which].add_counts(activity.take()) in (True, False)
+
+    @rule(which=st.integers(0, 1), key=keys, payload=st.binary(max_size=3))
+    def quarantine(self, which: int, key: CacheKey, payload: bytes) -> None:
+        path = self.stores[which].quarantine(key, payload)
+        assert (path is not None and path.read_bytes() == payload) == self.quarantines
 
     def forget(self, gone: Iterable[CacheKey]) -> None:
         for key in list(gone):
@@ -188,14 +233,15 @@ class LocalAgainstDict(StoreAgainstDict):
 
 class SharedAgainstDict(StoreAgainstDict):
     remembers_deletions = False
+    keeps_index = False
 
     def open(self) -> SharedStore:
         return SharedStore(self.directory)
 
     @rule(which=st.integers(0, 1), size=st.integers(0, 300_000), later=st.sampled_from([0.0, 1e8]))
     def prune_to_a_size(self, which: int, size: int, later: float) -> None:
-        chosen = shared_pruning.plan(self.stores[which], time.time() + later, Criteria(max_size=size))
-        shared_pruning.carry_out(self.stores[which], chosen)
+        chosen = plan(self.stores[which], time.time() + later, Criteria(max_size=size))
+        carry_out(self.stores[which], chosen)
         gone = {entry.digest for entry in chosen.entries}
         self.forget(key for key in self.held if key.digest in gone)
 
@@ -212,7 +258,42 @@ class SharedAgainstDict(StoreAgainstDict):
         self.stores[0].put(which, self.held[which])
 
 
+class TieredAgainstDict(StoreAgainstDict):
+    def open(self) -> TieredStore:
+        return TieredStore(LocalStore(self.directory / "near"), [SharedStore(self.directory / "far")])
+
+    @rule(which=st.integers(0, 1), key=keys, artifact=artifacts, point=st.sampled_from(CRASHES))
+    def crash_while_putting(self, which: int, key: CacheKey, artifact: Artifact, point: str) -> None:
+        """The process ends at `point`; the local tier may have the artifact by then, whole."""
+        before = self.held.get(key)
+        with crashing(point), suppress(Crash):
+            self.stores[which].put(key, artifact)
+        self.stores[which] = self.open()
+        local = {entry.digest: (entry.payload_size, entry.seconds) for entry in self.stores[which].scan()}
+        if local.get(key.digest) == (len(artifact.payload), artifact.seconds):
+            self.held[key] = artifact
+        elif before is None:
+            assert key.digest not in local
+        if key in self.held:  # in both tiers again
+            self.stores[which].put(key, self.held[key])
+
+    @rule(which=st.integers(0, 1))
+    def lose_the_index(self, which: int) -> None:
+        """The shared tier still has every entry, and hits are copied to a new index."""
+        for store in self.stores:
+            store.close()
+        shutil.rmtree(self.directory / "near", ignore_errors=True)
+        self.deleted.clear()
+        for key, artifact in self.held.items():
+            found = self.stores[which].get(key)
+            assert isinstance(found, Hit)
+            assert found.payload == artifact.payload
+        self.stores[which].add_counts(Activity().take())
+
+
 class MemoryAgainstDict(StoreAgainstDict):
+    quarantines = False
+
     def open(self) -> MemoryStore:
         if not hasattr(self, "memory"):
             self.memory = MemoryStore()
@@ -229,6 +310,7 @@ class MemoryAgainstDict(StoreAgainstDict):
 
 TestLocalAgainstDict = LocalAgainstDict.TestCase
 TestSharedAgainstDict = SharedAgainstDict.TestCase
+TestTieredAgainstDict = TieredAgainstDict.TestCase
 TestMemoryAgainstDict = MemoryAgainstDict.TestCase
-for case in (TestLocalAgainstDict, TestSharedAgainstDict, TestMemoryAgainstDict):
+for case in (TestLocalAgainstDict, TestSharedAgainstDict, TestTieredAgainstDict, TestMemoryAgainstDict):
     case.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

@@ -20,26 +20,25 @@ from cachegraph.cli.app import app
 from cachegraph.errors import SettingsError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings, current_settings
+from cachegraph.store import files
+from cachegraph.store.entry import INLINE_LIMIT
 from cachegraph.store.filesystem import file_system
 from cachegraph.store.local import connections
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.diagnosis import examine
-from cachegraph.store.shared import files, node
+from cachegraph.store.shared import node
 from cachegraph.store.shared.store import SharedStore
 from cachegraph.store.signing import make_own_key, public_key, public_key_text
-from cachegraph.store.sizes import INLINE_LIMIT
 from cachegraph.store.tiers import Tier, TieredStore, place
-from cachegraph.store.trust import Guard, Trust, Untrusted
+from cachegraph.store.trust import Trust, Untrusted
 
 Key = Callable[..., CacheKey]
 STRANGER = 54321
 """A user without an entry in any list of users."""
 
-needs_modes = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no owners and modes here")
 needs_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to another user"
 )
-pytestmark = needs_modes
 
 
 @pytest.fixture
@@ -453,16 +452,6 @@ def test_the_setting_is_a_policy_and_the_keys_of_users(own_key: str) -> None:
 def test_anything_else_is_refused_with_what_may_be_said(text: str) -> None:
     with pytest.raises(SettingsError, match=r"CACHEGRAPH_TRUST: found .*published:UID, group:KEY,KEY"):
         current_settings({"CACHEGRAPH_DIR": "/a", "CACHEGRAPH_TRUST": text})
-
-
-def test_where_there_are_no_owners_nothing_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(os, "geteuid")
-    file = tmp_path / "file"
-    file.write_bytes(b"")
-    file.chmod(0o666)
-    Guard(tmp_path, Trust.of("private")).check_file(file, file.stat())
 
 
 def test_the_doctor_says_whose_files_are_believed_and_what_is_refused(

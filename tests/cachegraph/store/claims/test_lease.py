@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from cachegraph.store.claims import lease as lease_module
-from cachegraph.store.claims.claims import Holder
 from cachegraph.store.claims.lease import TTL, Host
 from cachegraph.store.claims.processes import machine, start_of
+from cachegraph.store.protocol import Holder
 from cachegraph.store.trust import Guard, Trust
 
 ELSEWHERE = Host("n2", "n2 of another boot")
@@ -124,7 +124,7 @@ def test_a_lease_that_stands_still_for_a_ttl_is_replaced_and_what_is_left_blocks
     assert third.acquire() is not None  # it has only begun to watch
     assert waiting.acquire() is None
     assert names(path) == ["abcd.1", "abcd.2"]
-    assert third.acquire() == Holder("n2", os.getpid(), waiting._held._said["since"])
+    assert third.acquire() == Holder("n2", os.getpid(), waiting._held._document["since"])
     waiting.release()
     assert names(path) == []
     assert third.acquire() is None

@@ -14,14 +14,14 @@ import pytest
 from cachegraph.cache import Cache
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
+from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
 from cachegraph.store.local import eviction
-from cachegraph.store.local.activity import Activity
 from cachegraph.store.local.eviction import GRACE_SECONDS, SELECT_LEAST_WORTH
+from cachegraph.store.local.sizes import bytes_held
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance.criteria import Criteria
+from cachegraph.store.maintenance.planning import Criteria
 from cachegraph.store.maintenance.pruning import plan
-from cachegraph.store.sizes import bytes_held
 
 Key = Callable[..., CacheKey]
 LIMIT = 1_000_000
@@ -160,7 +160,7 @@ def test_a_later_miss_says_evicted(limited: LocalStore, key: Key) -> None:
     found = limited.get(key(0))
     assert isinstance(found, Miss)
     assert found.reason == "evicted"
-    assert found.detail.startswith("to keep 1.0 MB, as it saved the fewest seconds a byte, at ")
+    assert found.detail.startswith("to keep 1.0 MB, as it saved the least time per byte, at ")
 
 
 def test_a_blob_that_another_entry_refers_to_stays(limited: LocalStore, key: Key) -> None:
@@ -315,7 +315,7 @@ def test_one_put_evicts_no_more_than_it_needs_room_for(limited: LocalStore, key:
 def test_what_is_remembered_of_evictions_takes_no_room_from_what_is_kept(
     limited: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cachegraph.store.shared.publication.EVICTED_KEPT", 50)
+    monkeypatch.setattr("cachegraph.store.local.eviction.EVICTED_KEPT", 50)
     for i in range(400):
         limited.put(key(i), artifact(i, 20_000))
     assert held(limited) > LIMIT - 25_000

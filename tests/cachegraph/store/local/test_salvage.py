@@ -18,8 +18,7 @@ from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.local import connections, database, soundness
 from cachegraph.store.local.migrations import SCHEMA_VERSION
-from cachegraph.store.local.replacement import set_aside
-from cachegraph.store.local.salvage import salvage
+from cachegraph.store.local.salvage import quarantine_index, salvage
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.maintenance.pruning import carry_out, plan
 from cachegraph.store.maintenance.verification import verify
@@ -156,7 +155,7 @@ def test_an_entry_that_is_new_stays_as_it_is_beside_what_is_salvaged(filled: Loc
     overwrite(filled, pages_of_root(filled, "activity"))
     other = LocalStore(filled.layout.directory)
     status = filled.layout.index.stat()
-    moved = set_aside(filled.layout.index, (status.st_dev, status.st_ino))
+    moved = quarantine_index(filled.layout.index, (status.st_dev, status.st_ino))
     assert moved is not None
     other.put(key(5), Artifact(b"newer"))
     assert salvage(moved, filled.layout.index) == MANY - 1

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from cachegraph.key import LEVELS, CacheKey
-from cachegraph.store.entry import Artifact, Hit, Miss
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.protocol import Store
-from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 

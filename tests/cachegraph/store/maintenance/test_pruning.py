@@ -12,17 +12,15 @@ import pytest
 from cachegraph.errors import StoreError
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
+from cachegraph.store.activity import Activity
 from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.local.activity import Activity
-from cachegraph.store.local.clearing import clear
 from cachegraph.store.local.eviction import GRACE_SECONDS
-from cachegraph.store.local.quarantine import keep_damaged
-from cachegraph.store.local.replacement import set_aside
+from cachegraph.store.local.salvage import quarantine_index
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.local.usage import bytes_on_disk
-from cachegraph.store.maintenance.criteria import Criteria
-from cachegraph.store.maintenance.planning import KEPT_ASIDE_SECONDS, UNREFERENCED_SECONDS
+from cachegraph.store.maintenance.directory import bytes_on_disk, clear
+from cachegraph.store.maintenance.planning import QUARANTINE_SECONDS, UNREFERENCED_SECONDS, Criteria
 from cachegraph.store.maintenance.pruning import carry_out, plan
+from cachegraph.store.quarantine import quarantine_content
 from cachegraph.toolchain import toolchain
 
 Key = Callable[..., CacheKey]
@@ -220,9 +218,9 @@ def test_a_kernel_or_op_that_nothing_refers_to_and_nobody_uses_goes_after_a_mont
 
 def test_what_was_found_damaged_is_kept_for_a_week(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
-    kept = keep_damaged(store.layout.root, "blob-x", b"damaged", store.guard)
-    assert plan(store, later(KEPT_ASIDE_SECONDS - 60)).leftovers == []
-    assert [left.path for left in plan(store, later(KEPT_ASIDE_SECONDS + 60)).leftovers] == [kept]
+    kept = quarantine_content(store.layout.root, "blob-x", b"damaged", store.guard)
+    assert plan(store, later(QUARANTINE_SECONDS - 60)).leftovers == []
+    assert [left.path for left in plan(store, later(QUARANTINE_SECONDS + 60)).leftovers] == [kept]
 
 
 def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
@@ -240,7 +238,7 @@ def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
     with monkeypatch.context() as newer:
         newer.setattr("cachegraph.key.HASH_VERSION", 99)
         assert len(stale()) == 3
-    monkeypatch.setattr("cachegraph.store.maintenance.criteria.RECORD_FORMAT", 99)
+    monkeypatch.setattr("cachegraph.store.maintenance.planning.RECORD_FORMAT", 99)
     assert len(stale()) == 3
 
 
@@ -248,10 +246,10 @@ def test_an_index_set_aside_is_kept_for_a_week(store: LocalStore, key: Key) -> N
     store.put(key("a"), Artifact(b"a"))
     store.close()
     status = store.layout.index.stat()
-    set_aside(store.layout.index, (status.st_dev, status.st_ino))
+    quarantine_index(store.layout.index, (status.st_dev, status.st_ino))
     store.put(key("a"), Artifact(b"a"))
-    assert plan(store, later(KEPT_ASIDE_SECONDS - 60)).leftovers == []
-    chosen = plan(store, later(KEPT_ASIDE_SECONDS + 60))
+    assert plan(store, later(QUARANTINE_SECONDS - 60)).leftovers == []
+    chosen = plan(store, later(QUARANTINE_SECONDS + 60))
     assert len(chosen.leftovers) == 1
     carry_out(store, chosen)
     assert list(store.layout.root.glob("*damaged*")) == []
@@ -259,7 +257,7 @@ def test_an_index_set_aside_is_kept_for_a_week(store: LocalStore, key: Key) -> N
 
 def test_setting_aside_spares_an_index_that_was_replaced_already(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
-    set_aside(store.layout.index, (0, 0))
+    quarantine_index(store.layout.index, (0, 0))
     assert held(store, key("a")) == [True]
 
 

@@ -11,14 +11,15 @@ import pytest
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact, Hit
-from cachegraph.store.maintenance.criteria import Criteria
-from cachegraph.store.maintenance.planning import UNREFERENCED_SECONDS
-from cachegraph.store.maintenance.shared_pruning import (
-    GRACE_SECONDS,
+from cachegraph.store.maintenance.planning import UNREFERENCED_SECONDS, Criteria
+from cachegraph.store.maintenance.pruning import (
     HALF_LIFE_SECONDS,
     carry_out,
     plan,
     worth,
+)
+from cachegraph.store.maintenance.pruning import (
+    SHARED_GRACE_SECONDS as GRACE_SECONDS,
 )
 from cachegraph.store.paths import file_size
 from cachegraph.store.shared.store import SharedStore
@@ -167,7 +168,7 @@ def test_stale_entries_are_those_of_other_releases(
 def test_what_is_read_from_a_shared_directory_is_renewed_once_a_day(
     shared: SharedStore, key: Key, cache_directory: Path
 ) -> None:
-    from cachegraph.store.local.activity import Activity
+    from cachegraph.store.activity import Activity
     from cachegraph.store.local.store import LocalStore
     from cachegraph.store.tiers import TieredStore
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cachegraph.key import CacheKey
+from cachegraph.store import quarantine
 from cachegraph.store.entry import Artifact, Hit
-from cachegraph.store.local import quarantine as aside
 from cachegraph.store.local.store import LocalStore
-from cachegraph.store.maintenance import shared_verification, verification
+from cachegraph.store.maintenance import verification
 from cachegraph.store.maintenance.verification import Problem
 from cachegraph.store.shared.store import SharedStore
 
@@ -71,8 +71,7 @@ def assert_heals(store: LocalStore | SharedStore, key: Key, missing: set[str]) -
     for name in missing:
         store.put(key(name), artifact(name, key))
     assert all(isinstance(store.get(key(name)), Hit) for name in NAMES)
-    check = verification.verify if isinstance(store, LocalStore) else shared_verification.verify
-    assert check(store) == []  # type: ignore[operator]
+    assert verification.verify(store) == []
 
 
 def test_a_sound_store_has_no_problems_and_every_file_is_looked_at(
@@ -82,13 +81,13 @@ def test_a_sound_store_has_no_problems_and_every_file_is_looked_at(
     assert verification.verify(filled, steps.append) == []
     assert sum(steps) == 3 + 4
     steps.clear()
-    assert shared_verification.verify(shared, steps.append) == []
+    assert verification.verify(shared, steps.append) == []
     assert sum(steps) == 3 + 4
 
 
 def test_an_absent_directory_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
     local, shared = LocalStore(tmp_path / "none"), SharedStore(tmp_path / "none")
-    assert verification.verify(local) == shared_verification.verify(shared) == []
+    assert verification.verify(local) == verification.verify(shared) == []
     assert not (tmp_path / "none").exists()
 
 
@@ -148,14 +147,14 @@ def test_a_missing_blob_is_found(filled: LocalStore, key: Key) -> None:
 
 
 @pytest.mark.parametrize("damage", ["garbage", "a page"])
-def test_a_damaged_index_is_set_aside(damage: str, filled: LocalStore, key: Key) -> None:
+def test_a_damaged_index_is_quarantined(damage: str, filled: LocalStore, key: Key) -> None:
     filled.close()
     content = bytearray(filled.layout.index.read_bytes())
     content[4096 * 3 if damage == "a page" else 0 : 4096 * 4] = b"\xff" * 4096
     filled.layout.index.write_bytes(content)
     (problem,) = verification.verify(filled)
     assert (problem.what, problem.name) == ("index", "index.sqlite")
-    assert problem.done.startswith("set aside")
+    assert problem.done.startswith("quarantined")
     assert list(filled.layout.root.glob("index.sqlite.damaged-*"))
     kept = set(NAMES) if damage == "a page" else set()
     assert problem.done.endswith(f"{len(kept)} entries of it kept")
@@ -186,21 +185,21 @@ def test_what_is_written_anew_meanwhile_stays(
     filled: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute(filled, "UPDATE encoding SET content = x'00' WHERE entry_id = 1")
-    fault = verification._entry_fault
+    fault = verification._row_fault
 
     def and_then_heals(*arguments: object) -> str:
         found = fault(*arguments)  # type: ignore[arg-type]
         if found:
-            monkeypatch.setattr(verification, "_entry_fault", fault)
+            monkeypatch.setattr(verification, "_row_fault", fault)
         return found
 
     def without(store: LocalStore, digest: bytes) -> Iterator[Problem]:
         store.put(key("small"), artifact("small", key))
         return remove(store, digest)
 
-    remove = verification._without_entry
-    monkeypatch.setattr(verification, "_entry_fault", and_then_heals)
-    monkeypatch.setattr(verification, "_without_entry", without)
+    remove = verification._remove_row
+    monkeypatch.setattr(verification, "_row_fault", and_then_heals)
+    monkeypatch.setattr(verification, "_remove_row", without)
     assert verification.verify(filled) == []
     assert isinstance(filled.get(key("small")), Hit)
 
@@ -211,7 +210,7 @@ def test_a_damaged_entry_file_goes(place: int, shared: SharedStore, key: Key) ->
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(content)
-    problems = shared_verification.verify(shared)
+    problems = verification.verify(shared)
     if place == 2:  # the magic: for all we know another release wrote it
         assert problems == []
         return
@@ -223,7 +222,7 @@ def test_a_damaged_entry_file_goes(place: int, shared: SharedStore, key: Key) ->
 def test_damaged_and_missing_blobs_of_files_are_found(shared: SharedStore, key: Key) -> None:
     flip(blob_path(shared, artifact("large", key).payload))
     blob_path(shared, artifact("model", key).blobs["graph"]).unlink()
-    problems = shared_verification.verify(shared)
+    problems = verification.verify(shared)
     assert sorted(one.what for one in problems) == ["blob", "entry", "entry"]
     assert_heals(shared, key, {"large", "model"})
 
@@ -233,7 +232,7 @@ def test_an_entry_under_another_name_is_damage(shared: SharedStore, key: Key) ->
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(shared.layout.entry(key("small").hex).read_bytes())
     path.chmod(0o600)
-    (problem,) = shared_verification.verify(shared)
+    (problem,) = verification.verify(shared)
     assert problem.found.startswith("it is the record of ")
     assert not path.exists()
 
@@ -241,7 +240,7 @@ def test_an_entry_under_another_name_is_damage(shared: SharedStore, key: Key) ->
 def test_what_is_not_to_be_believed_is_told_and_stays(shared: SharedStore, key: Key) -> None:
     path = shared.layout.entry(key("small").hex)
     path.chmod(0o666)
-    (problem,) = shared_verification.verify(shared)
+    (problem,) = verification.verify(shared)
     assert (problem.what, problem.done) == ("entry", "left as it is")
     assert "others can write it" in problem.found
     assert path.exists()
@@ -250,9 +249,9 @@ def test_what_is_not_to_be_believed_is_told_and_stays(shared: SharedStore, key: 
 def test_only_the_latest_of_what_was_damaged_is_kept(
     shared: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aside, "MOST_KEPT", 3)
+    monkeypatch.setattr(quarantine, "MOST_KEPT", 3)
     for i in range(5):
-        path = aside.keep_damaged(shared.layout.root, "entry-x", str(i).encode(), shared.guard)
+        path = quarantine.quarantine_content(shared.layout.root, "entry-x", str(i).encode(), shared.guard)
         assert path is not None
         os.utime(path, (i, i))
     left = sorted(path.read_bytes() for path in shared.layout.damaged.iterdir())

@@ -15,10 +15,10 @@ from cachegraph.fingerprint.primitives import content_name
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 from cachegraph.store.claims.node_lock import NodeLock
+from cachegraph.store.entry import INLINE_LIMIT
 from cachegraph.store.local.store import LocalStore
 from cachegraph.store.shared import near_blobs
 from cachegraph.store.shared.near_blobs import NearBlobs
-from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 LARGE = b"large" * INLINE_LIMIT

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from cachegraph.key import CacheKey
-from cachegraph.store.entry import Artifact, Hit, Miss
-from cachegraph.store.shared.entry_file import Description, read_description, take_apart
+from cachegraph.store.entry import INLINE_LIMIT, Artifact, Hit, Miss
+from cachegraph.store.shared.entry_file import EntryDescription, read_description, split_file
 from cachegraph.store.shared.store import SharedStore
-from cachegraph.store.sizes import INLINE_LIMIT
 
 Key = Callable[..., CacheKey]
 Run = Callable[..., str]
@@ -120,12 +119,12 @@ def test_an_entry_describes_itself(shared: SharedStore, key: Key) -> None:
     assert (entry.payload_size, entry.blob_size, entry.build_seconds, entry.load_seconds) == (3, 2, 2.0, 0.25)
     content = shared.layout.entry(key("a").hex).read_bytes()
     found = read_description(content, key("a").digest)
-    assert isinstance(found, Description)
+    assert isinstance(found, EntryDescription)
     assert replace(found.entry, last_used=entry.last_used, stored_size=len(content)) == entry
     assert found.references == (key("b").digest,)
     assert list(found.blobs) == ["graph"]
     assert isinstance(read_description(content[:-1], key("a").digest), Miss)
-    assert isinstance(take_apart(b""), Miss)
+    assert isinstance(split_file(b""), Miss)
 
 
 def test_deleting_removes_entries_and_leaves_blobs(shared: SharedStore, key: Key) -> None:

@@ -1,8 +1,8 @@
-"""Immutable files that appear whole or not at all, also where the file system is a network's.
+"""Immutable files that appear whole or not at all, also on network file systems.
 
-A file is written in the directory it will lie in, under a name of its own, made durable, closed with the close checked
-(quotas are charged there), and renamed. On a network file system errors come and go: what may be gone at the next try
-(ESTALE, EBUSY, ETXTBSY, a directory removed meanwhile) is tried again, a few times and not for long.
+A file is written in its final directory under a unique temporary name, synced, closed with the result of close checked
+(some file systems check quotas only then), and renamed. On network file systems some errors are transient (ESTALE,
+EBUSY, ETXTBSY, a directory removed meanwhile): such an operation is tried a few times.
 """
 
 from __future__ import annotations
@@ -11,30 +11,25 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
 from cachegraph.store.trust import Guard, link_found
 
-T = TypeVar("T")
-
-_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_BINARY: int = getattr(os, "O_BINARY", 0)
 _PASSING = frozenset({errno.ESTALE, errno.EBUSY, errno.ETXTBSY, errno.ENOENT})
 _TRIES = 3
 _PAUSE = 0.01  # seconds, doubled from try to try
 
 
 class Oversized(OSError):
-    """A file is larger than anything that is written there: it lies at `path`, has `size` bytes, may have `most`."""
+    """An error for a file of `size` bytes at `path`, where nothing of more than `most` bytes is ever written."""
 
     def __init__(self, path: str | os.PathLike[str], size: int, most: int) -> None:
         super().__init__(
-            errno.EFBIG, f"it has {size} bytes, and {most} at most were written", os.fspath(path)
+            errno.EFBIG, f"it has {size} bytes, and at most {most} were written", os.fspath(path)
         )
         self.path = path
         self.size = size
@@ -42,10 +37,10 @@ class Oversized(OSError):
 
 
 def read_file(path: Path, guard: Guard | None, most: int) -> bytes:
-    """Return what the regular file at `path` holds; raises OSError, also for anything else than a regular file.
+    """Return the content of the regular file at `path`. Raises OSError, also for anything but a regular file.
 
-    Nothing is read of a file that `guard` does not believe (raises Untrusted), and nothing of one of more than `most`
-    bytes, for which no memory is taken either (raises Oversized).
+    Raises Untrusted, before reading, if `guard` does not trust the file; raises Oversized, without allocating memory, if
+    it has more than `most` bytes.
     """
     descriptor = _open_to_read(path)
     try:
@@ -62,9 +57,9 @@ def read_file(path: Path, guard: Guard | None, most: int) -> bytes:
 
 
 def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
-    """Return what `read_file` does. What is not there, or went stale, is looked for again through its directory.
+    """Return the content as `read_file` does, on a network file system: after ENOENT or ESTALE, try again.
 
-    A client may go on saying "not there" for half a minute; opening the directory makes it ask the server.
+    A client may report a file as missing for half a minute; opening its directory makes the client ask the server.
     """
     for attempt in range(_TRIES):
         try:
@@ -79,7 +74,7 @@ def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
 
 
 def publish_file(path: Path, content: bytes, guard: Guard) -> None:
-    """Have `path` hold `content`, whole, with the modes of `guard`, replacing what is there; raises OSError, Untrusted."""
+    """Replace the file at `path` by `content` in one step, with the modes of `guard`. Raises OSError and Untrusted."""
     for attempt in range(_TRIES):
         try:
             return _publish_once(path, content, guard)
@@ -89,15 +84,8 @@ def publish_file(path: Path, content: bytes, guard: Guard) -> None:
             time.sleep(_PAUSE * 2**attempt)
 
 
-def set_mode(descriptor: int, mode: int) -> None:
-    """Set the mode of an open file whatever the umask made of it, where there are modes; raises OSError."""
-    fchmod: Callable[[int, int], None] | None = getattr(os, "fchmod", None)
-    if fchmod is not None:
-        fchmod(descriptor, mode)
-
-
 def remove_file(path: Path) -> bool:
-    """Remove the file at `path` and return whether it was there; raises OSError."""
+    """Remove the file at `path` and return True if it existed. Raises OSError."""
     try:
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -111,7 +99,7 @@ def remove_file(path: Path) -> bool:
 
 def _open_to_read(path: Path) -> int:
     try:
-        return os.open(path, _READ_FLAGS | _BINARY)
+        return os.open(path, _READ_FLAGS)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise link_found(path) from error
@@ -131,9 +119,9 @@ def _publish_once(path: Path, content: bytes, guard: Guard) -> None:
 
 
 def _write_durably(path: Path, content: bytes, mode: int) -> None:
-    descriptor = os.open(path, _WRITE_FLAGS | _BINARY, mode)
+    descriptor = os.open(path, _WRITE_FLAGS, mode)
     try:
-        set_mode(descriptor, mode)
+        os.fchmod(descriptor, mode)  # whatever the umask is
         _write_all(descriptor, content)
         os.fsync(descriptor)
     except BaseException:
@@ -149,7 +137,9 @@ def _read_all(descriptor: int, path: Path, size: int, most: int) -> bytes:
         return content
     pieces = [content]
     read = len(content)
-    while read <= most and (piece := os.read(descriptor, 1 << 20)):  # short reads, or it grows meanwhile
+    while read <= most and (
+        piece := os.read(descriptor, 1 << 20)
+    ):  # short reads, or the file grows meanwhile
         pieces.append(piece)
         read += len(piece)
     if read > most:
@@ -165,4 +155,4 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 def _reopen_directory(directory: Path) -> None:
     with suppress(OSError):
-        os.close(os.open(directory, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0)))
+        os.close(os.open(directory, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY))

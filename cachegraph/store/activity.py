@@ -1,4 +1,4 @@
-"""What happened in this process and is not yet in the index: counted in memory, written at once, allowed to be lost."""
+"""Counts of hits, misses and bypasses: kept in memory, written to the index once, allowed to be lost."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from cachegraph.key import CacheKey
 from cachegraph.store.entry import Miss
 
 MISSES_KEPT = 200
+"""Misses of one process that are kept with their reasons; the others are only counted."""
 
-Happening = tuple[str, str, str]  # level, outcome (hit, miss, bypass), reason
+Event = tuple[str, str, str]
+"""Level, outcome (hit, miss, bypass) and reason."""
 
 
 class Use:
-    """How often an entry was used, when last (seconds since 1970), and how long loading it took, if known."""
+    """The uses of an entry: their number, the last one (seconds since 1970), and the seconds of loading it, if known."""
 
     __slots__ = ("last_used", "load_seconds", "uses")
 
@@ -27,7 +29,7 @@ class Use:
 
 
 class Total:
-    """How often something happened, and the seconds it saved (a hit) or cost (a miss)."""
+    """The count of one kind of event, and the seconds it saved (hits) or cost (misses)."""
 
     __slots__ = ("events", "seconds")
 
@@ -37,7 +39,7 @@ class Total:
 
 
 class Missed(NamedTuple):
-    """A key that there was no entry of: when (seconds since 1970), and why."""
+    """A miss: its key, time (seconds since 1970) and reason."""
 
     key: CacheKey
     when: float
@@ -45,15 +47,15 @@ class Missed(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What to add to the index: counts by key digest and by what happened, and the misses by key digest."""
+    """Counts to add to the index: uses by key digest, totals by event, and misses by key digest."""
 
     uses: dict[bytes, Use]
-    totals: dict[Happening, Total]
+    totals: dict[Event, Total]
     misses: dict[bytes, Missed]
 
 
 class Activity:
-    """Counts of one cache in this process; a forked child starts with none."""
+    """The counts of one cache in this process; a forked child starts from zero."""
 
     _batch: Batch
 
@@ -61,7 +63,7 @@ class Activity:
         self._begin()
 
     def hit(self, level: str, digest: bytes, load_seconds: float | None, seconds_saved: float) -> None:
-        """Count a use of an entry, and the hit; `load_seconds` is None when it was not measured."""
+        """Count a hit; `load_seconds` is None if it was not measured."""
         with self._locked():
             use = self._batch.uses.setdefault(digest, Use())
             use.uses += 1
@@ -70,26 +72,26 @@ class Activity:
             self._add((level, "hit", ""), seconds_saved)
 
     def miss(self, key: CacheKey, miss: Miss, seconds_spent: float) -> None:
-        """Count a miss and what building took; the first MISSES_KEPT of a process are kept with their reasons."""
+        """Count a miss and the seconds that building took."""
         with self._locked():
             self._add((key.level, "miss", miss.reason), seconds_spent)
             if len(self._batch.misses) < MISSES_KEPT:
                 self._batch.misses[key.digest] = Missed(key, time.time(), miss)
 
     def bypass(self, level: str, reason: str) -> None:
-        """Count what did without the cache."""
+        """Count a compilation that bypassed the cache."""
         with self._locked():
             self._add((level, "bypass", reason), 0.0)
 
     def take(self) -> Batch:
-        """Return what was counted since the last call, and begin anew."""
+        """Return the counts since the last call."""
         with self._locked():
             batch = self._batch
             self._batch = Batch({}, {}, {})
             return batch
 
-    def _add(self, happening: Happening, seconds: float) -> None:
-        total = self._batch.totals.setdefault(happening, Total())
+    def _add(self, event: Event, seconds: float) -> None:
+        total = self._batch.totals.setdefault(event, Total())
         total.events += 1
         total.seconds += seconds
 
@@ -100,5 +102,5 @@ class Activity:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.RLock()  # a signal handler may count in the midst of it
+        self._lock = threading.RLock()  # reentrant: a signal handler may count too
         self._batch = Batch({}, {}, {})

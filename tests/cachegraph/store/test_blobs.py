@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.store.local.blobs import Blobs
+from cachegraph.store.blobs import Blobs
 from cachegraph.store.paths import Layout
 from cachegraph.store.trust import Guard, Trust
 

@@ -1,8 +1,7 @@
-"""Blobs: immutable files named by the BLAKE2b-256 of what they hold, and its length, so that each read can check itself.
+"""Blobs: immutable files named by the BLAKE2b-256 and the length of their content, so that every read can check them.
 
-No memory is taken for a file that is longer than its name says. Those of older releases are named by the XXH3-128, of which anybody makes two. They are listed, and pruned, but never read.
-
-A blob is written beside its place under a name of its own, made durable, and renamed: nobody ever sees half of one.
+No memory is allocated for a file that is longer than its name says. Older releases named blobs by their XXH3-128, for
+which anybody can build collisions; such files are listed and pruned, but never read as blobs.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import content_name, digest, named_length
+from cachegraph.store.files import Oversized, publish_file, read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_blob, is_older_blob
-from cachegraph.store.shared.files import Oversized, publish_file, read_file
 from cachegraph.store.trust import Guard
 
 LARGEST_OLDER = 2**30
-"""Bytes; a blob of an older release has no length in its name, and is not read beyond this."""
+"""Bytes; the name of an older release's blob has no length, so larger files are refused."""
 
 
 class BlobFile(NamedTuple):
-    """A file under blobs/: its path, size in bytes, time of last change; `digest` is empty for a temporary file."""
+    """A file under blobs/: size in bytes, time of last change; `digest` is empty for a temporary file."""
 
     path: Path
     digest: str
@@ -31,16 +30,16 @@ class BlobFile(NamedTuple):
     changed: float
 
     def is_unchanged(self) -> bool:
-        """Return whether the file is there and nobody has written or renewed it since it was listed."""
+        """Return True if the file exists and was not written or renewed since it was listed."""
         with suppress(FileNotFoundError):
             return self.path.stat().st_mtime == self.changed
         return False
 
 
 def is_sound(file: BlobFile, guard: Guard) -> bool:
-    """Return whether a file holds what its name says: by its XXH3-128 where an older release wrote it.
+    """Return True if the content of a file matches its name, which is its XXH3-128 if an older release wrote it.
 
-    Raises OSError when it cannot be read, and Untrusted when it is not to be believed.
+    Raises OSError if it cannot be read, and Untrusted if it is not trusted.
     """
     older = is_older_blob(file.digest)
     try:
@@ -56,44 +55,44 @@ class Blobs:
     """The blob files of one cache directory."""
 
     def __init__(self, layout: Layout | SharedLayout, guard: Guard) -> None:
-        self._layout = layout
+        self.layout = layout
         self._guard = guard
 
     def read(self, digest_hex: str, read: Callable[[Path, Guard, int], bytes] = read_file) -> bytes | None:
-        """Return what the blob holds, None when that is not what its name says.
+        """Return the content of the blob, or None if it does not match its name.
 
-        Raises OSError when it cannot be read, Untrusted when it is not to be believed, and ValueError for the name of
-        what is no blob of this release.
+        Raises OSError if it cannot be read, Untrusted if it is not trusted, and ValueError for the name of an older
+        release's blob or for any other name.
         """
         if not is_blob(digest_hex):
             raise ValueError(f"reading a blob: its name must have 80 hexadecimal digits, got {digest_hex!r}")
         try:
-            content = read(self._layout.blob(digest_hex), self._guard, named_length(digest_hex))
+            content = read(self.layout.blob(digest_hex), self._guard, named_length(digest_hex))
         except Oversized:
             return None
         return content if content_name(content) == digest_hex else None
 
     def write(self, content: bytes) -> str:
-        """Make sure there is a sound blob of `content`, young enough not to be pruned; return its digest (hex)."""
+        """Write a blob of `content`, or renew the one that exists so that it is not pruned; return its digest (hex)."""
         digest_hex = content_name(content)
-        path = self._layout.blob(digest_hex)
+        path = self.layout.blob(digest_hex)
         if not (self._holds(path, content) and _renewed(path)):
             publish_file(path, content, self._guard)
         return digest_hex
 
     def exists(self, digest_hex: str) -> bool:
-        """Return whether there is a blob of that digest, sound or not."""
-        return self._layout.blob(digest_hex).exists()
+        """Return True if there is a blob of that digest, sound or not."""
+        return self.layout.blob(digest_hex).exists()
 
     def files(self) -> Iterator[BlobFile]:
-        """Yield every file under blobs/, those left by killed writers included."""
-        if self._layout.blobs.is_symlink():  # another's files could be meant
+        """Yield every file under blobs/, including those left by killed writers."""
+        if self.layout.blobs.is_symlink():  # it could lead to another user's files
             return
-        for directory in _subdirectories(self._layout.blobs):
+        for directory in _subdirectories(self.layout.blobs):
             yield from self.files_in(directory)
 
     def files_in(self, directory: Path) -> Iterator[BlobFile]:
-        """Yield every file in one directory of blobs; none where there is no such directory."""
+        """Yield every file in one directory of blobs; none if the directory does not exist."""
         for found in _entries(directory):
             if _name_of(found) or found.name.startswith(TEMPORARY_PREFIX):
                 with suppress(FileNotFoundError):
@@ -109,7 +108,7 @@ class Blobs:
 
 
 def _renewed(path: Path) -> bool:
-    """Make the file young; return whether that went well, which it does not on another user's."""
+    """Set the time of the file to now; return False if another user owns it."""
     try:
         os.utime(path)
     except PermissionError:
