@@ -1,7 +1,7 @@
--- The index of one cache directory. Its meaning is written down in cachegraph/store/local/schema.py.
--- One statement ends at a semicolon at the end of a line; comments have lines of their own.
+-- The index of one cache directory; cachegraph/store/local/schema.py describes the same tables.
+-- A statement ends at a semicolon at the end of a line; comments have lines of their own.
 
--- What each entry is, for listing, accounting and eviction. Nothing here is needed, or believed, on a hit.
+-- The description of each entry, for listing, accounting and eviction. A hit neither needs nor trusts it.
 CREATE TABLE entry (
     id INTEGER NOT NULL PRIMARY KEY,
     digest BLOB NOT NULL UNIQUE,
@@ -22,7 +22,7 @@ CREATE TABLE entry (
 
 CREATE INDEX entry_by_last_used ON entry (last_used);
 
--- All that a hit returns, in one checksummed piece: cachegraph/store/record.py.
+-- The content of a hit, as one checksummed byte string: cachegraph/store/record.py.
 CREATE TABLE record (
     entry_id INTEGER NOT NULL PRIMARY KEY,
     content BLOB NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE encoding (
     FOREIGN KEY (entry_id) REFERENCES entry (id) ON DELETE CASCADE
 );
 
--- Which blob files an entry refers to, so that what nothing refers to can be found. The name '' is the payload.
+-- The blob files that an entry refers to, so that unused ones can be found. The name '' is the payload.
 CREATE TABLE blob_reference (
     entry_id INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE blob_reference (
 
 CREATE INDEX blob_reference_by_blob ON blob_reference (blob);
 
--- What happened, by UTC day: outcome is hit, miss or bypass; seconds are saved on a hit and spent on a miss.
+-- Counts by UTC day: outcome is hit, miss or bypass; seconds are saved on a hit and spent on a miss.
 CREATE TABLE activity (
     day INTEGER NOT NULL,
     level TEXT NOT NULL,

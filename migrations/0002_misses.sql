@@ -1,6 +1,6 @@
--- What explains a miss. None of it is read on a hit, and an index without it is still used.
+-- Explanations of misses. A hit reads none of this, and an index without it still works.
 
--- The digest of each named part of each key: what finds the stored key nearest to one that missed.
+-- The digest of each named part of each key, to find the stored key nearest to one that missed.
 CREATE TABLE part (
     entry_id INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE part (
 
 CREATE INDEX part_by_digest ON part (digest);
 
--- What was removed, when (seconds since 1970) and why: the latest few thousand.
+-- Removed entries, with time (seconds since 1970) and reason: the latest few thousand.
 CREATE TABLE evicted (
     digest BLOB NOT NULL PRIMARY KEY,
     level TEXT NOT NULL,
@@ -21,7 +21,7 @@ CREATE TABLE evicted (
 
 CREATE INDEX evicted_by_time ON evicted (evicted);
 
--- The latest misses. `encoding` is that of the key, compressed with zlib, where no entry was stored for it.
+-- The latest misses. `encoding` is that of the key, compressed with zlib, if no entry was stored for it.
 CREATE TABLE miss (
     digest BLOB NOT NULL PRIMARY KEY,
     level TEXT NOT NULL,

@@ -1,14 +1,15 @@
--- What eviction goes by: cachegraph/store/local/eviction.py. None of it is read on a hit. The triggers keep the books whoever
--- writes, an older release included, so each has a line to itself: statements end at a semicolon at the end of a line.
+-- The data of eviction (cachegraph/store/local/eviction.py), which a hit does not read. Triggers keep the sums
+-- whoever writes, older releases included. Each trigger is on one line, because a statement ends at a
+-- semicolon at the end of a line.
 
--- `clock` is that of eviction when the entry was last used, `referrers` how many entries refer to it.
+-- `clock` is the clock of eviction at the last use, `referrers` the number of entries that refer to this one.
 ALTER TABLE entry ADD COLUMN clock REAL NOT NULL DEFAULT 0;
 ALTER TABLE entry ADD COLUMN referrers INTEGER NOT NULL DEFAULT 0;
 
--- Of what nothing refers to, the worth: seconds saved per byte, aged. Eviction starts with the least.
+-- The worth of entries without referrers: seconds saved per byte, aged. Eviction starts with the least.
 CREATE INDEX entry_by_worth ON entry (clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / (max(stored_size, payload_size) + blob_size + 1)) WHERE referrers = 0;
 
--- The keys of the entries that an entry refers to, whether they are there or not.
+-- The keys of the entries that an entry refers to, stored or not.
 CREATE TABLE reference (
     entry_id INTEGER NOT NULL,
     digest BLOB NOT NULL,

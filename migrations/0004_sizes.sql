@@ -1,5 +1,6 @@
--- The bytes of all entries' rows, kept like the bytes of their blobs, whoever writes: what the cache holds is the sum of both
--- (cachegraph/store/local/sizes.py). And the latest entries of a level, for how long building one takes.
+-- The sum of the bytes of all rows of entries, kept by triggers like that of their blobs; the cache holds both
+-- together (cachegraph/store/local/sizes.py). And an index of the latest entries of a level, to estimate how
+-- long a build takes.
 
 ALTER TABLE eviction ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
 

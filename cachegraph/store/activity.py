@@ -18,7 +18,7 @@ Event = tuple[str, str, str]
 
 
 class Use:
-    """The uses of an entry: their number, the last one (seconds since 1970), and the seconds of loading it, if known."""
+    """The uses of an entry: number, last time (seconds since 1970), seconds of loading if known."""
 
     __slots__ = ("last_used", "load_seconds", "uses")
 

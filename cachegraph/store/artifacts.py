@@ -14,7 +14,7 @@ from cachegraph.store.record import RECORD_FORMAT, Record
 
 
 class PackedArtifact(NamedTuple):
-    """An artifact whose blobs are on the disk: the record that a hit returns, and references to all its blobs."""
+    """An artifact with its blobs on the disk: the record of a hit, and references to all blobs."""
 
     record: Record
     blobs: Sequence[BlobReference]
@@ -36,13 +36,16 @@ def pack(artifact: Artifact, blobs: Blobs) -> PackedArtifact:
 
 
 def refuse_oversized(key: CacheKey, size: int) -> None:
-    """Raise ValueError if an entry of `size` bytes, its blobs not counted, is larger than any reader accepts."""
+    """Raise ValueError if an entry of `size` bytes, without its blobs, is larger than readers accept."""
     if size > LARGEST_ENTRY:
         raise ValueError(f"storing {key.hex}: its entry has {size} bytes; the limit is {LARGEST_ENTRY}")
 
 
 def describe(key: CacheKey, artifact: Artifact, load_seconds: float, stored_size: int = 0) -> Entry:
-    """Return the description of an artifact that is being stored now; `stored_size` is the bytes of its rows."""
+    """Return the description of an artifact that is being stored now.
+
+    `stored_size` is the bytes of its rows.
+    """
     now = time.time()
     return Entry(
         digest=key.digest,

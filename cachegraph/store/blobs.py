@@ -1,7 +1,8 @@
-"""Blobs: immutable files named by the BLAKE2b-256 and the length of their content, so that every read can check them.
+"""Blobs: immutable files named by the BLAKE2b-256 and the length of their content.
 
-No memory is allocated for a file that is longer than its name says. Older releases named blobs by their XXH3-128, for
-which anybody can build collisions; such files are listed and pruned, but never read as blobs.
+So every read can check them, and no memory is allocated for a file that is longer than its name
+says. Older releases named blobs by their XXH3-128, for which anybody can build collisions; such
+files are listed and pruned, but never read as blobs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class BlobFile(NamedTuple):
 
 
 def is_sound(file: BlobFile, guard: Guard) -> bool:
-    """Return True if the content of a file matches its name, which is its XXH3-128 if an older release wrote it.
+    """Return True if the content of a file matches its name, in the scheme of its release.
 
     Raises OSError if it cannot be read, and Untrusted if it is not trusted.
     """
@@ -61,8 +62,8 @@ class Blobs:
     def read(self, digest_hex: str, read: Callable[[Path, Guard, int], bytes] = read_file) -> bytes | None:
         """Return the content of the blob, or None if it does not match its name.
 
-        Raises OSError if it cannot be read, Untrusted if it is not trusted, and ValueError for the name of an older
-        release's blob or for any other name.
+        Raises OSError if it cannot be read, Untrusted if it is not trusted, and ValueError for the
+        name of an older release's blob or for any other name.
         """
         if not is_blob(digest_hex):
             raise ValueError(f"reading a blob: its name must have 80 hexadecimal digits, got {digest_hex!r}")
@@ -73,7 +74,10 @@ class Blobs:
         return content if content_name(content) == digest_hex else None
 
     def write(self, content: bytes) -> str:
-        """Write a blob of `content`, or renew the one that exists so that it is not pruned; return its digest (hex)."""
+        """Write a blob of `content`, or renew the one that exists so that it is not pruned.
+
+        Return its digest (hex).
+        """
         digest_hex = content_name(content)
         path = self.layout.blob(digest_hex)
         if not (self._holds(path, content) and _renewed(path)):

@@ -25,10 +25,10 @@ _TIMES, _LATEST_TIME = ("build_seconds", "load_seconds", "created", "last_used")
 class Artifact:
     """The result of a build.
 
-    A hit returns `payload` at once; `blobs` (nonempty name -> bytes) are read only on request. `seconds` (step ->
-    seconds) is the cost of this build without nested builds, which record their own. `summary` is one short line for
-    people. `references` are digests of keys of other entries that this one needs or was made from: they are not
-    evicted before it.
+    A hit returns `payload` at once; `blobs` (nonempty name -> bytes) are read only on request.
+    `seconds` (step -> seconds) is the cost of this build without nested builds, which record their
+    own. `summary` is one short line for people. `references` are digests of keys of other entries
+    that this one needs or was made from: they are not evicted before it.
     """
 
     payload: bytes
@@ -72,7 +72,7 @@ class Miss:
 
 
 class NearKey(NamedTuple):
-    """A stored key that resembles another: how many parts are equal, and its encoding, compressed with zlib."""
+    """A stored key like another: how many parts are equal, and its encoding, compressed with zlib."""
 
     digest: bytes
     equal: int
@@ -81,7 +81,7 @@ class NearKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlobReference:
-    """An entry's reference to a blob: its name (PAYLOAD for the payload), digest in hexadecimal, size in bytes."""
+    """A blob of an entry: its name (PAYLOAD for the payload), digest (hexadecimal) and bytes."""
 
     name: str
     digest: str
@@ -114,13 +114,16 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Return the bytes of its rows or its file, of its payload if that is a blob, and of its named blobs."""
+        """Return the bytes of its rows or its file, and of all its blobs."""
         payload = self.payload_size if self.payload_size > INLINE_LIMIT else 0
         return self.stored_size + payload + self.blob_size
 
 
 def check_entry(entry: Entry) -> None:
-    """Raise ValueError unless every field of `entry`, which others could have written, has its type and a sane size."""
+    """Raise ValueError unless every field of `entry` has its type and a sane size.
+
+    Needed where others could have written the entry.
+    """
     for name in _TEXTS:
         _check(name, entry, lambda value: _is_text(value) and len(value) <= _LONGEST_TEXT)
     for name in _COUNTS:

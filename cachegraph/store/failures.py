@@ -43,7 +43,10 @@ def is_damage(error: BaseException) -> bool:
 
 
 def is_suspicious(error: BaseException) -> bool:
-    """Return True if damage may be why a write failed; it can also show as a constraint or a read-only database."""
+    """Return True if damage may be why a write failed.
+
+    It can also show as a constraint or a read-only database.
+    """
     if is_damage(error):
         return True
     code = sqlite_code(error) if isinstance(error, sqlite3.Error) else 0

@@ -1,8 +1,9 @@
 """Immutable files that appear whole or not at all, also on network file systems.
 
-A file is written in its final directory under a unique temporary name, synced, closed with the result of close checked
-(some file systems check quotas only then), and renamed. On network file systems some errors are transient (ESTALE,
-EBUSY, ETXTBSY, a directory removed meanwhile): such an operation is tried a few times.
+A file is written in its final directory under a unique temporary name, synced, closed with the
+result of close checked (some file systems check quotas only then), and renamed. On network file
+systems some errors are transient (ESTALE, EBUSY, ETXTBSY, a directory removed meanwhile): such an
+operation is tried a few times.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PAUSE = 0.01  # seconds, doubled from try to try
 
 
 class Oversized(OSError):
-    """An error for a file of `size` bytes at `path`, where nothing of more than `most` bytes is ever written."""
+    """An error for a file of `size` bytes, where at most `most` bytes are ever written."""
 
     def __init__(self, path: str | os.PathLike[str], size: int, most: int) -> None:
         super().__init__(
@@ -39,8 +40,8 @@ class Oversized(OSError):
 def read_file(path: Path, guard: Guard | None, most: int) -> bytes:
     """Return the content of the regular file at `path`. Raises OSError, also for anything but a regular file.
 
-    Raises Untrusted, before reading, if `guard` does not trust the file; raises Oversized, without allocating memory, if
-    it has more than `most` bytes.
+    Raises Untrusted, before reading, if `guard` does not trust the file; raises Oversized, without
+    allocating memory, if it has more than `most` bytes.
     """
     descriptor = _open_to_read(path)
     try:
@@ -59,7 +60,8 @@ def read_file(path: Path, guard: Guard | None, most: int) -> bytes:
 def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
     """Return the content as `read_file` does, on a network file system: after ENOENT or ESTALE, try again.
 
-    A client may report a file as missing for half a minute; opening its directory makes the client ask the server.
+    A client may report a file as missing for half a minute; opening its directory makes the client
+    ask the server.
     """
     for attempt in range(_TRIES):
         try:
@@ -74,7 +76,10 @@ def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
 
 
 def publish_file(path: Path, content: bytes, guard: Guard) -> None:
-    """Replace the file at `path` by `content` in one step, with the modes of `guard`. Raises OSError and Untrusted."""
+    """Replace the file at `path` by `content` in one step, with the modes of `guard`.
+
+    Raises OSError and Untrusted.
+    """
     for attempt in range(_TRIES):
         try:
             return _publish_once(path, content, guard)

@@ -1,7 +1,7 @@
 """Kinds of file systems, by the type that statfs returns; trying locks proves nothing.
 
-SQLite in WAL mode is correct only if all its users share one kernel. A type that is not known to be local is treated as a
-network file system.
+SQLite in WAL mode is correct only if all its users share one kernel. A type that is not known to be
+local is treated as a network file system.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def file_system(path: Path) -> FileSystem:
 
 
 def _existing(path: Path) -> Path:
-    """Return the nearest existing one of `path` and its parents; a dangling link leads to the parent of its target."""
+    """Return the nearest existing one of `path` and its parents.
+
+    A dangling link leads to the parent of its target.
+    """
     path = Path(os.path.realpath(path))
     while not os.path.exists(path) and path != path.parent:
         path = path.parent

@@ -4,7 +4,7 @@
     <directory>/v1/index.sqlite.damaged-*  a quarantined index
     <directory>/v1/blobs/hh/<digest>       a blob, hh being the first two digits of its digest
     <directory>/v1/blobs/hh/.tmp-*         a blob being written
-    <directory>/v1/locks/<name>.lock       the lock of whoever builds that key or reads that blob (node_lock.py)
+    <directory>/v1/locks/<name>.lock       the lock for building that key or reading that blob (node_lock.py)
     <directory>/v1/locks/<key>.unkept      a mark: the last build could not be stored (unkept.py)
     <directory>/v1/damaged/*               the quarantine of damaged payloads, entries and blobs
     <directory>/.clearing-*                a store being removed
@@ -14,12 +14,12 @@ and in a directory that is shared, or lies on a network file system:
     <directory>/v1/e/kk/<key>              an entry (entry_file.py), kk being the first two digits of its key
     <directory>/v1/b/hh/<digest>           a blob
     <directory>/v1/?/??/.tmp-*             an entry or a blob being written
-    <directory>/v1/l/kk/<key>.<number>     the lease of whoever builds that key (lease.py)
+    <directory>/v1/l/kk/<key>.<number>     the lease for building that key (lease.py)
     <directory>/v1/l/kk/<key>.unkept       a mark: the last build could not be stored (unkept.py)
     <directory>/v1/damaged/*               the quarantine
 
-A key has 32 hexadecimal digits, a blob 80; a blob with 32 digits was written by an older release, which named blobs by
-their XXH3-128.
+A key has 32 hexadecimal digits, a blob 80; a blob with 32 digits was written by an older release,
+which named blobs by their XXH3-128.
 
 Version history: v1 is the first. An incompatible change makes v2/ beside v1/.
 """
@@ -74,7 +74,10 @@ class SharedLayout:
         self.damaged = self.root / "damaged"
 
     def entry(self, key_hex: str) -> Path:
-        """Return the path of an entry. Raises ValueError unless the key has 32 lower-case hexadecimal digits."""
+        """Return the path of an entry.
+
+        Raises ValueError unless the key has 32 lower-case hexadecimal digits.
+        """
         return self.directory / entry_place(key_hex)
 
     def lease(self, key_hex: str) -> Path:
@@ -87,7 +90,10 @@ class SharedLayout:
 
 
 def entry_place(key_hex: str) -> str:
-    """Return the path of an entry relative to the shared directory. Raises ValueError for anything but a key."""
+    """Return the path of an entry relative to the shared directory.
+
+    Raises ValueError for anything but a key.
+    """
     return f"{STORE_VERSION}/{_ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
@@ -119,13 +125,16 @@ def is_older_blob(name: str) -> bool:
 
 
 def unique_name(prefix: str) -> str:
-    """Return a name that is unique across hosts and forked children: host, process, and 64 random bits per call."""
+    """Return a name unique across hosts and forks: host, process, and 64 random bits per call."""
     host = "".join(c for c in os.uname().nodename[:32] if c.isalnum() or c == "-")
     return f"{prefix}{host}-{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
-    """Create `path` and its missing parents with that mode, whatever the umask is. Existing ones keep their modes."""
+    """Create `path` and its missing parents with that mode, whatever the umask is.
+
+    Existing ones keep their modes.
+    """
     if path.is_dir():
         return
     make_directory(path.parent, mode)

@@ -22,7 +22,10 @@ _LATEST = 253_402_300_799.0  # the last second of the year 9999
 
 
 class Store(Protocol):
-    """A place that keeps entries. It has no `contains`: the answer could be outdated by the time it is used."""
+    """A place that keeps entries.
+
+    It has no `contains`: the answer could be outdated by the time it is used.
+    """
 
     def get(self, key: CacheKey) -> Hit | Miss:
         """Return the checked entry of `key`, or the reason for the miss. Never raises."""
@@ -35,13 +38,18 @@ class Store(Protocol):
         """
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return the checked content of a blob that a hit named, or None if it cannot be read. Never raises."""
+        """Return the checked content of a blob that a hit named, or None if it cannot be read.
+
+        Never raises.
+        """
 
     def scan(self) -> Iterable[Entry]:
         """Return every entry, the least recently used first. Raises sqlite3.Error and OSError."""
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
-        """Remove the entries of these keys and return how many there were; a later miss gives `why` as its reason.
+        """Remove the entries of these keys and return how many there were.
+
+        A later miss gives `why` as its reason.
 
         Blobs stay until they are pruned. Raises sqlite3.Error and OSError.
         """
@@ -53,9 +61,9 @@ class Store(Protocol):
         """Estimate the seconds that building `key` takes; None if nothing is recorded. Never raises."""
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
-        """Return up to `most` keys of the same level, stored up to `before`, that share the most parts with `key`.
+        """Return up to `most` keys of the same level that share the most parts with `key`.
 
-        Raises sqlite3.Error and OSError.
+        Returns only keys stored up to `before`. Raises sqlite3.Error and OSError.
         """
 
     def add_counts(self, batch: Batch) -> bool:
@@ -65,7 +73,10 @@ class Store(Protocol):
         """
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection; return its path, or None."""
+        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
+
+        Return its path, or None.
+        """
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""
@@ -80,7 +91,10 @@ class Holder(NamedTuple):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Holder:
-        """Return the holder that wrote `document`; raise KeyError, TypeError or ValueError if it is malformed."""
+        """Return the holder that wrote `document`.
+
+        Raise KeyError, TypeError or ValueError if it is malformed.
+        """
         host = "".join(c for c in str(document["host"])[:_LONGEST_NAME] if c.isprintable())
         pid, since = float(document["pid"]), float(document["since"])
         if not isfinite(pid) or not isfinite(since):
@@ -97,14 +111,16 @@ class Holder(NamedTuple):
 class Claim(Protocol):
     """The right to build the entry of one key, so that only one process builds it.
 
-    Claims only save work: correctness never depends on them. Where a claim cannot be taken (full disk, read-only or
-    missing directory), every process builds. Waiting processes call `acquire` repeatedly, which detects dead holders.
+    Claims only save work: correctness never depends on them. Where a claim cannot be taken (full
+    disk, read-only or missing directory), every process builds. Waiting processes call `acquire`
+    repeatedly, which detects dead holders.
     """
 
     def acquire(self) -> Holder | None:
         """Try to take the claim without waiting: return None if it was taken, else its holder.
 
-        Raises OSError if claims do not work here, and its subclass Unkept if waiting for the holder is useless.
+        Raises OSError if claims do not work here, and its subclass Unkept if waiting for the holder
+        is useless.
         """
 
     def mark(self, unkept: bool) -> None:
@@ -115,7 +131,10 @@ class Claim(Protocol):
 
 
 class Unkept(OSError):
-    """A refused claim: the last result built under it could not be stored. `mark` is the file that says so."""
+    """A refused claim: the last result built under it could not be stored.
+
+    `mark` is the file that says so.
+    """
 
     def __init__(self, mark: str | os.PathLike[str]) -> None:
         super().__init__(

@@ -1,9 +1,9 @@
-"""The quarantine: what was found wrong is kept for inspection, the latest MOST_KEPT files, until pruning removes them.
+"""The quarantine: damaged content, kept for inspection until pruning removes it.
 
-    <directory>/v1/damaged/<level>-<key>-<unique>       the payload of an entry that differs from a fresh build
-    <directory>/v1/damaged/<kind>-<digest>-<unique>     an entry or blob that `cachegraph verify` found damaged
+    <directory>/v1/damaged/<level>-<key>-<unique>       a payload that differs from a fresh build
+    <directory>/v1/damaged/<kind>-<digest>-<unique>     a damaged entry or blob (`cachegraph verify`)
 
-Nothing reads these files again, and they may be deleted at any time.
+It holds the latest MOST_KEPT files. Nothing reads them again, and they may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LARGEST_KEPT = 256 * 2**20
 
 
 def quarantine_payload(root: Path, key: CacheKey, payload: bytes, guard: Guard) -> Path | None:
-    """Write `payload` of `key` into the quarantine below `root` and return its path, or None if that fails."""
+    """Write `payload` of `key` to a new file in the quarantine below `root`; return its path, or None."""
     return quarantine_content(root, f"{key.level}-{key.hex}", payload, guard)
 
 
 def quarantine_content(root: Path, name: str, content: bytes, guard: Guard) -> Path | None:
-    """Write `content` into the quarantine below `root` and return its path, which begins with `name`, or None."""
+    """Write `content` to a new file, beginning with `name`; return its path, or None."""
     path = root / "damaged" / unique_name(f"{name}-")
     try:
         _make_room(path.parent)
@@ -39,7 +39,10 @@ def quarantine_content(root: Path, name: str, content: bytes, guard: Guard) -> P
 
 
 def quarantine_file(root: Path, name: str, path: Path, guard: Guard) -> Path | None:
-    """Copy the file at `path` into the quarantine; return None if that fails or it is larger than LARGEST_KEPT."""
+    """Copy the file at `path` into the quarantine.
+
+    Return None if that fails or it is larger than LARGEST_KEPT.
+    """
     try:
         content = read_file(path, guard, LARGEST_KEPT)
     except OSError:

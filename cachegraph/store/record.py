@@ -12,7 +12,7 @@
 Numbers are big-endian.
 
 Version history
-    1  names of blobs have 16 bytes, their XXH3-128; never a hit, but its blobs can be listed, so that it can be pruned
+    1  names of blobs have 16 bytes, their XXH3-128; never a hit, but its blobs can be listed for pruning
     2  names of blobs have 40 bytes, their BLAKE2b-256 and length
 """
 
@@ -48,7 +48,10 @@ _OLDER = _Format(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
 
 
 class Record(NamedTuple):
-    """A decoded record; `payload_blob` is the digest (hexadecimal) of the blob that holds the payload, or None."""
+    """A decoded record.
+
+    `payload_blob` is the digest (hexadecimal) of the blob that holds the payload, or None.
+    """
 
     payload: bytes
     payload_blob: str | None
@@ -61,7 +64,9 @@ class Record(NamedTuple):
         return {**({} if self.payload_blob is None else {PAYLOAD: self.payload_blob}), **self.blobs}
 
     def hit(self, read_blob: Callable[[str], bytes | None]) -> Hit | Miss:
-        """Return the hit, with the payload read by `read_blob` if it is a blob; a miss if that is missing or damaged.
+        """Return the hit, with the payload read by `read_blob` if it is a blob.
+
+        A miss if that is missing or damaged.
 
         Raises what `read_blob` raises, except FileNotFoundError.
         """
@@ -77,7 +82,10 @@ class Record(NamedTuple):
 
 
 def encode(key: CacheKey, record: Record) -> bytes:
-    """Return `record` under `key` as bytes. Raises ValueError for a name that is too long or a cost that is not finite."""
+    """Return `record` under `key` as bytes.
+
+    Raises ValueError for a name that is too long or a cost that is not finite.
+    """
     elsewhere = record.payload_blob is not None
     payload_name = bytes.fromhex(record.payload_blob or "00" * _OURS.name.size)
     counts = len(record.blobs), len(record.seconds)
@@ -91,7 +99,10 @@ def encode(key: CacheKey, record: Record) -> bytes:
 
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
-    """Return the record of `key` in `content`, or why there is none. The checksum is verified before anything else."""
+    """Return the record of `key` in `content`, or why there is none.
+
+    The checksum is verified before anything else.
+    """
     header = _checked_header(content, _OURS)
     if isinstance(header, Miss):
         return header
@@ -104,7 +115,10 @@ def decode(content: object, key: CacheKey) -> Record | Miss:
 
 
 def decode_by_digest(content: object, key_digest: bytes) -> Record | Miss:
-    """Return the record in `content`, given only the digest of its key. Reads older formats too, so they can be pruned."""
+    """Return the record in `content`, given only the digest of its key.
+
+    Reads older formats too, so they can be pruned.
+    """
     is_older = isinstance(content, bytes) and content.startswith(_OLDER.magic)
     form = _OLDER if is_older else _OURS
     header = _checked_header(content, form)

@@ -1,12 +1,13 @@
-"""Signatures tell who published an entry in a directory that a group writes to, where owner and mode prove nothing.
+"""Signatures: proof of who published an entry in a directory that a group writes to.
 
-Each user has one Ed25519 key. `cachegraph key` creates it in the user's configuration directory, with mode 0600:
+Owner and mode prove nothing there. Each user has one Ed25519 key. `cachegraph key` creates it in
+the user's configuration directory, with mode 0600:
 
-    key file := "ed25519-private:" text LF "ed25519:" text LF       the private key, and the public one, which others list
+    key file := "ed25519-private:" text LF "ed25519:" text LF       (the second, public, key is for others)
     text     := 32 bytes as URL-safe base64 without padding: 43 characters
 
-Version history: none yet. The package cryptography (40 ms) is imported only to sign or verify, not to read the copy of an
-entry on this node.
+Version history: none yet. The package cryptography (40 ms) is imported only to sign or verify, not
+to read the copy of an entry on this node.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class UnusableKey(OSError):
         self.found = found
 
     def __str__(self) -> str:
-        return f"not using the key {self.path}: found {self.found}; remove it, and `cachegraph key` makes another"
+        return (
+            f"not using the key {self.path}: found {self.found}; remove it, then `cachegraph key` makes one"
+        )
 
 
 class Signature(NamedTuple):
@@ -55,7 +58,10 @@ class Signature(NamedTuple):
 
 
 def key_path() -> Path:
-    """Return the path of this user's key, present or not. Raises NoDirectoryError if there is no place for it."""
+    """Return the path of this user's key, present or not.
+
+    Raises NoDirectoryError if there is no place for it.
+    """
     return Path(user_config_directory(), "key")
 
 
@@ -68,7 +74,9 @@ def own_public_key() -> bytes | None:
 
 
 def make_own_key() -> bytes:
-    """Return this user's public key; create it first if there is none. If several processes create it, one wins.
+    """Return this user's public key; create it first if there is none.
+
+    If several processes create it, one wins.
 
     Raises UnusableKey for a file that others can read or that is no key, NoDirectoryError, OSError.
     """
@@ -84,7 +92,10 @@ def make_own_key() -> bytes:
 
 
 def sign(message: bytes) -> Signature:
-    """Return this user's signature of `message`. Raises FileNotFoundError without a key, else what make_own_key raises."""
+    """Return this user's signature of `message`.
+
+    Raises FileNotFoundError without a key, else what make_own_key raises.
+    """
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private = Ed25519PrivateKey.from_private_bytes(_own_key()[0])
@@ -109,7 +120,10 @@ def public_key_text(public: bytes) -> str:
 
 
 def public_key(text: str) -> bytes:
-    """Return the public key in `text`, as `public_key_text` writes it. Raises ValueError for anything else."""
+    """Return the public key in `text`, as `public_key_text` writes it.
+
+    Raises ValueError for anything else.
+    """
     found = _bytes(text.removeprefix(_PUBLIC))
     if len(found) != SIGNER_SIZE or public_key_text(found) != text:
         raise ValueError(f"reading a public key: found {text!r}; `cachegraph key` prints one")

@@ -1,15 +1,16 @@
 """Tiers: a local store before shared ones. Shared hits are copied to the local store.
 
-Writes go to every tier that this user may write. Small entries are copied when the process flushes its counts, so that no
-hit waits for it; blobs are copied at once, when they are first read on a node (near_blobs.py). The settings and the file
-system of CACHEGRAPH_DIR decide which tiers there are:
+Writes go to every tier that this user may write. Small entries are copied when the process flushes
+its counts, so that no hit waits for it; blobs are copied at once, when they are first read on a
+node (near_blobs.py). The settings and the file system of CACHEGRAPH_DIR decide which tiers there
+are:
 
-    local file system       a local store in CACHEGRAPH_DIR; then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
-    network file system     an index on this node (node.py); then the shared store in CACHEGRAPH_DIR; then that in
-                            CACHEGRAPH_SHARED_DIR, if that is set
+    local file system       a local store in CACHEGRAPH_DIR
+    network file system     an index on this node (node.py), and a shared store in CACHEGRAPH_DIR
+    either                  then the shared store in CACHEGRAPH_SHARED_DIR, if that is set
 
-CACHEGRAPH_TRUST applies to shared stores; a local store always belongs to this user alone. So if several users share
-CACHEGRAPH_DIR itself, it is treated as if it were on a network file system.
+CACHEGRAPH_TRUST applies to shared stores; a local store always belongs to this user alone. So if
+several users share CACHEGRAPH_DIR itself, it is treated as if it were on a network file system.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class TieredStore:
         self._to_copy: dict[CacheKey, Hit] = {}
 
     def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the checked entry of `key` from the first tier that has it, or the reason for the miss. Never raises."""
+        """Return the checked entry of `key` from the first tier that has it, or the reason for the miss.
+
+        Never raises.
+        """
         found = self.local.get(key)
         if isinstance(found, Hit):
             return found
@@ -56,7 +60,7 @@ class TieredStore:
                 with self._lock:
                     self._to_copy[key] = shared
                 return shared
-            # Damage says more than absence; of two absences the index says more, because it remembers evictions.
+            # Damage says more than absence; of two absences the index says more: it remembers evictions.
             found = found if shared.reason == "never-seen" else shared
         return found
 
@@ -84,7 +88,9 @@ class TieredStore:
         return self.local.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
-        """Remove entries from every tier that this user may write; return the largest number that one of them had.
+        """Remove entries from every tier that this user may write.
+
+        Return the largest number that one of them had.
 
         Raises sqlite3.Error and OSError.
         """
@@ -92,7 +98,7 @@ class TieredStore:
         return max(store.delete(chosen, why) for store in self._written)
 
     def claims(self, key: CacheKey) -> tuple[Claim, ...]:
-        """Return the claims of every tier, the local one first, so that one process per node asks the shared ones."""
+        """Return the claims of every tier, the local one first: one process per node asks the others."""
         return tuple(claim for store in self._written for claim in store.claims(key))
 
     def recorded_cost(self, key: CacheKey) -> float | None:
@@ -104,7 +110,10 @@ class TieredStore:
         return self.local.nearest_keys(key, before, most)
 
     def add_counts(self, batch: Batch) -> bool:
-        """Copy shared hits to the local tier, then add counts to its index. Raises sqlite3.Error and OSError."""
+        """Copy shared hits to the local tier, then add counts to its index.
+
+        Raises sqlite3.Error and OSError.
+        """
         with self._lock:
             hits, self._to_copy = self._to_copy, {}
         for key, hit in hits.items():
@@ -113,7 +122,10 @@ class TieredStore:
         return self.local.add_counts(batch)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, on this node; return its path, or None."""
+        """Keep `payload`, which differs from a fresh build of `key`, on this node.
+
+        Return its path, or None.
+        """
         return self.local.quarantine(key, payload)
 
     def close(self) -> None:
@@ -139,7 +151,7 @@ class Tier(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The tiers of a cache, and a `notice` to log once if the index is not in the given directory, else empty."""
+    """The tiers of a cache; `notice` is logged once, unless empty: the index is elsewhere."""
 
     local: Tier
     shared: tuple[Tier, ...]
@@ -152,7 +164,7 @@ class Placement(NamedTuple):
 
     @property
     def on_node(self) -> bool:
-        """Return True if the given directory is the first shared tier, and the local tier is elsewhere on this node."""
+        """Return True if the given directory is a shared tier, with an index elsewhere on this node."""
         return bool(self.notice)
 
     def open(self, max_size: int = 0, keeps: bool = True) -> Store:

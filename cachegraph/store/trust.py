@@ -1,22 +1,27 @@
-"""Trust: the users whose files are read. Whoever can write an entry runs code in every reader, so trust is checked first.
+"""Trust: the users whose files are read.
+
+Whoever can write an entry runs code in every reader, so trust is checked first.
 
 CACHEGRAPH_TRUST    who may write                       directories, files    (whatever the umask is)
 private             this user                           0700, 0600
 published[:UID]     that user, or this one              0755, 0644
 group:KEY,KEY..     the holders of one of these keys    2770, 0640
 
-private, published: nobody else can write to the directories, and the owner of a file decides. Root is trusted too: root
-can run code without a cache. Owner and mode are read from the open descriptor; links are not followed; nobody but the
-owner may be able to write the file. Every directory from the cache directory down must belong to a trusted user, be no
-link, and not be writable for others. The cache directory itself may be writable for its group if it is sticky, or if the
-group has the number of its owner, which by convention is a private group.
+private, published: nobody else can write to the directories, and the owner of a file decides. Root
+is trusted too: root can run code without a cache. Owner and mode are read from the open descriptor;
+links are not followed; nobody but the owner may be able to write the file. Every directory from the
+cache directory down must belong to a trusted user, be no link, and not be writable for others. The
+cache directory itself may be writable for its group if it is sticky, or if the group has the number
+of its owner, which by convention is a private group.
 
-group: any member of the group can move a file of one user, or a directory, to the place of another entry, so owner and mode
-do not tell who published it. Therefore each entry is signed together with its place (signing.py), and unsigned entries and
-other signers are refused; blobs are named by their content. The group may write to the directories.
+group: any member of the group can move a file of one user, or a directory, to the place of another
+entry, so owner and mode do not tell who published it. Therefore each entry is signed together with
+its place (signing.py), and unsigned entries and other signers are refused; blobs are named by their
+content. The group may write to the directories.
 
-Directories above the cache directory are not checked: whoever can rename it can replace it by another directory of the
-same owner (docs/hpc.md). A user is a number, and need not be known to the system.
+Directories above the cache directory are not checked: whoever can rename it can replace it by
+another directory of the same owner (docs/hpc.md). A user is a number, and need not be known to the
+system.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ _MODES = {"private": (0o700, 0o600), "published": (0o755, 0o644), "group": (0o27
 
 
 class Untrusted(OSError):
-    """An error for a file or directory at `path` that is not trusted: what was `found`, and `advice` on what to do."""
+    """An error for an untrusted file or directory: what was `found`, and `advice` on it."""
 
     def __init__(self, path: str | os.PathLike[str], found: str, advice: str) -> None:
         super().__init__(errno.EPERM, found, os.fspath(path))
@@ -49,9 +54,9 @@ class Untrusted(OSError):
 
 
 class Trust(NamedTuple):
-    """A policy: trusted `owners` of files or trusted `signers` of entries (the other is None), and the modes of new files.
+    """A policy: trusted `owners` of files, or trusted `signers` of entries (the other is None).
 
-    `may_write` is True if this user writes to the directory.
+    New files and directories get its modes; `may_write` is True if this user may write.
     """
 
     policy: str
@@ -104,7 +109,10 @@ PRIVATE = "private"
 
 
 class Guard:
-    """The check of files and directories below `top` against `trust`; remembers the directories that passed."""
+    """The check of files and directories below `top` against `trust`.
+
+    Remembers the directories that passed.
+    """
 
     def __init__(self, top: Path, trust: Trust) -> None:
         self.top = top
@@ -112,9 +120,9 @@ class Guard:
         self._sound: set[Path] = set()
 
     def check_file(self, path: Path, status: os.stat_result) -> None:
-        """Raise Untrusted unless the open file at `path`, with that `status`, and all directories above are trusted.
+        """Raise Untrusted unless the open file at `path` and all directories above are trusted.
 
-        Raises OSError if a directory cannot be checked.
+        `status` is that of the open file. Raises OSError if a directory cannot be checked.
         """
         self.check_directory(path.parent)
         self._check_owner(path, status)
@@ -125,13 +133,19 @@ class Guard:
             )
 
     def check_link(self, path: Path) -> None:
-        """Raise what `check_file` raises, and Untrusted for a link; for a file that SQLite opens by its name."""
+        """Raise what `check_file` raises, and Untrusted for a link.
+
+        For a file that SQLite opens by its name.
+        """
         status = os.lstat(path)
         _refuse_link(path, status)
         self.check_file(path, status)
 
     def check_directory(self, directory: Path) -> None:
-        """Raise Untrusted unless `directory` and those above it, up to the top, are trusted. Raises OSError too."""
+        """Raise Untrusted unless `directory` and those above it, up to the top, are trusted.
+
+        Raises OSError too.
+        """
         if directory in self._sound:
             return
         if directory != self.top:
@@ -140,7 +154,10 @@ class Guard:
         self._sound.add(directory)
 
     def make_directory(self, directory: Path) -> None:
-        """Create `directory` and its missing parents with the mode of the policy. Raises OSError and Untrusted."""
+        """Create `directory` and its missing parents with the mode of the policy.
+
+        Raises OSError and Untrusted.
+        """
         make_directory(directory, self.trust.directory_mode)
         self.check_directory(directory)
 

@@ -29,8 +29,8 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
 from cachegraph.object_code.elf import read_symbols
-from cachegraph.store.protocol import Holder
 from cachegraph.store.entry import Entry
+from cachegraph.store.protocol import Holder
 from cachegraph.store.record import Record, decode
 from cachegraph.store.record import encode as encode_record
 from cachegraph.store.shared.entry_file import read_description, read_record, write_entry

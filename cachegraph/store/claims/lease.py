@@ -1,17 +1,19 @@
 """A claim among hosts that share a directory, where locks may not work and clocks may differ.
 
-    <directory>/v1/l/kk/<key>.<generation>     kk: the first two digits of the key; generation: decimal, from 1
-    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of constant length while its holder lives
+    <directory>/v1/l/kk/<key>.<generation>     kk: first two digits of the key; generation: decimal, from 1
+    content := JSON {"host", "machine", "pid", "start", "since", "beat"}, of constant length
 
-The file of the highest generation is the lease. It is created with O_EXCL, which has one winner even where locks have
-two, and its holder counts `beat` up in it. A waiting process judges the lease by its own monotonic clock: the holder is
-dead if the content has not changed for `ttl` seconds, or if the holder was a process of this machine that has ended.
-Times of files and of other hosts are never compared. A dead lease is succeeded, not removed: the process that creates
-the next generation has the lease, so no two processes can both believe that they removed the same one. A file left
-behind blocks nobody for longer than `ttl`. The content has no version: if it cannot be read, time alone decides.
+The file of the highest generation is the lease. It is created with O_EXCL, which has one winner
+even where locks have two, and its holder counts `beat` up in it. A waiting process judges the lease
+by its own monotonic clock: the holder is dead if the content has not changed for `ttl` seconds, or
+if the holder was a process of this machine that has ended. Times of files and of other hosts are
+never compared. A dead lease is succeeded, not removed: the process that creates the next generation
+has the lease, so no two processes can both believe that they removed the same one. A file left
+behind blocks nobody for longer than `ttl`. The content has no version: if it cannot be read, time
+alone decides.
 
-An interrupt may end a call between any two steps: a lease notes each file before it creates it, and `release`, or
-dropping the lease, removes it.
+An interrupt may end a call between any two steps: a lease notes each file before it creates it, and
+`release`, or dropping the lease, removes it.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class Host(NamedTuple):
 class Lease:
     """The claim whose generations are the files `path`.1, `path`.2 and so on, in the directory of `guard`.
 
-    Creating the object does not access the disk. `clock` returns monotonic seconds; `host` is the host of this process.
+    Creating the object does not access the disk. `clock` returns monotonic seconds; `host` is the
+    host of this process.
     """
 
     def __init__(
@@ -136,7 +139,9 @@ class Lease:
         return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
 
     def _living(self, generation: int) -> Holder | None:
-        """Return the holder of that generation; None if it is dead, or removed although the client still lists it.
+        """Return the holder of that generation.
+
+        None if it is dead, or removed although the client still lists it.
 
         A file that no holder can have written (too large, untrusted) counts as dead.
         """
@@ -235,8 +240,8 @@ class _Generation:
 class _Pulse:
     """A thread that beats for all leases of this process as long as there are any.
 
-    Signal handlers run only in the main thread, so nothing interrupts this one. It also removes a lease that was
-    dropped without `release`, for example after an interrupt.
+    Signal handlers run only in the main thread, so nothing interrupts this one. It also removes a
+    lease that was dropped without `release`, for example after an interrupt.
     """
 
     def __init__(self) -> None:
@@ -284,7 +289,10 @@ _current: _Pulse | None = None
 
 
 def _pulse() -> _Pulse:
-    """Return the pulse of this process; a forked child has neither the threads nor the leases of its parent."""
+    """Return the pulse of this process.
+
+    A forked child has neither the threads nor the leases of its parent.
+    """
     global _current
     if _current is None or _current.pid != os.getpid():
         _current = _Pulse()  # two threads may create two; each lease keeps its own

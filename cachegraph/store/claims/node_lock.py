@@ -2,13 +2,13 @@
 
     <directory>/v1/locks/<key>.lock := JSON {"host", "pid", "since"} of the current or last holder
 
-The lock is taken with flock, so the file must be on a file system of this node alone. The content is for people and has
-no version; a holder that cannot be read is shown as unidentified. `release` removes the file. A file left by a killed
-process locks nothing, and may be deleted at any time.
+The lock is taken with flock, so the file must be on a file system of this node alone. The content
+is for people and has no version; a holder that cannot be read is shown as unidentified. `release`
+removes the file. A file left by a killed process locks nothing, and may be deleted at any time.
 
-An interrupt may end a call between any two steps. So the object owns the open file before it locks it: when `release`
-closes the file, or the object is dropped, the kernel releases the lock. A forked child closes its copy, which would
-otherwise hold the lock as long as the child lives.
+An interrupt may end a call between any two steps. So the object owns the open file before it locks
+it: when `release` closes the file, or the object is dropped, the kernel releases the lock. A forked
+child closes its copy, which would otherwise hold the lock as long as the child lives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ _TRIES = 4
 
 
 class NodeLock:
-    """The claim with the lock file `path`, in the directory of `guard`. Creating it does not access the disk."""
+    """The claim with the lock file `path`, in the directory of `guard`.
+
+    Creating it does not access the disk.
+    """
 
     def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path
@@ -95,7 +98,7 @@ class NodeLock:
         return True
 
     def _is_named(self) -> bool:
-        """Return True if the locked file still is the one at the path, and its last holder has not removed it."""
+        """Return True unless the last holder has removed the file that is locked now."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
         return (mine.st_dev, mine.st_ino) == identity(self._path)

@@ -1,7 +1,8 @@
 """Identities of processes, on this machine and elsewhere, and a test whether one of them has ended.
 
-A process number alone says little: the same host uses it again, and on another host it means another process. So a
-process is identified by its machine, its number and its start time as the kernel counts it.
+A process number alone says little: the same host uses it again, and on another host it means
+another process. So a process is identified by its machine, its number and its start time as the
+kernel counts it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ def host_name() -> str:
 
 
 def machine() -> str:
-    """Return a text that is equal for two processes only if they see each other's numbers: host, boot, pid namespace."""
+    """Return a text that is equal for two processes only if they see each other's numbers.
+
+    It holds the host, the boot and the namespace of process numbers.
+    """
     return f"{host_name()} {_boot()}"
 
 

@@ -17,7 +17,7 @@ from cachegraph.store.local.database import Database
 
 @dataclass(frozen=True, slots=True)
 class KeptMiss:
-    """A remembered miss: its time (seconds since 1970), and the compressed encoding of the key if that is not stored."""
+    """A remembered miss: its time (seconds since 1970), and its key unless that is stored."""
 
     digest: bytes
     level: str
@@ -32,7 +32,10 @@ _DIGITS = 32  # of a key
 
 
 class Catalogue:
-    """The rows of `database`. Methods raise sqlite3.Error and OSError; without an index they return nothing."""
+    """The rows of `database`.
+
+    Methods raise sqlite3.Error and OSError; without an index they return nothing.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,9 +45,10 @@ class Catalogue:
         return [entry_of(row) for row in self._rows(schema.SELECT_ENTRIES, {})]
 
     def listed(self, order: str, most: int | None, unreadable: Callable[[str], None]) -> Iterator[Entry]:
-        """Yield the first `most` entries (None: all) in `order`, a name in schema.ORDERS, reading them on demand.
+        """Yield the first `most` entries (None: all) in `order`, a name in schema.ORDERS.
 
-        `unreadable` is called with the fault of each damaged row, which is skipped.
+        Rows are read on demand. `unreadable` is called with the fault of each damaged row, which is
+        skipped.
         """
         try:
             with self._database.reading() as connection:
@@ -102,7 +106,10 @@ class Catalogue:
         return [KeptMiss(**row._mapping) for row in rows]
 
     def entry_references_of(self, digest: bytes) -> list[bytes]:
-        """Return the key digests of the entries that one entry refers to; an index of an older release has none."""
+        """Return the key digests of the entries that one entry refers to.
+
+        An index of an older release has none.
+        """
         if not self._database.has_table("reference"):
             return []
         return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]

@@ -1,7 +1,7 @@
-"""Opening one connection to the index, for reading or for writing, while other processes may be opening it too.
+"""Opening one connection to the index, while other processes may be opening it too.
 
-Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX lock that SQLite
-holds for this process.
+Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX
+lock that SQLite holds for this process.
 """
 
 from __future__ import annotations
@@ -40,12 +40,15 @@ _CANNOT_SHARE_EXTENDED = frozenset(
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
-    """Return a connection that never writes to the index, or None if there is no index yet. Raises sqlite3.Error.
+    """Return a connection that never writes to the index, or None if there is no index yet.
 
-    SQLite needs its two companion files (-wal, -shm) even to read, and creates them if they are missing. If it cannot,
-    in a read-only directory or on a full disk, nobody else can write either, and the index is read as an immutable file
-    (is_immutable). Should another process write after all, the checksums of the records protect the reader, and errors
-    of SQLite are no proof of damage. If this process has no descriptors left, others may well write: that raises.
+    Raises sqlite3.Error.
+
+    SQLite needs its two companion files (-wal, -shm) even to read, and creates them if they are
+    missing. If it cannot, in a read-only directory or on a full disk, nobody else can write either,
+    and the index is read as an immutable file (is_immutable). Should another process write after
+    all, the checksums of the records protect the reader, and errors of SQLite are no proof of
+    damage. If this process has no descriptors left, others may well write: that raises.
     """
     for pause in (*_PAUSES, None):
         try:
@@ -93,7 +96,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_unchanged(path: Path) -> sqlite3.Connection:
-    """Return a connection that may write to the index, without migrating it. Raises sqlite3.Error and OSError."""
+    """Return a connection that may write to the index, without migrating it.
+
+    Raises sqlite3.Error and OSError.
+    """
     connection = _connect(path, "mode=rw", READ_TIMEOUT)
     try:
         _run_pragmas(connection, _PRAGMAS)
@@ -104,7 +110,10 @@ def open_unchanged(path: Path) -> sqlite3.Connection:
 
 
 def open_damaged(path: Path) -> sqlite3.Connection:
-    """Return a connection to a damaged index that ignores damage in the schema. Raises sqlite3.Error and OSError."""
+    """Return a connection to a damaged index that ignores damage in the schema.
+
+    Raises sqlite3.Error and OSError.
+    """
     connection = _connect(path, "mode=ro", READ_TIMEOUT)
     try:
         _run_pragmas(connection, (*_PRAGMAS, "PRAGMA writable_schema = ON"))  # ignores what it cannot parse
@@ -115,7 +124,10 @@ def open_damaged(path: Path) -> sqlite3.Connection:
 
 
 def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
-    """Return a connection that writes to the index, migrated, or None if there is none. Raises sqlite3.Error."""
+    """Return a connection that writes to the index, migrated, or None if there is none.
+
+    Raises sqlite3.Error.
+    """
     from cachegraph.store.local.migrations import migrate
 
     if not path_exists(path):
@@ -226,8 +238,8 @@ def _text(content: bytes) -> str:
 def _check_trust(path: Path) -> None:
     """Raise Untrusted unless the index, its companions and their directories belong to this user alone.
 
-    Checks names instead of descriptors, because SQLite opens the files itself; nobody else can change names in
-    directories that pass the check.
+    Checks names instead of descriptors, because SQLite opens the files itself; nobody else can
+    change names in directories that pass the check.
     """
     guard = _guard_of(path)
     for companion in COMPANIONS:
@@ -249,7 +261,10 @@ def _guard_of(path: Path) -> Guard:
 
 
 def _run_pragmas(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> None:
-    """Run statements that make SQLite read the schema. Raises IndexDamaged if its error message cannot be decoded."""
+    """Run statements that make SQLite read the schema.
+
+    Raises IndexDamaged if its error message cannot be decoded.
+    """
     try:
         for pragma in pragmas:
             connection.execute(pragma)
@@ -272,8 +287,8 @@ def _make_file(path: Path) -> None:
 def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
     """Switch to WAL mode. If two processes do so at once, one gets "locked" without SQLite's busy timeout.
 
-    If the index was truncated to nothing while others had it open, they keep it locked as long as they live: then this
-    raises IndexDamaged.
+    If the index was truncated to nothing while others had it open, they keep it locked as long as
+    they live: then this raises IndexDamaged.
     """
     begin = time.monotonic()
     deadline = begin + WRITE_TIMEOUT

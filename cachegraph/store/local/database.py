@@ -1,10 +1,11 @@
 """The connections of this process to the index: a few that read, one that writes, and none across a fork.
 
-A thread takes a reading connection that no other thread uses and gives it back. There are as many as threads have read
-at the same time; up to MOST_IDLE idle ones stay open.
+A thread takes a reading connection that no other thread uses and gives it back. There are as many
+as threads have read at the same time; up to MOST_IDLE idle ones stay open.
 
-SQLite keeps the locks of a process in its memory: a child that inherits them would believe that it holds locks that it
-does not hold. So every connection is closed before a fork, and opened again when it is next used.
+SQLite keeps the locks of a process in its memory: a child that inherits them would believe that it
+holds locks that it does not hold. So every connection is closed before a fork, and opened again
+when it is next used.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ CLEARED_SECONDS = 60.0
 _CHECKED_SIZE = 10**9  # bytes; checking them takes about a second
 _SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _NOTHING_NOW: Identity = (-1, -1)
-"""The identity that a thread has read if its connection was closed meanwhile; no index has it, so it reads again."""
+"""The identity that a thread has read if its connection was closed meanwhile.
+
+No index has it, so it reads again.
+"""
 
 
 class Database:
@@ -59,7 +63,8 @@ class Database:
     def select_one(self, statement: str, parameters: tuple[object, ...]) -> tuple[Any, ...] | None:
         """Return the first row, or None, through sqlite3 alone.
 
-        The row may be outdated if the index was replaced meanwhile: call `renew`. Raises sqlite3.Error and OSError.
+        The row may be outdated if the index was replaced meanwhile: call `renew`. Raises
+        sqlite3.Error and OSError.
         """
         return next(iter(self._select(statement, parameters, only_one=True)), None)
 
@@ -68,7 +73,9 @@ class Database:
         return self._select(statement, parameters, only_one=False)
 
     def has_table(self, name: str) -> bool:
-        """Return True if the index has that table; one of an older release lacks new tables until it is written to.
+        """Return True if the index has that table.
+
+        One of an older release lacks new tables until it is written to.
 
         Raises sqlite3.Error and OSError.
         """
@@ -97,7 +104,7 @@ class Database:
             self._give_back(reader)
 
     def renew(self) -> bool:
-        """Return True if the index was replaced since `select_one` read it in this thread, so that reading again is worth it."""
+        """Return True if the index was replaced since `select_one` read it in this thread."""
         read: Identity | None = getattr(self._here, "read", None)
         now = identity(self.path)
         if read is None or read == now:
@@ -109,7 +116,10 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlalchemy.Connection]:
-        """Open one consistent view of the index through SQLAlchemy. Raises FileNotFoundError if there is no index."""
+        """Open one consistent view of the index through SQLAlchemy.
+
+        Raises FileNotFoundError if there is no index.
+        """
         database = _handle(self._open_existing)
         try:
             with _plain_errors(), database.begin() as connection:
@@ -142,7 +152,10 @@ class Database:
         self._doubted = identity(self.path)
 
     def heals(self, error: BaseException) -> bool:
-        """Return True if a second attempt to write may succeed: the index was moved, or is damaged and will be replaced."""
+        """Return True if a second attempt to write may succeed after `error`.
+
+        It may if the index was moved, or if it is damaged and will be replaced.
+        """
         if is_moved(error):
             return True
         proof = str(error) if isinstance(error, IndexDamaged) else ""
@@ -152,9 +165,12 @@ class Database:
         return True
 
     def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:
-        """Replace the index if it is still the `suspected` one and is damaged; return the replacement, or None.
+        """Replace the index if it is still the `suspected` one and is damaged.
 
-        `proof` describes damage that is certain; if it is empty, the index is checked. Raises sqlite3.Error and OSError.
+        Return the replacement, or None.
+
+        `proof` describes damage that is certain; if it is empty, the index is checked. Raises
+        sqlite3.Error and OSError.
         """
         from cachegraph.store.local.salvage import replace_index  # only damage needs them
         from cachegraph.store.local.soundness import fault_of
@@ -233,7 +249,10 @@ class Database:
             reader.is_outdated = True
 
     def _was_cleared(self, suspected: Identity | None) -> bool:
-        """Return True if that index passed its check a moment ago; the check takes too long to repeat it at every failure."""
+        """Return True if that index passed its check a moment ago.
+
+        The check takes too long to repeat it at every failure.
+        """
         if self._cleared is None or self._cleared[0] != suspected:
             return False
         return time.monotonic() - self._cleared[1] < CLEARED_SECONDS
@@ -319,7 +338,7 @@ def _handle(connect: Callable[[], sqlite3.Connection]) -> sqlalchemy.Engine:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Raise the sqlite3 errors that SQLAlchemy wraps, and IndexDamaged for a message that cannot be decoded."""
+    """Raise the errors that SQLAlchemy wraps, and IndexDamaged if a message cannot be decoded."""
     from sqlalchemy.exc import DBAPIError
 
     try:

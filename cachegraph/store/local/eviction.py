@@ -1,17 +1,20 @@
-"""Removing entries: on request, and by eviction, which keeps the cache within its limit in the transaction of each put.
+"""Removing entries: on request, and by eviction, which keeps the cache within its limit.
 
-The policy is GreedyDual-Size-Frequency (L. Cherkasova, "Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency
-Caching Policy", HP Laboratories HPL-98-69, 1998); the cost is the time that a use saves:
+Each put evicts in its own transaction. The policy is GreedyDual-Size-Frequency (L. Cherkasova,
+"Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy", HP Laboratories
+HPL-98-69, 1998); the cost is the time that a use saves:
 
     worth = clock + (uses + 1) * (build seconds - load seconds) / bytes
 
-The entry of least worth is evicted first, and the clock rises to its worth. An entry keeps the clock of its last use, so
-newer entries overtake one that is no longer used, however much time it once saved. An entry that another refers to is
-not evicted before that one, because a function without one of its kernels is no hit.
+The entry of least worth is evicted first, and the clock rises to its worth. An entry keeps the
+clock of its last use, so newer entries overtake one that is no longer used, however much time it
+once saved. An entry that another refers to is not evicted before that one, because a function
+without one of its kernels is no hit.
 
-The database keeps an index by worth and the sums (migrations/0003_eviction.sql), so a put reads only what it evicts. A
-hit does nothing for it: uses are written when a process ends. The limit holds at each commit for the bytes that sizes.py
-defines; only a function that exceeds it alone, with all that it refers to, is kept nevertheless.
+The database keeps an index by worth and the sums (migrations/0003_eviction.sql), so a put reads
+only what it evicts. A hit does nothing for it: uses are written when a process ends. The limit
+holds at each commit for the bytes that sizes.py defines; only a function that exceeds it alone,
+with all that it refers to, is kept nevertheless.
 """
 
 from __future__ import annotations
@@ -61,9 +64,10 @@ class _LeastWorth(NamedTuple):
 
 
 class Eviction:
-    """The eviction by one put, which keeps at most `limit` bytes (0: no limit) and never evicts the new entry, `spared`.
+    """The eviction by one put, down to `limit` bytes (0: no limit).
 
-    `freed` are the digests (hexadecimal) of blobs to which no entry refers any more.
+    It spares the new entry, whose key digest is `spared`. `freed` are the digests (hexadecimal) of
+    blobs to which no entry refers any more.
     """
 
     def __init__(self, limit: int, spared: bytes) -> None:
@@ -113,14 +117,18 @@ def delete(database: Database, reasons: Mapping[bytes, str]) -> int:
 
 
 def remove_damaged(connection: sqlite3.Connection, digest: bytes) -> int:
-    """Remove an entry without remembering it, in the transaction of `connection`; return how many there were, 0 or 1."""
+    """Remove an entry without remembering it, in the transaction of `connection`.
+
+    Return how many there were, 0 or 1.
+    """
     return connection.execute(_DELETE_ENTRY, (digest,)).rowcount
 
 
 def remove_freed(database: Database, blobs: Blobs, freed: list[str]) -> None:
-    """Remove the blobs `freed` unless an entry refers to them again, and leftovers in a random one of 256 directories.
+    """Remove the blobs `freed` that no entry refers to, and leftovers in one random directory.
 
-    Works under the write lock, under which a writer checks that its blobs still exist. Raises sqlite3.Error and OSError.
+    Works under the write lock, under which a writer checks that its blobs still exist. Raises
+    sqlite3.Error and OSError.
     """
     now = time.time()
     directory = blobs.layout.blobs / os.urandom(1).hex()
@@ -134,7 +142,9 @@ def remove_freed(database: Database, blobs: Blobs, freed: list[str]) -> None:
 
 
 def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
-    """Remove a file unless an entry refers to it or it was renewed since it was listed; return the bytes freed.
+    """Remove a file unless an entry refers to it or it was renewed since it was listed.
+
+    Return the bytes freed.
 
     `connection` must hold the write lock. Raises OSError.
     """

@@ -1,4 +1,7 @@
-"""The statements of a warm process: one SELECT for a hit, and one transaction of counts when it ends; sqlite3 alone."""
+"""The statements of a warm process: one SELECT for a hit, and one transaction of counts when it ends.
+
+Sqlite3 alone.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +24,18 @@ FLUSH_TIMEOUT = 0.5
 SECONDS_PER_DAY = 86400
 MISSES_IN_INDEX = 2000
 MISSED_BYTES = 4_000_000
-"""Bytes of encodings kept for keys that missed and were not stored; of older misses only the reasons are kept."""
+"""Bytes of encodings kept for keys that missed and were not stored.
+
+Of older misses only the reasons are kept.
+"""
 
 SELECT_RECORD = (
     "SELECT record.content FROM entry JOIN record ON record.entry_id = entry.id WHERE entry.digest = ?"
 )
 SELECT_ENTRY_ID = "SELECT id FROM entry WHERE digest = ?"
 _COUNT_USE = (
-    "UPDATE entry SET uses = uses + ?, last_used = max(last_used, ?), load_seconds = coalesce(?, load_seconds) "
-    "WHERE digest = ?"
+    "UPDATE entry SET uses = uses + ?, last_used = max(last_used, ?), "
+    "load_seconds = coalesce(?, load_seconds) WHERE digest = ?"
 )
 _COUNT_ACTIVITY = """
     INSERT INTO activity (day, level, outcome, reason, events, seconds) VALUES (?, ?, ?, ?, ?, ?)
@@ -38,8 +44,8 @@ _COUNT_ACTIVITY = """
 """
 _KEEP_MISS = """
     INSERT INTO miss (digest, level, missed, reason, detail, encoding) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT (digest) DO UPDATE SET missed = excluded.missed, reason = excluded.reason, detail = excluded.detail,
-    encoding = excluded.encoding
+    ON CONFLICT (digest) DO UPDATE SET missed = excluded.missed, reason = excluded.reason,
+    detail = excluded.detail, encoding = excluded.encoding
 """
 _FORGET_MISSES = (
     "DELETE FROM miss WHERE missed <= (SELECT missed FROM miss ORDER BY missed DESC LIMIT 1 OFFSET ?)"
@@ -52,7 +58,10 @@ _FORGET_ENCODINGS = """
     )
 """
 _COST_OF_ENTRY = "SELECT build_seconds FROM entry WHERE digest = ?"
-_COST_OF_LEVEL = "SELECT max(build_seconds) FROM (SELECT build_seconds FROM entry WHERE level = ? ORDER BY id DESC LIMIT 100)"
+_COST_OF_LEVEL = """
+    SELECT max(build_seconds)
+    FROM (SELECT build_seconds FROM entry WHERE level = ? ORDER BY id DESC LIMIT 100)
+"""
 
 
 def select_record(select_one: SelectOne, digest: bytes) -> object:
@@ -77,7 +86,9 @@ def recorded_cost(select_one: SelectOne, key: CacheKey) -> float | None:
 
 
 def add_counts(path: Path, batch: Batch) -> bool:
-    """Add counts to the index at `path` in one transaction, without waiting long for other writers; return False if there is no index.
+    """Add counts to the index at `path` in one transaction, without waiting long for other writers.
+
+    Return False if there is no index.
 
     Raises sqlite3.Error and OSError.
     """

@@ -1,8 +1,9 @@
 """Migration of an index to the schema of this release: numbered SQL files, applied under one write lock.
 
-`PRAGMA user_version` is the number of the last file applied. Releases only add to the schema, so a higher number, up to
-NEWEST_SCHEMA, is used as it is. Any other number is checked against the tables, which tell what was applied: one flipped
-bit makes the number negative, huge or too small. The files are at the root of a checkout, and inside an installed package.
+`PRAGMA user_version` is the number of the last file applied. Releases only add to the schema, so a
+higher number, up to NEWEST_SCHEMA, is used as it is. Any other number is checked against the
+tables, which tell what was applied: one flipped bit makes the number negative, huge or too small.
+The files are at the root of a checkout, and inside an installed package.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations in one transaction, unless another process was first. Needs autocommit mode."""
+    """Apply the missing migrations in one transaction, unless another process was first.
+
+    Needs autocommit mode.
+    """
     if _is_up_to_date(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -53,7 +57,8 @@ def _is_up_to_date(connection: sqlite3.Connection) -> bool:
 def schema_fault(connection: sqlite3.Connection) -> str:
     """Return what the index lacks of the schema with its number; empty if it lacks nothing.
 
-    In an index of a newer release only the columns are checked: the release may have replaced indexes and triggers.
+    In an index of a newer release only the columns are checked: the release may have replaced
+    indexes and triggers.
     """
     version = schema_version(connection)
     if not 0 <= version <= NEWEST_SCHEMA:
@@ -71,7 +76,10 @@ def schema_fault(connection: sqlite3.Connection) -> str:
 
 
 def _applied(connection: sqlite3.Connection) -> int | None:
-    """Return the number of the last migration applied, judged by the tables; None if they match no release up to this."""
+    """Return the number of the last migration applied, judged by the tables.
+
+    None if they match no release up to this.
+    """
     found = _schema(connection)
     if not found:
         return 0
@@ -121,7 +129,10 @@ def _apply_missing(connection: sqlite3.Connection) -> None:
 
 
 def migration_file(number: int) -> Path:
-    """Return the path of migration `number`. Raises FileNotFoundError, with the directory, if it is not shipped."""
+    """Return the path of migration `number`.
+
+    Raises FileNotFoundError, with the directory, if it is not shipped.
+    """
     directory = migrations_directory()
     for path in directory.glob(f"{number:04d}_*.sql"):
         return path

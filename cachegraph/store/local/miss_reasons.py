@@ -1,6 +1,7 @@
-"""Reasons for misses: the entry was evicted, it is stored under a key with a changed part, or it was never stored.
+"""Reasons for misses: the entry was evicted, a part of its key changed, or it was never stored.
 
-A miss costs two or three SELECTs on indexed columns. One more finds the nearest keys, for explanations.
+A miss costs two or three SELECTs on indexed columns. One more finds the nearest keys, for
+explanations.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cachegraph.store.local.database import Database
 TARGET = "target"
 
 _SELECT_EVICTED = "SELECT evicted, why FROM evicted WHERE digest = ?"
-# The entry of the same subject with the most equal parts, the youngest of several, and the names of these parts.
+# The entry of the same subject with the most equal parts, the youngest of several; the names of these parts.
 _SELECT_NEAREST = """
     SELECT hex(entry.digest), group_concat(part.name, char(10)), count(*) AS equal
     FROM (SELECT entry_id FROM part WHERE digest = ? AND name = ? ORDER BY entry_id DESC LIMIT 50) AS kin
@@ -40,9 +41,10 @@ _SELECT_NEAREST_KEYS = """
 
 
 def nearest_keys(database: Database, key: CacheKey, before: float, most: int) -> list[NearKey]:
-    """Return the `most` keys of the same level, stored up to the time `before`, with the most parts in common with `key`.
+    """Return the `most` stored keys of the same level that share the most parts with `key`.
 
-    Of older entries, only those of the same subject are compared. Raises sqlite3.Error and OSError.
+    Returns keys stored up to the time `before`; of older entries, only those of the same subject
+    are compared. Raises sqlite3.Error and OSError.
     """
     if not database.has_table("part"):
         return []
@@ -54,7 +56,10 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
 
 
 def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:
-    """Return a more precise reason than `miss` why `key` has no entry, or `miss`. Raises sqlite3.Error and OSError."""
+    """Return a more precise reason than `miss` why `key` has no entry, or `miss`.
+
+    Raises sqlite3.Error and OSError.
+    """
     if not database.has_table("part"):
         return miss
     return _evicted(database, key) or _changed(database, key) or miss

@@ -1,7 +1,7 @@
 """Writing the rows of one entry, through sqlite3 alone.
 
-Processes that compile write entries. SQLAlchemy, which the commands use (catalogue.py), takes 0.15 to 0.2 s to import, a
-tenth of compiling a small model.
+Processes that compile write entries. SQLAlchemy, which the commands use (catalogue.py), takes 0.15
+to 0.2 s to import, a tenth of compiling a small model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from cachegraph.store.record import encode
 _ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
 _REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _ENTRY_FIELDS if name != "digest")
 _UPSERT_ENTRY = (
-    f"INSERT INTO entry ({', '.join(_ENTRY_FIELDS)}) VALUES ({', '.join(f':{name}' for name in _ENTRY_FIELDS)}) "
+    f"INSERT INTO entry ({', '.join(_ENTRY_FIELDS)}) "
+    f"VALUES ({', '.join(f':{name}' for name in _ENTRY_FIELDS)}) "
     f"ON CONFLICT (digest) DO UPDATE SET {_REPLACED}"
 )
 _UPSERT_CONTENT = """
@@ -42,8 +43,9 @@ _DETAIL_TABLES = ("blob_reference", "part", "reference")
 class Publication:
     """All rows of one entry.
 
-    `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key, `parts` the digests of
-    the key's parts, and `references` the digests of the keys of other entries.
+    `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key,
+    `parts` the digests of the key's parts, and `references` the digests of the keys of other
+    entries.
     """
 
     entry: Entry
@@ -55,7 +57,10 @@ class Publication:
 
 
 def prepare(key: CacheKey, artifact: Artifact, load_seconds: float, blobs: Blobs) -> Publication:
-    """Write the blobs of `artifact` and return its rows. Raises OSError, and ValueError if it cannot be stored."""
+    """Write the blobs of `artifact` and return its rows.
+
+    Raises OSError, and ValueError if it cannot be stored.
+    """
     packed = pack(artifact, blobs)
     record, encoding = encode(key, packed.record), compressed(key)
     content = len(record) + len(encoding)
@@ -69,7 +74,8 @@ def prepare(key: CacheKey, artifact: Artifact, load_seconds: float, blobs: Blobs
 def write(connection: sqlite3.Connection, publication: Publication) -> None:
     """Write an entry in the transaction of `connection`, replacing the old one, and read its record back.
 
-    Raises IndexDamaged if the record read differs: SQLite can follow a damaged chain of pages without noticing.
+    Raises IndexDamaged if the record read differs: SQLite can follow a damaged chain of pages
+    without noticing.
     """
     _write_rows(connection, publication)
     digest = publication.entry.digest
@@ -78,7 +84,10 @@ def write(connection: sqlite3.Connection, publication: Publication) -> None:
 
 
 def add_if_missing(connection: sqlite3.Connection, publication: Publication) -> bool:
-    """Write an entry in the transaction of `connection` unless its key has one; return True if it was written."""
+    """Write an entry in the transaction of `connection` unless its key has one.
+
+    Return True if it was written.
+    """
     if connection.execute(SELECT_ENTRY_ID, (publication.entry.digest,)).fetchone() is not None:
         return False
     _write_rows(connection, publication)

@@ -1,12 +1,14 @@
-"""Replacing a damaged index: the damaged one is quarantined, and its readable entries are copied into a new one.
+"""Replacing a damaged index: it is quarantined, and its readable entries are copied to a new one.
 
-    <directory>/v1/index.sqlite.damaged-<time>-<unique>     the index, with its -wal; pruning removes it after a week
+    <directory>/v1/index.sqlite.damaged-<time>-<unique>     the index with its -wal; pruned after a week
 
-Processes that have the damaged index open go on reading it; the next one to open an index finds the new one.
+Processes that have the damaged index open go on reading it; the next one to open an index finds the
+new one.
 
-Only what carries its own checksums is copied: the encoding of a key gives the key, and the record must match that key by
-both its digests and its checksum (record.py). Descriptive columns (last use, summary) are copied if they have the right
-type. An entry that the new index already has stays as it is.
+Only what carries its own checksums is copied: the encoding of a key gives the key, and the record
+must match that key by both its digests and its checksum (record.py). Descriptive columns (last use,
+summary) are copied if they have the right type. An entry that the new index already has stays as it
+is.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ _SELECT_DESCRIBED = f"SELECT {', '.join(_DESCRIBED)} FROM entry WHERE id = ?"
 
 
 class Replacement(NamedTuple):
-    """A replaced index: the path of the damaged one, its fault, and how many of its entries the new one has."""
+    """A replaced index: where the damaged one is, its fault, and how many of its entries were kept."""
 
     quarantined: Path
     fault: str
@@ -63,7 +65,8 @@ class Replacement(NamedTuple):
 def replace_index(path: Path, damaged: Identity, fault: str) -> Replacement | None:
     """Quarantine the index at `path` if it still is the `damaged` one, copy its entries, and log a warning.
 
-    Return None if another process has replaced it. Raises OSError; an entry that cannot be read is built again.
+    Return None if another process has replaced it. Raises OSError; an entry that cannot be read is
+    built again.
     """
     quarantined = quarantine_index(path, damaged)
     if quarantined is None:
@@ -98,7 +101,10 @@ def quarantine_index(path: Path, damaged: Identity) -> Path | None:
 
 
 def salvage(quarantined: Path, path: Path) -> int:
-    """Copy the readable entries of a damaged index into the one at `path`; return how many. Raises no sqlite3.Error."""
+    """Copy the readable entries of a damaged index into the one at `path`; return how many.
+
+    Raises no sqlite3.Error.
+    """
     end = time.monotonic() + LONGEST_SALVAGE
     kept = 0
     with suppress(*_UNREADABLE, OSError), closing(open_damaged(quarantined)) as source:
@@ -162,7 +168,10 @@ def _numbers(source: sqlite3.Connection, statement: str) -> Iterator[int]:
 
 
 def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> Publication | None:
-    """Return the rows of an entry; None if its record or key cannot be read, or one of its blobs is missing."""
+    """Return the rows of an entry.
+
+    None if its record or key cannot be read, or one of its blobs is missing.
+    """
     content, compressed = (_one(source, select, entry_id) for select in (_SELECT_RECORD, _SELECT_ENCODING))
     if not isinstance(content, bytes) or not isinstance(compressed, bytes):
         return None

@@ -1,7 +1,7 @@
 """The tables of the index in SQLAlchemy, and the statements with which the commands list them.
 
-This is the one description of the schema; the migrations create it in SQLite, and a test checks that both agree. Importing
-this module imports SQLAlchemy, so only the commands do.
+This is the one description of the schema; the migrations create it in SQLite, and a test checks
+that both agree. Importing this module imports SQLAlchemy, so only the commands do.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ SELECT_LISTED = {
     name: select(*_entry_columns).order_by(order, entry.c.id.desc()).limit(bindparam("most"))
     for name, order in ORDERS.items()
 }
-"""The listing in each order: last used, last made, largest, longest to build, or most used first, or by key."""
+"""Listings: last used, last made, largest, longest to build, or most used first, or by key."""
 SELECT_ENCODING = (
     select(encoding.c.content)
     .join(entry, entry.c.id == encoding.c.entry_id)

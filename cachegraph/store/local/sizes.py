@@ -1,15 +1,17 @@
 """The size and the worth of entries, for the limit, for eviction, for pruning, and wherever a size is shown.
 
-    an entry takes      the bytes of its rows (`stored_size`) or of its file, and of the blobs that it refers to
-    a store holds       the bytes of the rows or files of all entries, and of each blob that any of them refers to, once
+    an entry takes      the bytes of its rows (`stored_size`) or of its file, and of its blobs
+    a store holds       the bytes of the rows or files of all entries, and of each of their blobs, once
 
-Pages of SQLite are not counted: a page is freed only when all of its rows are gone, so a limit on pages evicted a hundred
-entries to make room for one. A row takes more than its content (keys, indexes, rows of parts, blobs and references); the
-constants below add that, as measured (decision 0066).
+Pages of SQLite are not counted: a page is freed only when all of its rows are gone, so a limit on
+pages evicted a hundred entries to make room for one. A row takes more than its content (keys,
+indexes, rows of parts, blobs and references); the constants below add that, as measured (decision
+0066).
 
-The directory also holds things that are not counted: free space in pages (a third of them, typically, with many small
-entries), the write-ahead log (typically 4 MB), remembered evictions and misses (bounded in eviction.py and index.py), an
-artifact for every process that is publishing, and leftovers, which pruning removes.
+The directory also holds things that are not counted: free space in pages (a third of them,
+typically, with many small entries), the write-ahead log (typically 4 MB), remembered evictions and
+misses (bounded in eviction.py and index.py), an artifact for every process that is publishing, and
+leftovers, which pruning removes.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ WORTH = (
     "clock + (uses + 1) * max(build_seconds - load_seconds, 0.0) / "
     "(max(stored_size, payload_size) + blob_size + 1)"
 )
-"""The worth of an entry (eviction.py) in SQL. SQLite uses its index only for exactly the expression of the migration."""
+"""The worth of an entry (eviction.py) in SQL.
+
+SQLite uses its index only for exactly the expression of the migration.
+"""
 
 SELECT_BYTES_HELD = "SELECT stored_bytes + blob_bytes FROM eviction"
 """The bytes that the store holds, as triggers count them."""
@@ -44,7 +49,7 @@ COUNT_BYTES_HELD = f"SELECT ({COUNT_ROW_BYTES}) + ({COUNT_BLOB_BYTES})"
 
 
 def bytes_of_rows(content: int, parts: int, references: int) -> int:
-    """Return the bytes of an entry's rows: `content` bytes, so many parts, and so many references of both kinds."""
+    """Return the bytes of the rows of an entry, from its content and the numbers of other rows."""
     return ENTRY_BYTES + content + parts * PART_BYTES + references * REFERENCE_BYTES
 
 

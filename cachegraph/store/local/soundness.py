@@ -1,8 +1,9 @@
 """Checking whether an index is damaged, before it is quarantined, with a connection that could write to it.
 
-An error alone proves nothing: a connection may lack a descriptor, another may read as immutable what somebody writes, and
-a newer release may have constraints that this one does not know. An index is damaged if SQLite's integrity check fails, if
-it lacks tables that its release created, or if it cannot be written although its files can.
+An error alone proves nothing: a connection may lack a descriptor, another may read as immutable
+what somebody writes, and a newer release may have constraints that this one does not know. An index
+is damaged if SQLite's integrity check fails, if it lacks tables that its release created, or if it
+cannot be written although its files can.
 """
 
 from __future__ import annotations
@@ -54,7 +55,10 @@ def _fault_in_pages(connection: sqlite3.Connection) -> str:
 
 
 def _fault_in_header(connection: sqlite3.Connection, path: Path) -> str:
-    """Check that the index can be written: a damaged header can look like one of a newer SQLite, which is read-only."""
+    """Check that the index can be written.
+
+    A damaged header can look like that of a newer SQLite, which makes the index read-only.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")  # raises nothing if the index is read-only
         connection.execute(f"PRAGMA user_version = {schema_version(connection)}")

@@ -1,7 +1,7 @@
 """The local store: an index and blobs in one cache directory of this user, on a local file system.
 
-A payload of up to 64 KiB is a row of the index, a longer one is a blob. Blobs are written first; then one transaction
-publishes the entry.
+A payload of up to 64 KiB is a row of the index, a longer one is a blob. Blobs are written first;
+then one transaction publishes the entry.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class LocalStore:
         self.blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the checked entry of `key`, or the reason for the miss. Takes no lock, writes nothing, never raises."""
+        """Return the checked entry of `key`, or the reason for the miss.
+
+        Takes no lock, writes nothing, never raises.
+        """
         try:
             found = self._look(key)
             if isinstance(found, Miss) and self.database.renew():
@@ -99,7 +102,10 @@ class LocalStore:
         return add_counts(self.layout.index, batch)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection; return its path, or None."""
+        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
+
+        Return its path, or None.
+        """
         from cachegraph.store.quarantine import quarantine_payload  # rarely needed
 
         return quarantine_payload(self.layout.root, key, payload, self.guard)
@@ -118,9 +124,9 @@ class LocalStore:
             return None
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
-        """Return up to `most` keys of the same level, stored up to `before`, that share the most parts with `key`.
+        """Return up to `most` keys of the same level that share the most parts with `key`.
 
-        Of older entries, only those of the same subject are compared. Raises sqlite3.Error and OSError.
+        Returns only keys stored up to `before`. Raises sqlite3.Error and OSError.
         """
         return nearest_keys(self.database, key, before, most)
 
@@ -162,7 +168,10 @@ class LocalStore:
             )
 
     def _publish(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
-        """Write an entry and evict others for it; return False if its blobs were removed before they were referred to."""
+        """Write an entry and evict others for it.
+
+        Return False if its blobs were removed before they were referred to.
+        """
         from cachegraph.store.local.eviction import Eviction  # a hit needs none of it
         from cachegraph.store.local.publication import prepare, write
 

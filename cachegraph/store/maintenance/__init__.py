@@ -1,1 +1,1 @@
-"""What the commands do to a store: prune, verify, diagnose."""
+"""Maintenance of a store, for the commands: pruning, verifying, examining, listing."""

@@ -1,4 +1,4 @@
-"""What is to be known about the directories of a cache, as facts and as problems with what to do about each."""
+"""The examination of the directories of a cache: facts, problems, and advice on each problem."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cachegraph.store.trust import Guard, Trust, Untrusted
 LARGEST_SKEW = 5.0  # seconds
 LEAST_FREE = 1 << 30  # bytes
 LEAST_INODES = 10_000
-_LEFT_OVER = 3600.0  # seconds; a writer needs no such time
+_LEFT_OVER = 3600.0  # seconds; no writer takes as long
 
 
 class Finding(NamedTuple):
-    """One fact; `advice` is what to do about it, empty where nothing need be done."""
+    """One fact, and `advice` on what to do about it, empty if nothing need be done."""
 
     what: str
     found: str
@@ -33,9 +33,9 @@ class Finding(NamedTuple):
 
 
 def examine(tier: Tier) -> list[Finding]:
-    """Return what is found in and about the directory of one tier; a probe file is written there and removed.
+    """Return the facts about the directory of one tier; writes a probe file there and removes it.
 
-    Never raises: what cannot be found out is a finding. A directory that is not there is not made.
+    Never raises: a failed check is a finding. Does not create the directory.
     """
     kind = "local" if tier.file_system.local else "not known to be local"
     findings = [Finding("file system", f"{tier.file_system.name}, {kind}")]
@@ -47,7 +47,7 @@ def examine(tier: Tier) -> list[Finding]:
         return [*findings, Finding("directory", str(error), "make it readable, or set another directory")]
     findings += [_owner(status), _mode(status, tier.trust), _trust(tier), *_own_key(tier.trust), _clock(tier)]
     with suppress(OSError):
-        findings += _room(os.statvfs(tier.directory))
+        findings += _free_space(os.statvfs(tier.directory))
     findings.append(_temporary_files(tier.directory))
     return findings
 
@@ -67,7 +67,7 @@ def _mode(status: os.stat_result, trust: Trust) -> Finding:
 
 
 def _trust(tier: Tier) -> Finding:
-    """Look at what lies there as a read would; of what is refused the first is shown."""
+    """Check the files as a read would; show the first one that is refused."""
     refused = [str(error) for error in _refusals(tier)]
     if not refused:
         return Finding("trust", str(tier.trust))
@@ -75,7 +75,7 @@ def _trust(tier: Tier) -> Finding:
 
 
 def _own_key(trust: Trust) -> list[Finding]:
-    """Whether others believe what this user publishes, where that is a matter of signatures."""
+    """Check whether others trust the signatures of this user, if the policy uses signatures."""
     if trust.signers is None:
         return []
     try:
@@ -89,7 +89,7 @@ def _own_key(trust: Trust) -> list[Finding]:
 
 
 def _refusals(tier: Tier) -> Iterator[Untrusted]:
-    """Yield why files, or else the directories above them, are refused; a refused directory once."""
+    """Yield the reasons why files or directories are refused, each refused directory once."""
     yield from _refused_files(tier)
     if tier.trust.signers is None:
         return
@@ -123,7 +123,7 @@ def _refused_files(tier: Tier) -> Iterator[Untrusted]:
 
 
 def _clock(tier: Tier) -> Finding:
-    """Write a file and see that it reads back, and when the file system says that was."""
+    """Write a file, read it back, and compare its time on the file system with the clock of this machine."""
     if not tier.trust.may_write:
         return Finding("writing", "left to those who may: this user only reads here")
     probe = tier.directory / unique_name(TEMPORARY_PREFIX)
@@ -145,15 +145,14 @@ def _clock(tier: Tier) -> Finding:
     return Finding("clock", f"{skew:+.2f} s from this machine's", advice)
 
 
-def _room(room: os.statvfs_result) -> list[Finding]:
-    free = room.f_bavail * room.f_frsize
-    space = Finding(
-        "free space", f"{free / 1e9:.1f} GB", "cachegraph prune, or more room" if free < LEAST_FREE else ""
-    )
-    if not room.f_files:  # a file system that makes inodes as it needs them
+def _free_space(disk: os.statvfs_result) -> list[Finding]:
+    free = disk.f_bavail * disk.f_frsize
+    advice = "cachegraph prune, or more room" if free < LEAST_FREE else ""
+    space = Finding("free space", f"{free / 1e9:.1f} GB", advice)
+    if not disk.f_files:  # a file system that creates inodes on demand
         return [space]
-    few = room.f_favail < LEAST_INODES
-    return [space, Finding("free inodes", str(room.f_favail), "remove files" if few else "")]
+    few = disk.f_favail < LEAST_INODES
+    return [space, Finding("free inodes", str(disk.f_favail), "remove files" if few else "")]
 
 
 def _temporary_files(directory: Path) -> Finding:

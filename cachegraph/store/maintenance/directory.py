@@ -1,7 +1,8 @@
 """The whole content of a cache directory: entries in an index, in files that hosts share, or in both.
 
-A directory on a local file system has an index, and also files if others use it as CACHEGRAPH_SHARED_DIR. One on a network
-file system has files, and an index on this node that knows some of them.
+A directory on a local file system has an index, and also files if others use it as
+CACHEGRAPH_SHARED_DIR. One on a network file system has files, and an index on this node that knows
+some of them.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ ORDERS: Mapping[str, Callable[[Entry], Any]] = {
 
 
 class FilesHeld(NamedTuple):
-    """The bytes of all files, and `only` (level -> entries, bytes) of entries that the index does not know."""
+    """The bytes of all files; `only` (level -> entries, bytes) counts entries missing in the index."""
 
     bytes: int
     only: Mapping[str, tuple[int, int]]
 
 
 class CacheDirectory:
-    """The cache in the directory that the user named: `local` is its index, `shared` its files if there are any."""
+    """The cache in the directory of the user: `local` is its index, `shared` its files, if any."""
 
     def __init__(self, placement: Placement) -> None:
         self.local = LocalStore(placement.local.directory)
@@ -93,9 +94,10 @@ class CacheDirectory:
         return FilesHeld(held + sum(blobs.values()), only)
 
     def keys(self, prefix: str, most: int) -> list[bytes]:
-        """Return up to `most` digests of keys that start with `prefix` (lower-case hexadecimal digits), in order.
+        """Return up to `most` digests of keys that start with `prefix`, in order.
 
-        Reads no entry file. Raises sqlite3.Error and OSError.
+        `prefix` has lower-case hexadecimal digits. Reads no entry file. Raises sqlite3.Error and
+        OSError.
         """
         found = {entry.digest for entry in self.local.catalogue.find(prefix, most)}
         if self.shared is not None:
@@ -104,7 +106,10 @@ class CacheDirectory:
         return sorted(found)[:most]
 
     def described(self, digest: bytes) -> StoredFile | Miss:
-        """Return the description of an entry from the index, or else from its file. Raises sqlite3.Error and OSError."""
+        """Return the description of an entry from the index, or else from its file.
+
+        Raises sqlite3.Error and OSError.
+        """
         catalogue = self.local.catalogue
         for entry in catalogue.find(digest.hex()):
             references = tuple(catalogue.entry_references_of(digest))
@@ -118,7 +123,10 @@ class CacheDirectory:
         return found
 
     def bytes_in_index(self) -> int:
-        """Return the bytes of the entries and blobs of the index (sizes.py). Raises sqlite3.Error and OSError."""
+        """Return the bytes of the entries and blobs of the index (sizes.py).
+
+        Raises sqlite3.Error and OSError.
+        """
         (held,) = self.local.database.select_one(COUNT_BYTES_HELD, ()) or (0,)
         return int(held)
 
@@ -128,7 +136,10 @@ class CacheDirectory:
         return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
 
     def count_files(self) -> int:
-        """Return the number of entries and blobs: rows of the index, if it is readable, and files. Raises OSError."""
+        """Return the number of entries and blobs: rows of the index, if it is readable, and files.
+
+        Raises OSError.
+        """
         try:
             rows = self.local.database.select_one("SELECT count(*) FROM entry", ()) or (0,)
         except Exception:  # a damaged index can make SQLite raise anything

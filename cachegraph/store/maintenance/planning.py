@@ -1,12 +1,14 @@
 """Planning of pruning: which entries, blobs and leftovers of a store go.
 
-A plan removes entries in this order: those that the criteria name; where uses are known, kernels and Ops that no entry
-refers to and that were not used for long; and those of least worth until a size is kept, none before the entries that
-refer to it. Blobs that only these entries refer to go with them. Blobs without references and leftovers of killed
-processes go after a grace period, because a writer may be about to refer to them.
+A plan removes entries in this order: those that the criteria name; where uses are known, kernels
+and Ops that no entry refers to and that were not used for long; and those of least worth until a
+size is kept, none before the entries that refer to it. Blobs that only these entries refer to go
+with them. Blobs without references and leftovers of killed processes go after a grace period,
+because a writer may be about to refer to them.
 
-Plans are made in SQLite tables, so that planning takes memory for what goes and not for what stays: `item`, which the
-store fills with the facts about its entries, and beside it `reference` and `blob_reference`, as in the index.
+Plans are made in SQLite tables, so that planning takes memory for what goes and not for what stays:
+`item`, which the store fills with the facts about its entries, and beside it `reference` and
+`blob_reference`, as in the index.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
-from cachegraph.fingerprint.encoder import encode
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.local.sizes import COUNT_BLOB_BYTES
@@ -38,9 +40,11 @@ UNREFERENCED_SECONDS = 30 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The entries to prune: beyond `max_size` bytes, made `older_than` seconds ago, `unused_for` seconds, or `stale`.
+    """The entries to prune.
 
-    `level` restricts all of these to entries of one level; with `level` alone, all entries of that level go.
+    Those are the least valuable beyond `max_size` bytes, and those made `older_than` seconds ago,
+    not used for `unused_for` seconds, or `stale`. `level` restricts all of these to entries of one
+    level; with `level` alone, all entries of that level go.
     """
 
     max_size: int | None = None
@@ -50,7 +54,7 @@ class Criteria:
     stale: bool = False
 
     def conditions(self, now: float) -> Iterator[tuple[str, tuple[object, ...], str]]:
-        """Yield each criterion except the size: an SQL condition on `item`, its parameters, and the reason for pruning."""
+        """Yield the criteria but the size: an SQL condition on `item`, its parameters, the reason."""
         if self.older_than is not None:
             why = f"pruned: older than {format_duration(self.older_than)}"
             yield "created < ?", (now - self.older_than,), why
@@ -122,11 +126,12 @@ class Plan:
 CREATE_ITEM = """
     CREATE TEMP TABLE item (
         id INTEGER PRIMARY KEY, digest BLOB UNIQUE, level TEXT, bytes INTEGER, taken INTEGER, created REAL,
-        last_used REAL, summary TEXT, worth REAL, referrers INTEGER, is_stale INTEGER NOT NULL DEFAULT 0, why TEXT
+        last_used REAL, summary TEXT, worth REAL, referrers INTEGER,
+        is_stale INTEGER NOT NULL DEFAULT 0, why TEXT
     )
 """
-"""A table of entries: `bytes` of the rows or the file, `taken` with the blobs (sizes.py), `worth` as in eviction, and
-`why` the entry goes, NULL if it stays."""
+"""A table of entries: `bytes` of the rows or the file, `taken` with the blobs (sizes.py), `worth` as in
+eviction, and the reason `why` the entry goes, NULL if it stays."""
 
 _SELECT_UNNEEDED = """
     SELECT id FROM item WHERE why IS NULL AND referrers <= 0 AND level IN ('op', 'kernel') AND last_used < ?
@@ -141,7 +146,10 @@ _SELECT_RELEASED = f"""
     SELECT {_ORDER}, id FROM item
     WHERE digest = ? AND referrers <= 0 AND why IS NULL AND level = coalesce(?, level)
 """
-_SELECT_PRUNED = "SELECT digest, level, bytes, taken, last_used, summary, why FROM item WHERE why IS NOT NULL ORDER BY rowid"
+_SELECT_PRUNED = """
+    SELECT digest, level, bytes, taken, last_used, summary, why FROM item
+    WHERE why IS NOT NULL ORDER BY rowid
+"""
 _Rank = tuple[float, float, bytes, int]
 """Worth, time of the last use, digest, and id of an entry: the least goes first."""
 
@@ -179,7 +187,10 @@ def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
 
 
 def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
-    """Return True if another release of cachegraph or of the toolchain made the entry, so that this one never hits it."""
+    """Return True if another release of cachegraph or of the toolchain made the entry.
+
+    This release never hits such an entry.
+    """
     if record_format != RECORD_FORMAT:
         return True
     try:
@@ -208,7 +219,10 @@ def half_cleared(directory: Path, before: float) -> Iterator[Leftover]:
 
 
 class _Books:
-    """The references among entries and blobs, updated while entries are chosen; `held` is the number of bytes that stay."""
+    """The references among entries and blobs, updated while entries are chosen.
+
+    `held` is the number of bytes that stay.
+    """
 
     def __init__(self, connection: sqlite3.Connection, level: str | None) -> None:
         self.freed: set[str] = set()
@@ -229,14 +243,17 @@ class _Books:
                 self._remove(number, why)
 
     def remove_unneeded(self, now: float) -> None:
-        """Choose unused kernels and Ops without references, then those that only these referred to, and so on."""
+        """Choose unused kernels and Ops without references, again until there are none."""
         why = f"pruned: nothing refers to it, not used for {format_duration(UNREFERENCED_SECONDS)}"
         while found := self._connection.execute(_SELECT_UNNEEDED, (now - UNREFERENCED_SECONDS,)).fetchall():
             for (number,) in found:
                 self._remove(number, why)
 
     def remove_least_worth(self, size: int, why: str) -> None:
-        """Choose entries of least worth until `size` bytes are held; entries with references only when no others are left."""
+        """Choose entries of least worth until `size` bytes are held.
+
+        Entries with references only when no others are left.
+        """
         for are_referred_to in (False, True):
             self._waiting = []
             # SQLite sorts before it returns the first row, so removals meanwhile do not change the order.
@@ -256,7 +273,7 @@ class _Books:
         return [PrunedEntry(*row) for row in self._connection.execute(_SELECT_PRUNED)]
 
     def _with_released(self, ranks: Iterator[_Rank], released_first: bool) -> Iterator[_Rank]:
-        """Yield `ranks`, and those of entries that lose their last reference meanwhile, in order or before the rest."""
+        """Yield `ranks`, merged with the ranks of entries that lose their last reference meanwhile."""
         chosen: set[int] = set()
         following = next(ranks, None)
         while following or self._waiting:

@@ -1,11 +1,12 @@
-"""Pruning a store of either kind while jobs use it: taking the snapshot that a plan is made from, and carrying it out.
+"""Pruning a store of either kind while jobs use it: taking snapshots, and carrying out plans.
 
-In a local store, blobs are removed under the write lock, under which a writer checks that its blobs still exist.
+In a local store, blobs are removed under the write lock, under which a writer checks that its blobs
+still exist.
 
-In a shared directory there is no lock: if a process refers to a blob just when it is removed, that costs a miss, and the
-blob is written again. No host knows when others used an entry. What is known is when its file was written, or renewed by
-its first reader on a node (tiers.py). So a shared entry is worth the time it saves per byte, halved for each
-HALF_LIFE_SECONDS since then.
+In a shared directory there is no lock: if a process refers to a blob just when it is removed, that
+costs a miss, and the blob is written again. No host knows when others used an entry. What is known
+is when its file was written, or renewed by its first reader on a node (tiers.py). So a shared entry
+is worth the time it saves per byte, halved for each HALF_LIFE_SECONDS since then.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from cachegraph.store.shared.store import SharedStore, StoredFile
 T = TypeVar("T")
 
 SHARED_GRACE_SECONDS = 86400.0
-"""The grace period in a shared directory: longer than clocks differ, and than a writer takes from blobs to entry."""
+"""The grace period in a shared directory, longer than clocks differ and than a writer takes."""
 HALF_LIFE_SECONDS = 30 * 86400.0
 
 _ENTRIES_PER_TRANSACTION = 200
@@ -105,7 +106,10 @@ def carry_out(store: LocalStore | SharedStore, plan: Plan, advance: Advance = la
 
 
 def worth(entry: Entry, now: float) -> float:
-    """Return the seconds that a use of a shared entry saves per byte, halved for each half-life since its last renewal."""
+    """Return the seconds that a use of a shared entry saves per byte.
+
+    The value is halved for each half-life since the file was last renewed.
+    """
     saved = max(entry.build_seconds - entry.load_seconds, 0.0)
     age = max(now - entry.last_used, 0.0)
     return float(saved / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
@@ -196,7 +200,10 @@ def _files_in(store: SharedStore, directory: Path) -> Iterator[Path]:
 
 
 def _remove_rows(store: LocalStore, plan: Plan, advance: Advance) -> int:
-    """Remove the entries of `plan` from the index, then its blobs under the write lock; return the freed bytes."""
+    """Remove the entries of `plan` from the index, then its blobs under the write lock.
+
+    Return the freed bytes.
+    """
     for entries in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
         delete(store.database, {entry.digest: entry.why for entry in entries})
         advance(len(entries))
@@ -243,7 +250,7 @@ def _compact(path: Path) -> None:
     with closing(connection):
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(0, free, _PAGES_PER_TRANSACTION):
-            # execute() would stop after one page, because the statement returns a row without columns per page
+            # execute() would stop after one page: the statement returns one row per page
             connection.executescript(f"PRAGMA incremental_vacuum({_PAGES_PER_TRANSACTION})")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

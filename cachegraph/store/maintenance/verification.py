@@ -1,7 +1,8 @@
 """Verifying a store of either kind: checksums, the index against the blobs, and references.
 
-Damaged files and rows are copied to the quarantine (quarantine.py) and deleted, so that the next build replaces them. Jobs
-may write meanwhile, so each fault is checked again just before the deletion; in a local store, under the write lock.
+Damaged files and rows are copied to the quarantine (quarantine.py) and deleted, so that the next
+build replaces them. Jobs may write meanwhile, so each fault is checked again just before the
+deletion; in a local store, under the write lock.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ Select = Callable[[str, tuple[object, ...]], list[tuple[Any, ...]]]
 
 
 class Problem(NamedTuple):
-    """A fault: the kind of thing (index, entry, blob, books), its key or digest (hexadecimal), the fault, the repair."""
+    """A fault of an index, an entry, a blob or of the books: its name, the fault, the repair."""
 
     what: str
     name: str
@@ -61,10 +62,12 @@ class Problem(NamedTuple):
 
 
 def verify(store: LocalStore | SharedStore, advance: Advance = lambda _: None) -> list[Problem]:
-    """Check every entry and blob of `store`, repair it, and return its problems; `advance` is called for each thing.
+    """Check every entry and blob of `store`, repair it, and return its problems.
 
-    A file that cannot be read or is not trusted is a problem, and stays. Raises sqlite3.Error and OSError if the index
-    cannot be read or repaired for other reasons than damage.
+    `advance` is called for each thing.
+
+    A file that cannot be read or is not trusted is a problem, and stays. Raises sqlite3.Error and
+    OSError if the index cannot be read or repaired for other reasons than damage.
     """
     if isinstance(store, SharedStore):
         return [*_check_blobs(store, advance), *_check_entry_files(store, advance)]

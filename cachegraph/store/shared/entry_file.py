@@ -1,20 +1,21 @@
 """The file of one entry in a shared directory.
 
-    file        := magic(3: "CGE") version(1) checksum(16) signer(32) signature(64) length(4) length(4) record description
-                   encoding
+    file        := magic(3: "CGE") version(1) checksum(16) signer(32) signature(64) length(4) length(4)
+                   record description encoding
     checksum    := XXH3-128 of everything after the checksum
     signer      := Ed25519 public key of the publisher; zeros, like the signature, if the entry is not signed
-    signature   := of "cachegraph entry" NUL "v1/e/kk/<key>" NUL (the place of the file), magic, version and everything
-                   after the signature; so it is invalid for a moved file, or one published under another key
+    signature   := of "cachegraph entry" NUL "v1/e/kk/<key>" NUL (the place of the file), magic, version and
+                   everything after the signature; so it is invalid for a moved or renamed file
     record      := the content of a hit (record.py); the first length is its length
-    description := JSON in UTF-8: an object of the fields of Entry except digest, and "references", the digests (hex) of
-                   the keys of other entries; the second length is its length; unknown fields are ignored
+    description := JSON in UTF-8: an object of the fields of Entry except digest, and "references", the
+                   digests (hex) of the keys of other entries; the second length is its length; a reader
+                   ignores unknown fields
     encoding    := the rest: the canonical encoding of the key, compressed with zlib as in key.py
 
 Numbers are big-endian.
 
 Version history
-    1  without signer and signature; never a hit, but its references can be listed, so that it can be pruned
+    1  without signer and signature; never a hit, but its references can be listed for pruning
     2  signed in directories that a group writes to
 """
 
@@ -76,7 +77,10 @@ def write_entry(
 
 
 def signature_fault(content: bytes, key_hex: str, signers: Collection[bytes]) -> str:
-    """Return why none of `signers` published `content` as the entry of that key; empty if one did, or if it is damaged."""
+    """Return why none of `signers` published `content` as the entry of that key.
+
+    Empty if one did, or if it is damaged.
+    """
     if content.startswith(_OLDER_MAGIC):
         return "an entry of an older release, which did not sign"
     if isinstance(split_file(content), Miss):
@@ -97,7 +101,10 @@ def _message(key_hex: str, magic: bytes, signed: bytes) -> bytes:
 
 
 def split_file(content: bytes) -> Pieces | Miss:
-    """Return the pieces of an entry file, or why it is none. The checksum is verified before anything else."""
+    """Return the pieces of an entry file, or why it is none.
+
+    The checksum is verified before anything else.
+    """
     magic = content[: len(_MAGIC)]
     start = _CHECKED_FROM if magic == _OLDER_MAGIC else _SIGNED_FROM
     if magic != _OLDER_MAGIC and not _MAGIC.startswith(magic):
@@ -123,8 +130,8 @@ def read_record(content: bytes, key: CacheKey) -> Record | Miss:
 class EntryDescription(NamedTuple):
     """The descriptive part of an entry file.
 
-    `blobs` maps names (PAYLOAD for the payload) to digests, `references` are the key digests of other entries, and
-    `encoding` is the compressed encoding of the key.
+    `blobs` maps names (PAYLOAD for the payload) to digests, `references` are the key digests of
+    other entries, and `encoding` is the compressed encoding of the key.
     """
 
     entry: Entry
@@ -134,7 +141,10 @@ class EntryDescription(NamedTuple):
 
 
 def read_description(content: bytes, key_digest: bytes) -> EntryDescription | Miss:
-    """Return the description in an entry file, or why there is none. The checksum is verified before anything else."""
+    """Return the description in an entry file, or why there is none.
+
+    The checksum is verified before anything else.
+    """
     import json
 
     pieces = split_file(content)

@@ -1,7 +1,8 @@
-"""Blobs of shared stores, read from the network once per node: the first reader copies a blob to the local store.
+"""Blobs of shared stores: the first reader on a node copies a blob to the local store.
 
-If several processes of a node need a blob at once, one reads it and the others wait for a bounded time; without a working
-lock, each reads for itself. Inline payloads are small; they are copied when counts are flushed (tiers.py).
+If several processes of a node need a blob at once, one reads it and the others wait for a bounded
+time; without a working lock, each reads for itself. Inline payloads are small; they are copied when
+counts are flushed (tiers.py).
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _PAUSE = 0.01
 
 
 class NearBlobs:
-    """Copies of blobs on this node, in the directory of `local`. Creating the object does not access the disk."""
+    """Copies of blobs on this node, in the directory of `local`.
+
+    Creating the object does not access the disk.
+    """
 
     def __init__(self, local: LocalStore) -> None:
         self._local = local
@@ -46,7 +50,10 @@ class NearBlobs:
             lock.release()
 
     def _wait_for_copy(self, digest_hex: str, lock: NodeLock) -> bytes | None:
-        """Return the copy that another process makes; None if this one has the lock, or no lock works, or after LONGEST_WAIT."""
+        """Return the copy that another process makes.
+
+        None if this one has the lock, or no lock works, or after LONGEST_WAIT.
+        """
         deadline = time.monotonic() + LONGEST_WAIT
         while _is_held(lock) and time.monotonic() < deadline:
             time.sleep(_PAUSE)

@@ -3,9 +3,9 @@
     <the user's cache directory>/nodes/<digest>             if that is on a local file system
     <temporary directory>/cachegraph-<uid>/<digest>         otherwise, in the first one that is local
 
-The digest is that of the path of the cache directory. Anybody may create directories in a temporary directory, so one
-there is used only if it is a directory, belongs to this user and is closed to others: whoever can write an index decides
-what its readers load.
+The digest is that of the path of the cache directory. Anybody may create directories in a temporary
+directory, so one there is used only if it is a directory, belongs to this user and is closed to
+others: whoever can write an index decides what its readers load.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 def node_directory(directory: Path) -> Path:
-    """Return the directory on this node for the index of `directory`, and create its parent in a temporary directory.
+    """Return the directory on this node for the index of `directory`.
 
-    If there is no safe place, the name is unique, so that only this process uses it.
+    Creates its parent in a temporary directory. If there is no safe place, the name is unique, so
+    that only this process uses it.
     """
     name = digest(os.fsencode(os.path.realpath(directory))).hex()
     with suppress(NoDirectoryError):
@@ -52,7 +53,10 @@ def _temporary() -> Iterator[str]:
 
 
 def _own_directory(path: Path) -> Path | None:
-    """Create `path` if it is missing; return None unless it is a directory of this user and closed to others."""
+    """Create `path` if it is missing.
+
+    Return None unless it is a directory of this user and closed to others.
+    """
     try:
         os.mkdir(path, DIRECTORY_MODE)
     except FileExistsError:

@@ -1,8 +1,8 @@
 """The shared store: a directory of immutable files that any number of hosts read and write without a lock.
 
-Blobs are written first, the entry last; in a race, the last writer replaces one whole file by another. Every read is
-checksummed, and a file that cannot be read is a miss. The store needs nothing else of a file system, so it works on NFS,
-Lustre, sshfs and the like.
+Blobs are written first, the entry last; in a race, the last writer replaces one whole file by
+another. Every read is checksummed, and a file that cannot be read is a miss. The store needs
+nothing else of a file system, so it works on NFS, Lustre, sshfs and the like.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ RENEWED_SECONDS = 86400.0
 class StoredFile(NamedTuple):
     """The content of an entry file, without its record.
 
-    `references` are the key digests of other entries, `encoding` is the compressed encoding of the key. The `last_used`
-    of the entry is the time at which its file was last written or renewed.
+    `references` are the key digests of other entries, `encoding` is the compressed encoding of the
+    key. The `last_used` of the entry is the time at which its file was last written or renewed.
     """
 
     entry: Entry
@@ -52,8 +52,8 @@ class StoredFile(NamedTuple):
 class SharedStore:
     """The store in `directory`. Creating the object does not access the disk.
 
-    With `network`, a miss is checked twice. `trust` names the users whose files are read; by default only this user.
-    With `near`, blobs are copied to this node when they are first read.
+    With `network`, a miss is checked twice. `trust` names the users whose files are read; by
+    default only this user. With `near`, blobs are copied to this node when they are first read.
     """
 
     def __init__(
@@ -114,7 +114,10 @@ class SharedStore:
                 yield found
 
     def read_entry(self, name: str, path: Path) -> StoredFile | Miss:
-        """Return the content of the file of the key `name` (hexadecimal), or why it is none. Raises OSError."""
+        """Return the content of the file of the key `name` (hexadecimal), or why it is none.
+
+        Raises OSError.
+        """
         content = self._content(name, path)
         found = read_description(content, bytes.fromhex(name))
         if isinstance(found, Miss):
@@ -128,7 +131,7 @@ class SharedStore:
         return StoredFile(entry, blobs, found.references, found.encoding)
 
     def renew(self, key: CacheKey) -> StoredFile | None:
-        """Return the content of the file of `key`, or None if it cannot be read, and touch the file for pruning.
+        """Touch the file of `key`, so that pruning spares it, and return its content or None.
 
         Touches it at most once a day, and only if this user owns it. Never raises.
         """
@@ -168,7 +171,10 @@ class SharedStore:
         return False
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection; return its path, or None."""
+        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
+
+        Return its path, or None.
+        """
         from cachegraph.store.quarantine import quarantine_payload  # rarely needed
 
         return quarantine_payload(self.layout.root, key, payload, self.guard)
@@ -177,7 +183,10 @@ class SharedStore:
         """Do nothing: no file stays open."""
 
     def _content(self, name: str, path: Path) -> bytes:
-        """Return the entry file of the key `name` (hexadecimal). Raises OSError, and Untrusted for a wrong signature."""
+        """Return the entry file of the key `name` (hexadecimal).
+
+        Raises OSError, and Untrusted for a wrong signature.
+        """
         content = self._read(path, self.guard, LARGEST_ENTRY)
         signers = self.guard.trust.signers
         fault = "" if signers is None else signature_fault(content, name, signers)
