@@ -6,8 +6,8 @@ import weakref
 from typing import TYPE_CHECKING
 
 from cachegraph.caching.counters import PROCESS
-from cachegraph.store.failures import store_failure_reason
 from cachegraph.store.activity import Activity
+from cachegraph.store.failures import store_failure_reason
 
 if TYPE_CHECKING:
     from logging import Logger

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 class EntryWriter:
     """Writes entries into `store`; a failure is counted and never raised."""
 
-    def __init__(
-        self, settings: Settings, store: Store, records: CacheRecords
-    ) -> None:
+    def __init__(self, settings: Settings, store: Store, records: CacheRecords) -> None:
         self._settings = settings
         self._store = store
         self._records = records
