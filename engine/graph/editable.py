@@ -23,7 +23,7 @@ from engine.graph.edits import (
     RemoveInput,
     RemoveOutput,
 )
-from engine.graph.features.protocol import reason_text
+from engine.graph.feature import reason_text
 from engine.graph.integrity import check_integrity
 from engine.graph.journal import Journal, all_or_nothing
 from engine.graph.order import GAP

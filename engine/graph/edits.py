@@ -15,7 +15,7 @@ from engine.graph.tables import Client, Clients, GraphTables, Output
 from engine.graph.variables import Variable
 
 if TYPE_CHECKING:
-    from engine.graph.features.protocol import Feature
+    from engine.graph.feature import Feature
     from engine.graph.types import Type
 
 

@@ -19,8 +19,8 @@ from engine.errors import MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.dot import to_svg
 from engine.graph.editable import EditableGraph
+from engine.graph.feature import Feature
 from engine.graph.features.destroy import DestroyHandler
-from engine.graph.features.protocol import Feature
 from engine.graph.features.replace_validate import ReplaceValidate
 from engine.graph.flat import flatten, restore
 from engine.graph.frozen_nodes import (

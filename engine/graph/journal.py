@@ -10,7 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from engine.graph.edits import Edit
-from engine.graph.features.protocol import Feature, revert_reason
+from engine.graph.feature import Feature, revert_reason
 from engine.graph.tables import GraphTables
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.graph.apply import Apply
-from engine.graph.features.protocol import FeatureHost
+from engine.graph.feature import FeatureHost
 from engine.graph.op import Op
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable

@@ -1,5 +1,12 @@
 """Features: objects that watch a `FunctionGraph` while it changes and give it more methods."""
 
+from engine.graph.feature import (
+    CALLBACKS,
+    AlreadyThere,
+    Feature,
+    is_revert,
+    register_feature_callback,
+)
 from engine.graph.features.destroy import DestroyHandler
 from engine.graph.features.full_history import FullHistory
 from engine.graph.features.listeners import (
@@ -9,13 +16,6 @@ from engine.graph.features.listeners import (
     PrintListener,
 )
 from engine.graph.features.protection import NoOutputFromInplace, Supervisor
-from engine.graph.features.protocol import (
-    CALLBACKS,
-    AlreadyThere,
-    Feature,
-    is_revert,
-    register_feature_callback,
-)
 from engine.graph.features.replace_validate import (
     History,
     ReplacementDidNotRemoveError,

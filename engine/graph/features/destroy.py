@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
+from engine.graph.feature import refuse_second, register_feature_callback
 from engine.graph.features.listeners import Bookkeeper
-from engine.graph.features.protocol import refuse_second, register_feature_callback
 from engine.graph.order import GAP, raise_ranks
 from engine.graph.tables import Output
 from engine.graph.variables import Constant, Variable

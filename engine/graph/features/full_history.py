@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from engine.graph.features.protocol import Feature, is_revert, register_feature_callback, serve_one
+from engine.graph.feature import Feature, is_revert, register_feature_callback, serve_one
 
 if TYPE_CHECKING:
     from engine.graph.apply import Apply
+    from engine.graph.editable import EditableGraph
     from engine.graph.edits import Edit
-    from engine.graph.fgraph import FunctionGraph
     from engine.graph.journal import Mark
     from engine.graph.variables import Variable
 
@@ -25,20 +25,20 @@ class FullHistory(Feature):
 
     def __init__(self, callback: Callable[[], object] | None = None) -> None:
         self.callback = callback
-        self.fgraph: FunctionGraph | None = None
+        self.fgraph: EditableGraph | None = None
         self._steps: list[Mark] = []
         self._future: list[tuple[list[Edit], Mark | None]] = []
         self._walking = False
 
     @register_feature_callback
-    def on_attach(self, fgraph: FunctionGraph) -> None:
+    def on_attach(self, fgraph: EditableGraph) -> None:
         """Start the history."""
         serve_one(self, fgraph)
         self._start = self._left = fgraph.journal.mark()
         fgraph.journal.keep(self)
 
     @register_feature_callback
-    def on_detach(self, fgraph: FunctionGraph) -> None:
+    def on_detach(self, fgraph: EditableGraph) -> None:
         """Discard all steps."""
         self.fgraph = None
         self._steps.clear()
@@ -47,7 +47,7 @@ class FullHistory(Feature):
 
     @register_feature_callback
     def on_change_input(
-        self, fgraph: FunctionGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
+        self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
         """Record a step, or discard the steps that somebody else undid."""
         if self._walking:
@@ -67,23 +67,23 @@ class FullHistory(Feature):
         """Return the number of steps, behind and ahead."""
         return len(self._steps) + sum(mark is not None for _, mark in self._ahead())
 
-    def start(self) -> FunctionGraph:
+    def start(self) -> EditableGraph:
         """Go to the first state."""
         return self.goto(0)
 
-    def end(self) -> FunctionGraph:
+    def end(self) -> EditableGraph:
         """Go to the last state."""
         return self.goto(len(self))
 
-    def prev(self) -> FunctionGraph:
+    def prev(self) -> EditableGraph:
         """Go one step back, if there is one."""
         return self.goto(max(0, len(self._steps) - 1))
 
-    def next(self) -> FunctionGraph:
+    def next(self) -> EditableGraph:
         """Go one step forward, if there is one."""
         return self.goto(min(len(self), len(self._steps) + 1))
 
-    def goto(self, checkpoint: int) -> FunctionGraph:
+    def goto(self, checkpoint: int) -> EditableGraph:
         """Bring the graph to the state after `checkpoint` steps; refuse (ValueError) a wrong number."""
         fgraph, ahead = self.fgraph, self._ahead()
         if fgraph is None:
@@ -99,7 +99,7 @@ class FullHistory(Feature):
         return fgraph
 
     def _walk(
-        self, fgraph: FunctionGraph, checkpoint: int, ahead: list[tuple[list[Edit], Mark | None]]
+        self, fgraph: EditableGraph, checkpoint: int, ahead: list[tuple[list[Edit], Mark | None]]
     ) -> None:
         journal = fgraph.journal
         while len(self._steps) > checkpoint:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from engine.graph.features.protocol import (
+from engine.graph.feature import (
     Feature,
     is_revert,
     refuse_second,

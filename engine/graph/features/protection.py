@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from engine.errors import InconsistencyError
-from engine.graph.features.protocol import AlreadyThere, Feature, register_feature_callback, serve_one
+from engine.graph.feature import AlreadyThere, Feature, register_feature_callback, serve_one
 from engine.graph.variables import Variable
 
 if TYPE_CHECKING:

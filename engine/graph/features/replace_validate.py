@@ -10,7 +10,7 @@ from weakref import WeakSet
 from engine.errors import EngineError, InconsistencyError
 from engine.graph.apply import Apply
 from engine.graph.edits import ImportNode
-from engine.graph.features.protocol import (
+from engine.graph.feature import (
     Feature,
     reason_text,
     refuse_second,
