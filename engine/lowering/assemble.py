@@ -54,6 +54,7 @@ class _ProgramLayout:
     """The code of a program under construction, and its records for failures and stops."""
 
     table: Table
+    scratch: Scratch
     kernels: Mapping[Kernel, int]
     callbacks: Sequence[Callback]
     area: int
@@ -78,6 +79,134 @@ class _ProgramLayout:
         ]
         self.sites.append(Site(len(self.assembler.code), "memory", "", tuple(about)))
 
+    def bind(self, register: int, item: int, dtype: str, rank: int) -> None:
+        self.assembler.emit("BIND", register, item, ARRAY_TYPE, DESCRIPTORS[dtype], rank)
+
+    def lay_out_stages(self, first: int) -> None:
+        """Lay out the stages from `first` to the last of its region."""
+        table = self.table
+        used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
+        used.update(table.arithmetic, table.addresses)
+        last = max((stage for stage in used if region_of(stage) == region_of(first)), default=first)
+        for stage in range(first, last + 1):
+            self.lay_out_stage(stage)
+
+    def lay_out_stage(self, stage: int) -> None:
+        """Lay out arithmetic, stops for memory, addresses of views, then the kernels of `stage`."""
+        table, assembler = self.table, self.assembler
+        for name, operands, check in table.arithmetic.get(stage, []):
+            site = () if check is None else (self.check(check),)
+            assembler.emit(name, *operands, *site)
+        groups = self.scratch.get(stage, [])
+        self.lay_out_scratch([buffers for buffers in groups if not buffers[0].is_kept])
+        for buffers in groups:
+            if buffers[0].is_kept:
+                self.lay_out_scratch([buffers])
+        self.lay_out_results([b for b in table.buffers if b.stage == stage and b.result is not None])
+        for view in table.addresses.get(stage, []):
+            assembler.emit("ADD", *view)
+        for step in table.steps:
+            if step.stage == stage and step.loop is None:
+                self.lay_out_step(step)
+            elif step.stage == stage:
+                self.lay_out_loop(cast(LoopStep, step.loop))
+
+    def lay_out_scratch(self, groups: list[list[Buffer]]) -> None:
+        """Place each group of buffers in the scratch of its stage, behind a stop for when that is too small."""
+        if not groups:
+            return
+        table, assembler = self.table, self.assembler
+        base, present, end = table.new(), table.new(), table.constant(0)
+        offsets = []
+        for buffers in groups:
+            offsets.append(end)
+            behind, end = table.new(), table.new()
+            assembler.emit("ADDSAT", behind, offsets[-1], table.canonical(buffers[0].nbytes))
+            assembler.emit("ALIGN", end, behind)
+        self.name_arrays([buffers[0] for buffers in groups])
+        assembler.emit("GROW", end, present, len(self.yields))
+        self.yields.append(Yield(end, base, present, ()))
+        for buffers, offset in zip(groups, offsets, strict=True):
+            for buffer in buffers:
+                assembler.emit("ADD", buffer.pointer, base, offset)
+
+    def lay_out_results(self, buffers: list[Buffer]) -> None:
+        """Lay out a stop for the arrays that the caller makes."""
+        if not buffers:
+            return
+        canonical = self.table.canonical
+        arrays = [
+            Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims)), b.skipped)
+            for b in buffers
+        ]
+        self.name_arrays(buffers)
+        self.assembler.emit("YIELD", len(self.yields))
+        self.yields.append(Yield(-1, -1, -1, tuple(arrays)))
+        for item, buffer in enumerate(buffers):
+            self.bind(buffer.pointer, item, buffer.dtype, len(buffer.dims))
+
+    def lay_out_loop(self, loop: LoopStep) -> None:
+        """Lay out the start of a loop, what it does once before the first pass, its passes and their end."""
+        table, assembler = self.table, self.assembler
+        zero, one = table.constant(0), table.constant(1)
+        count = table.canonical(loop.count)
+        for register, initial, _ in (CarriedRegister(loop.counter, zero), *loop.carried):
+            assembler.emit("MOV", register, table.canonical(initial))
+        # An inner loop may be too short to look for interrupts itself.
+        assembler.emit("LOOK", int(region_of(loop.stage) == 0))
+        skips = [assembler.skip(loop.counter, count)]
+        self.lay_out_stage(loop.floor)
+        begin = len(assembler.code)
+        self.lay_out_stages(loop.first)
+        stop = table.new()
+        if loop.until is not None:
+            assembler.emit("LOAD8", stop, loop.until.pointer)
+            assembler.emit("ADD", cast(int, loop.done), loop.counter, one)
+        for ring in loop.rings:
+            for pair in pairwise(ring):
+                assembler.emit("SWAP", *pair)
+        for register, _, by in loop.carried:
+            if by is not None:
+                assembler.emit("ADD", register, register, table.canonical(by))
+        if loop.until is not None:
+            skips.append(assembler.skip(stop, one))
+        if len(assembler.code) > begin:
+            assembler.emit("NEXT", loop.counter, count, begin)
+        for skip in skips:
+            assembler.land(skip)
+
+    def lay_out_step(self, step: Step) -> None:
+        if step.invocation is not None:
+            self.lay_out_invocation(step.invocation, step.op)
+            return
+        arguments = [self.table.canonical(register) for register in step.arguments]
+        if step.kernel is None:
+            self.assembler.emit("STORE64", *arguments)
+            return
+        if self.is_after_call and region_of(step.stage) == 0:
+            # A kernel may take long, so interrupts are looked for between two; in a loop, NEXT does so.
+            self.assembler.emit("LOOK", 1)
+        self.is_after_call = True
+        self.sites.append(Site(len(self.assembler.code), "kernel", step.op, step.about))
+        self.assembler.call(self.kernels[step.kernel], self.area, arguments)
+
+    def lay_out_invocation(self, step: CallbackInvocation, op: str) -> None:
+        canonical = self.table.canonical
+        inputs = tuple(
+            Operand(
+                v.dtype,
+                v.pointer,
+                tuple(map(canonical, v.dims)),
+                v.strides and tuple(map(canonical, v.strides)),
+            )
+            for v in step.inputs
+        )
+        outputs = tuple(Returned(v.dtype, dims) for v, dims in zip(step.outputs, step.dims, strict=True))
+        self.invocations.append(Invocation(self.callbacks.index(step.callback), op, inputs, outputs))
+        self.assembler.emit("INVOKE", len(self.invocations) - 1)
+        for item, value in enumerate(step.outputs):
+            self.bind(value.pointer, item, value.dtype, len(value.dims))
+
 
 def assemble(
     lowering: Lowering,
@@ -97,13 +226,12 @@ def assemble(
     table = lowering.table
     kernels = {kernel: table.new() for kernel in keys}
     area = table.new(0, max((len(step.arguments) for step in table.steps), default=0))
-    scratch = plan_scratch(table)
     writers = {buffer: step.op for step in reversed(table.steps) for buffer in step.writes}
-    layout = _ProgramLayout(table, kernels, tuple(callbacks), area, writers)
+    layout = _ProgramLayout(table, plan_scratch(table), kernels, tuple(callbacks), area, writers)
     inputs = [array_input(variable.type) for variable in lowering.inputs]
     for position, (array, register) in enumerate(zip(inputs, lowering.input_registers, strict=True)):
-        _bind(layout, register, position, array.dtype, len(array.shape))
-    _lay_out_stages(layout, 0, scratch)
+        layout.bind(register, position, array.dtype, len(array.shape))
+    layout.lay_out_stages(0)
     layout.assembler.emit("HALT")
     bound, constants, blobs = _bound_arrays(lowering)
     numbers = [cast(Any, value.buffer).result for value in results]
@@ -132,138 +260,6 @@ def assemble(
 
 def _use(register: int, key: CacheKey) -> KernelUse:
     return KernelUse(register, key.hex, key.confirmation.hex())
-
-
-def _bind(layout: _ProgramLayout, register: int, item: int, dtype: str, rank: int) -> None:
-    layout.assembler.emit("BIND", register, item, ARRAY_TYPE, DESCRIPTORS[dtype], rank)
-
-
-def _lay_out_stages(layout: _ProgramLayout, first: int, scratch: Scratch) -> None:
-    """Lay out the stages from `first` to the last of its region."""
-    table = layout.table
-    used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
-    used.update(table.arithmetic, table.addresses)
-    last = max((stage for stage in used if region_of(stage) == region_of(first)), default=first)
-    for stage in range(first, last + 1):
-        _lay_out_stage(layout, stage, scratch)
-
-
-def _lay_out_stage(layout: _ProgramLayout, stage: int, scratch: Scratch) -> None:
-    """Lay out arithmetic, stops for memory, addresses of views, then the kernels of `stage`."""
-    table, assembler = layout.table, layout.assembler
-    for name, operands, check in table.arithmetic.get(stage, []):
-        site = () if check is None else (layout.check(check),)
-        assembler.emit(name, *operands, *site)
-    groups = scratch.get(stage, [])
-    _lay_out_scratch(layout, [buffers for buffers in groups if not buffers[0].is_kept])
-    for buffers in groups:
-        if buffers[0].is_kept:
-            _lay_out_scratch(layout, [buffers])
-    _lay_out_results(layout, [b for b in table.buffers if b.stage == stage and b.result is not None])
-    for view in table.addresses.get(stage, []):
-        assembler.emit("ADD", *view)
-    for step in table.steps:
-        if step.stage == stage and step.loop is None:
-            _lay_out_step(layout, step)
-        elif step.stage == stage:
-            _lay_out_loop(layout, cast(LoopStep, step.loop), scratch)
-
-
-def _lay_out_scratch(layout: _ProgramLayout, groups: list[list[Buffer]]) -> None:
-    """Place each group of buffers in the scratch of its stage, behind a stop for when that is too small."""
-    if not groups:
-        return
-    table, assembler = layout.table, layout.assembler
-    base, present, end = table.new(), table.new(), table.constant(0)
-    offsets = []
-    for buffers in groups:
-        offsets.append(end)
-        behind, end = table.new(), table.new()
-        assembler.emit("ADDSAT", behind, offsets[-1], table.canonical(buffers[0].nbytes))
-        assembler.emit("ALIGN", end, behind)
-    layout.name_arrays([buffers[0] for buffers in groups])
-    assembler.emit("GROW", end, present, len(layout.yields))
-    layout.yields.append(Yield(end, base, present, ()))
-    for buffers, offset in zip(groups, offsets, strict=True):
-        for buffer in buffers:
-            assembler.emit("ADD", buffer.pointer, base, offset)
-
-
-def _lay_out_results(layout: _ProgramLayout, buffers: list[Buffer]) -> None:
-    """Lay out a stop for the arrays that the caller makes."""
-    if not buffers:
-        return
-    canonical = layout.table.canonical
-    arrays = [
-        Allocation(cast(int, b.result), b.dtype, tuple(map(canonical, b.dims)), b.skipped) for b in buffers
-    ]
-    layout.name_arrays(buffers)
-    layout.assembler.emit("YIELD", len(layout.yields))
-    layout.yields.append(Yield(-1, -1, -1, tuple(arrays)))
-    for item, buffer in enumerate(buffers):
-        _bind(layout, buffer.pointer, item, buffer.dtype, len(buffer.dims))
-
-
-def _lay_out_loop(layout: _ProgramLayout, loop: LoopStep, scratch: Scratch) -> None:
-    """Lay out the start of a loop, what it does once before the first pass, its passes and their end."""
-    table, assembler = layout.table, layout.assembler
-    zero, one = table.constant(0), table.constant(1)
-    count = table.canonical(loop.count)
-    for register, initial, _ in (CarriedRegister(loop.counter, zero), *loop.carried):
-        assembler.emit("MOV", register, table.canonical(initial))
-    # An inner loop may be too short to look for interrupts itself.
-    assembler.emit("LOOK", int(region_of(loop.stage) == 0))
-    skips = [assembler.skip(loop.counter, count)]
-    _lay_out_stage(layout, loop.floor, scratch)
-    begin = len(assembler.code)
-    _lay_out_stages(layout, loop.first, scratch)
-    stop = table.new()
-    if loop.until is not None:
-        assembler.emit("LOAD8", stop, loop.until.pointer)
-        assembler.emit("ADD", cast(int, loop.done), loop.counter, one)
-    for ring in loop.rings:
-        for pair in pairwise(ring):
-            assembler.emit("SWAP", *pair)
-    for register, _, by in loop.carried:
-        if by is not None:
-            assembler.emit("ADD", register, register, table.canonical(by))
-    if loop.until is not None:
-        skips.append(assembler.skip(stop, one))
-    if len(assembler.code) > begin:
-        assembler.emit("NEXT", loop.counter, count, begin)
-    for skip in skips:
-        assembler.land(skip)
-
-
-def _lay_out_step(layout: _ProgramLayout, step: Step) -> None:
-    if step.invocation is not None:
-        _lay_out_invocation(layout, step.invocation, step.op)
-        return
-    arguments = [layout.table.canonical(register) for register in step.arguments]
-    if step.kernel is None:
-        layout.assembler.emit("STORE64", *arguments)
-        return
-    if layout.is_after_call and region_of(step.stage) == 0:
-        # A kernel may take long, so interrupts are looked for between two; in a loop, NEXT does so.
-        layout.assembler.emit("LOOK", 1)
-    layout.is_after_call = True
-    layout.sites.append(Site(len(layout.assembler.code), "kernel", step.op, step.about))
-    layout.assembler.call(layout.kernels[step.kernel], layout.area, arguments)
-
-
-def _lay_out_invocation(layout: _ProgramLayout, step: CallbackInvocation, op: str) -> None:
-    canonical = layout.table.canonical
-    inputs = tuple(
-        Operand(
-            v.dtype, v.pointer, tuple(map(canonical, v.dims)), v.strides and tuple(map(canonical, v.strides))
-        )
-        for v in step.inputs
-    )
-    outputs = tuple(Returned(v.dtype, dims) for v, dims in zip(step.outputs, step.dims, strict=True))
-    layout.invocations.append(Invocation(layout.callbacks.index(step.callback), op, inputs, outputs))
-    layout.assembler.emit("INVOKE", len(layout.invocations) - 1)
-    for item, value in enumerate(step.outputs):
-        _bind(layout, value.pointer, item, value.dtype, len(value.dims))
 
 
 def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, dict[str, bytes]]:
