@@ -33,8 +33,9 @@ _OFF = Miss("disabled", "CACHEGRAPH_MODE is off")
 class Cache:
     """A cache in the directory and the mode that `settings` name.
 
-    In the mode off, or with `absent`, it is empty and stores nothing; `absent` is then the result of every look-up, and
-    None otherwise. Creating a Cache touches nothing on disk, but for the parent of an index that must lie on this node.
+    In the mode off, or with `absent`, it is empty and stores nothing; `absent` is then the result of every
+    look-up, and None otherwise. Creating a Cache touches nothing on disk, but for the parent of an index that
+    must lie on this node.
     """
 
     def __init__(self, settings: Settings, absent: Miss | None = None) -> None:
@@ -64,7 +65,8 @@ class Cache:
     def find(self, key: CacheKey, load: Callable[[bytes], T]) -> Found[T] | Miss:
         """Return the entry of `key` as `load` makes it, or the miss with its reason; never raises.
 
-        An exception of `load` is logged and is a miss: "untrusted" for UntrustedPickle, "unreadable" for any other.
+        An exception of `load` is logged and is a miss: "untrusted" for UntrustedPickle, "unreadable" for any
+        other.
         """
         found = self._lookup.load(key, lambda _, payload: load(payload))
         if isinstance(found, Miss):
@@ -80,11 +82,11 @@ class Cache:
     ) -> Found[T]:
         """Return the loaded entry of `key`; build and store it first if no entry loads.
 
-        In the mode verify, `verify` compares some of the hits with a new build; a correction that it returns is used
-        instead of the entry.
+        In the mode verify, `verify` compares some of the hits with a new build; a correction that it returns
+        is used instead of the entry.
 
-        Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; and what `load`
-        raises on a new artifact, which is then not stored.
+        Raises CacheMissError instead of building if settings.on_miss is "error"; what `build` raises; and
+        what `load` raises on a new artifact, which is then not stored.
         """
         many = None if verify is None else lambda _, found: verify(found)
         return self.get_or_build_many([key], lambda _: [build()], lambda _, payload: load(payload), many)[key]
@@ -98,8 +100,8 @@ class Cache:
     ) -> dict[CacheKey, Found[T]]:
         """Return the loaded entries of `keys`; the missing ones are built together, one artifact per key.
 
-        If another thread or process is building a key, its entry is waited for (single_flight.py); if none arrives, the
-        key is built by a call of its own. Verifies and raises as get_or_build does.
+        If another thread or process is building a key, its entry is waited for (single_flight.py); if none
+        arrives, the key is built by a call of its own. Verifies and raises as get_or_build does.
         """
         found, missing = self._lookup.load_all(keys, load, verify)
         if missing:
@@ -119,11 +121,13 @@ class Cache:
         return self._store.read_blob(digest_hex) if held is None else held
 
     def holding(self, blobs: Mapping[str, bytes]) -> AbstractContextManager[None]:
-        """Let `read_blob` find, in this thread, the blobs of a new artifact, which may not be stored, or not yet."""
+        """Let `read_blob` find, in this thread, the blobs of a new artifact, which may not be stored, or not
+        yet."""
         return self._held.holding(blobs)
 
     def samples_hit(self) -> bool:
-        """Return True if this hit is to be compared with a new build: in the mode verify, a random share of them is."""
+        """Return True if this hit is to be compared with a new build: in the mode verify, a random share of
+        them is."""
         return self._lookup.samples_hit()
 
     def correct(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> None:
@@ -134,7 +138,8 @@ class Cache:
         self._writer.correct(key, payload, artifact, difference)
 
     def replace_suspect(self, key: CacheKey, artifact: Artifact, difference: str) -> None:
-        """Do as `correct` does, without its log line, if the entry of `key` holds other bytes than `artifact`.
+        """Do as `correct` does, without its log line, if the entry of `key` holds other bytes than
+        `artifact`.
 
         For entries that another entry, found to be wrong, was made of. Never raises.
         """
@@ -145,7 +150,8 @@ class Cache:
         self._records.bypass(level, reason)
 
     def flush(self) -> None:
-        """Write the counts of this process into the index in one transaction; counts that cannot be written are lost.
+        """Write the counts of this process into the index in one transaction; counts that cannot be written
+        are lost.
 
         Called at exit, and when the cache is dropped.
         """

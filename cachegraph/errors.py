@@ -8,14 +8,14 @@ _SHOWN_SEGMENTS = 12
 
 
 class CachegraphError(Exception):
-    """Base of all errors raised by cachegraph."""
+    """The base of all errors raised by cachegraph."""
 
 
 class Unfingerprintable(CachegraphError):
-    """A value has no canonical encoding, so nothing that depends on it can have a key.
+    """A value without a canonical encoding: nothing that depends on it can have a key.
 
-    `path` leads from the root to the offending object, `found` names its type, `advice` says what to do instead.
-    An encoder that holds the object puts its own segment in front with `inside` and re-raises.
+    `path` leads from the root to the offending object, `found` names its type, and `advice` says what to do
+    instead. Each encoder on the way puts its own segment in front with `inside` and raises the error again.
     """
 
     def __init__(self, found: str, advice: str, path: tuple[str, ...] = ()) -> None:
@@ -25,7 +25,7 @@ class Unfingerprintable(CachegraphError):
         self.path = path
 
     def inside(self, segment: str) -> None:
-        """Put `segment`, the place the value was reached through, in front of the path."""
+        """Put `segment`, through which the value was reached, in front of the path."""
         self.path = (segment, *self.path)
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class Unfingerprintable(CachegraphError):
 
 
 class InvalidEncoding(CachegraphError):
-    """Bytes that should be a canonical encoding are not one: cut short, damaged, or of another version."""
+    """Bytes that are not the canonical encoding they should be: truncated, damaged, or of another version."""
 
     def __init__(self, doing: str, offset: int, expected: str, found: str) -> None:
         super().__init__(doing, offset, expected, found)
@@ -50,7 +50,7 @@ class InvalidEncoding(CachegraphError):
 
 
 class ObjectFormatError(CachegraphError):
-    """Bytes that should be relocatable object code are not, or are damaged. `found` says what they are instead."""
+    """Bytes that are not the object code they should be; `found` says what they are instead."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -61,7 +61,7 @@ class ObjectFormatError(CachegraphError):
 
 
 class CythonFunctionError(CachegraphError):
-    """An extension does not export a C function: its `module`, the `name` of the function, what was `found`."""
+    """A C function that an extension does not export: its `module`, its `name`, and what was `found`."""
 
     def __init__(self, module: str, name: str, found: str) -> None:
         super().__init__(module, name, found)
@@ -74,7 +74,7 @@ class CythonFunctionError(CachegraphError):
 
 
 class MissingBlob(CachegraphError):
-    """An entry is not whole: the blob of that `digest` (hex), which `holder` refers to, is missing or damaged."""
+    """An incomplete entry: the blob `digest` (hex) that `holder` refers to is missing or damaged."""
 
     def __init__(self, holder: str, digest: str) -> None:
         super().__init__(holder, digest)
@@ -89,7 +89,7 @@ class MissingBlob(CachegraphError):
 
 
 class CacheMissError(CachegraphError):
-    """CACHEGRAPH_ON_MISS=error and the cache has no entry: `level`, `key` (hex) and the `reason` of the miss."""
+    """A miss while CACHEGRAPH_ON_MISS=error: the `level`, the `key` (hex) and the `reason` of the miss."""
 
     def __init__(self, level: str, key: str, reason: str) -> None:
         super().__init__(level, key, reason)
@@ -105,7 +105,8 @@ class CacheMissError(CachegraphError):
 
 
 class StoreError(CachegraphError):
-    """The store could not do what an administrative command asked: `doing` what, to which `path`, what was `found`."""
+    """A failure of the store in an administrative command: what it was `doing`, to which `path`, what it
+    `found`."""
 
     def __init__(self, doing: str, path: str | os.PathLike[str], found: str) -> None:
         super().__init__(doing, path, found)
@@ -118,7 +119,8 @@ class StoreError(CachegraphError):
 
 
 class SourceError(CachegraphError):
-    """The source of a package could not be read, so what it describes has no key: `doing` what, `path`, `found`."""
+    """Source that cannot be read or has changed, so that it cannot be part of a key: `doing`, `path` and
+    `found`."""
 
     def __init__(self, doing: str, path: str | os.PathLike[str], found: str) -> None:
         super().__init__(doing, path, found)
@@ -131,7 +133,8 @@ class SourceError(CachegraphError):
 
 
 class SettingsError(CachegraphError):
-    """A setting has a value that is not allowed: `name` of the variable, the value `found`, what is `allowed`."""
+    """A setting with a value that is not allowed: its variable's `name`, the value `found`, the `allowed`
+    ones."""
 
     def __init__(self, name: str, found: str, allowed: tuple[str, ...]) -> None:
         super().__init__(name, found, allowed)
@@ -144,7 +147,7 @@ class SettingsError(CachegraphError):
 
 
 class NoDirectoryError(CachegraphError):
-    """There is no place for a cache: nothing names a home directory of `user`."""
+    """A cache without a directory: none is named, and `user` has no home directory."""
 
     def __init__(self, user: str) -> None:
         super().__init__(user)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from cachegraph.store.local.catalogue import KeptMiss
-    from cachegraph.store.local.store import LocalStore
 
 PartReader = Callable[[bytes, bytes], str]
 
@@ -35,18 +34,19 @@ ENTRY_POINTS = "cachegraph.readers"
 _CANDIDATES = 50
 _GRAPH = "graph"
 _MOST_READ = 8 * 2**20
-"""Bytes of graphs whose nodes are counted; beyond, bytes are compared."""
+"""Most bytes of graphs whose differing nodes are counted; larger graphs are compared by bytes."""
 
 
 class PartDifference(NamedTuple):
-    """A named part that differs between two keys, and what in it differs first."""
+    """A named part that differs between two keys, and the first difference in it."""
 
     part: str
     what: str
 
 
 class Explanation(NamedTuple):
-    """Why `key` (hex) missed: the reason, and how it differs from the stored key nearest to it, if there is any.
+    """The explanation of the miss of `key` (hex): its reason, and the differences from the nearest stored
+    key, if any.
 
     `equal` of `parts` named parts are the same in both.
     """
@@ -64,7 +64,7 @@ class Explanation(NamedTuple):
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return it line by line, each of which may hold what somebody else wrote."""
+        """Return the explanation line by line; each may hold text that somebody else wrote."""
         lines = [f"{self.level} {self.key}: {self.reason} ({self.detail})"]
         if self.nearest is None:
             lines.append("no other key of this level is stored")
@@ -74,7 +74,7 @@ class Explanation(NamedTuple):
 
 
 def explain(store: Store, key: CacheKey, miss: Miss, before: float | None = None) -> Explanation:
-    """Return why `key` missed with `miss`, beside the nearest key stored up to the time `before`.
+    """Return why `key` missed with `miss`, compared with the nearest key stored up to the time `before`.
 
     Raises sqlite3.Error and OSError.
     """
@@ -84,7 +84,7 @@ def explain(store: Store, key: CacheKey, miss: Miss, before: float | None = None
     wanted, stored = dict(key.parts), dict(nearest.parts)
     names = list(dict.fromkeys([*wanted, *stored]))
     changed = [name for name in names if wanted.get(name) != stored.get(name)]
-    # A part that has changed says more beside the whole subject than the subject's own change does: it comes first.
+    # A changed part says more than the change of the whole subject that it causes: the subject comes last.
     changed.sort(key=lambda name: name in SUBJECTS)
     differences = tuple(
         PartDifference(name, _difference(key, nearest, name, wanted.get(name), stored.get(name)))
@@ -96,8 +96,8 @@ def explain(store: Store, key: CacheKey, miss: Miss, before: float | None = None
     )
 
 
-def explain_kept(store: LocalStore, kept: KeptMiss) -> Explanation:
-    """Return why a miss that the index keeps happened; raises sqlite3.Error and OSError."""
+def explain_kept(store: Store, kept: KeptMiss) -> Explanation:
+    """Return why a miss that the index recorded happened; raises sqlite3.Error and OSError."""
     miss = Miss(kept.reason, kept.detail)
     compressed = kept.encoding or store.catalogue.encoding(kept.digest)
     key = None if compressed is None else parsed_key(compressed, kept.digest)
@@ -107,7 +107,7 @@ def explain_kept(store: LocalStore, kept: KeptMiss) -> Explanation:
 
 
 def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
-    """Return the key of a compressed encoding, None when it is not the key of that digest."""
+    """Return the key of a compressed encoding, or None if it is not the key of `digest`."""
     try:
         key = CacheKey.parse(expanded(compressed))
     except InvalidEncoding:
@@ -116,13 +116,16 @@ def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
 
 
 def _nearest(store: Store, key: CacheKey, before: float | None) -> CacheKey | None:
-    """The stored key in whose graph the fewest nodes differ; of several, or where no reader counts nodes, the one with
-    the most equal parts, and of those the one whose encoding begins and ends most like this one's."""
+    """Return the stored key whose graph differs in the fewest nodes.
+
+    Among equals, or if no reader counts nodes: the one with the most equal parts, then the one whose encoding
+    has the longest common beginning and end.
+    """
     found = store.nearest_keys(key, time.time() + 1.0 if before is None else before, _CANDIDATES)
     parsed = ((near, parsed_key(near.encoding, near.digest)) for near in found)
     known = [(near, candidate) for near, candidate in parsed if candidate is not None]
     distances = _distances(key, [candidate for _, candidate in known])
-    # The latest first of those that are alike: min() takes the first.
+    # Candidates come latest first, and min() takes the first of equals.
     ranks = [
         (distance, -near.equal, -_likeness(key.encoding, candidate.encoding))
         for distance, (near, candidate) in zip(distances, known, strict=True)
@@ -132,7 +135,7 @@ def _nearest(store: Store, key: CacheKey, before: float | None) -> CacheKey | No
 
 
 def _distances(key: CacheKey, candidates: Sequence[CacheKey]) -> list[int]:
-    """How many nodes of the graph differ from each candidate's; 0 for all where that cannot be told."""
+    """Return how many nodes of the graph differ from each candidate's; 0 for all if no reader can tell."""
     wanted = dict(key.parts).get(_GRAPH)
     others = [dict(candidate.parts).get(_GRAPH) for candidate in candidates]
     total = sum(len(other) for other in others if other is not None)
@@ -144,7 +147,7 @@ def _distances(key: CacheKey, candidates: Sequence[CacheKey]) -> list[int]:
             continue
         try:
             return [0 if other == wanted else distance(wanted, other) for other in others]
-        except Exception as error:  # a reader of other graphs
+        except Exception as error:  # it reads other graphs
             _log().debug("counting nodes of a %s key failed: %s", key.level, error)
     return [0] * len(candidates)
 
@@ -175,7 +178,9 @@ def _difference(
             if isinstance(reader, GraphReader):
                 return reader(wanted, stored, key.names, nearest.names)
             return reader(wanted, stored)
-        except Exception as error:  # another's code, on bytes of another release: the plain account is left
+        except (
+            Exception
+        ) as error:  # foreign code, or bytes of another release: fall back to the plain difference
             _log().debug("reading the part %s of a %s key failed: %s", part, key.level, error)
     return describe_difference(wanted, stored)
 
@@ -190,7 +195,7 @@ def _readers_of(level: str, part: str) -> tuple[PartReader, ...]:
             continue
         try:
             readers.append(found.load())
-        except Exception as error:  # a package that is broken, or half installed
+        except Exception as error:  # the package is broken, or half installed
             _log().debug("loading the reader %s failed: %s", found.value, error)
     return tuple(readers)
 

@@ -1,17 +1,18 @@
 """Forks: a child gets every lock of its parent as it was, and of the threads only the one that forked.
 
-A lock that another thread held stays held in the child for ever, and what that thread was changing stays half changed. So:
+A lock that another thread held stays held in the child for ever, and what that thread was changing stays half
+changed. So:
 
-- What is held while foreign code works (numba's compiler, LLVM, SQLite) is paused before a fork: the fork waits until that
-  work ends, and no more of it begins. Parent and child then go on, each with whole data. Pauses are taken in the order
-  of `Rank`, in which one thread takes several of them, so two threads cannot wait for each other.
-- Modules that another thread is importing are waited for: a child could not finish them. What was not waited for long
-  enough, it forgets and imports anew.
-- A lock that guards a moment's work on a table is free in every child: `momentary_lock`.
-- A child lets go of its copies of what only its parent holds: `leave_to_parent`.
+- What is held while foreign code works (numba's compiler, LLVM, SQLite) is paused before a fork: the fork
+waits until that work ends, and no more of it begins. Parent and child then go on, each with whole data.
+Pauses are taken in the order of `Rank`, in which one thread takes several of them, so two threads cannot wait
+for each other. - Modules that another thread is importing are waited for: a child could not finish them. What
+was not waited for long enough, it forgets and imports again. - A lock that guards a moment's work on a table
+is free in every child: `momentary_lock`. - A child lets go of its copies of what only its parent holds:
+`leave_to_parent`.
 
-A fork waits at most PATIENCE seconds. A lock that it could not get by then is made anew in the child. A process with one
-thread waits for nothing. Windows has no fork, and nothing here does anything there.
+A fork waits at most PATIENCE seconds. A lock that it could not get by then is made again in the child. A
+process with one thread waits for nothing. Windows has no fork, and nothing here does anything there.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _PAUSE = 0.005
 _GUARDED_PACKAGES = sys.stdlib_module_names | frozenset(
     {"cachegraph", "cryptography", "engine", "llvmlite", "numba", "platformdirs", "scipy", "sqlalchemy"}
 )
-"""Packages that cachegraph and engine import when they first need them, whatever the other threads do."""
+"""Packages that cachegraph and engine import on first use, while other threads may fork."""
 
 _WITH_HANDLERS = {"concurrent": "concurrent.futures.thread", "logging": "logging"}
-"""The modules of Python, imported by numba, whose own handlers of forks take locks, by their packages."""
+"""Standard modules whose own fork handlers take locks, and which numba imports: package -> module."""
 
 
 class Rank(IntEnum):
-    """The order in which pauses are taken: that in which a thread at work takes several of the locks."""
+    """The order in which pauses are taken: the one in which a working thread takes several of the locks."""
 
     COMPILER = 0
     LINKER = 1
@@ -49,24 +50,24 @@ class Rank(IntEnum):
 
 
 class Pausable(Protocol):
-    """Something that must not be at work while the process forks."""
+    """Work that must not be going on while the process forks."""
 
     def pause(self, seconds: float) -> None:
-        """Wait until no other thread is at work, and let none begin; give up after so many seconds."""
+        """Wait until no other thread is at work, and let none begin; give up after `seconds`."""
 
     def resume(self, in_child: bool) -> None:
-        """Let threads work again, in the parent or in a child; called after a pause that failed, too."""
+        """Let threads work again, in the parent or in a child; also called after a pause that failed."""
 
 
 class Inherited(Protocol):
-    """Something that a parent holds and a child has a copy of, such as an open file that is locked."""
+    """A resource of the parent that a child has a copy of, such as a locked open file."""
 
     def leave_to_parent(self) -> None:
-        """In a forked child: let go of the copy, so that the parent alone holds what it holds."""
+        """Let go of the copy, in a forked child, so that the parent alone holds the resource."""
 
 
 class PausableLock:
-    """A reentrant lock that is held while something is at work."""
+    """A reentrant lock that threads hold while they work."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
@@ -87,7 +88,7 @@ _COMPILERS_LOCKS = {
     Rank.COMPILER: ("numba.core.compiler_lock", "global_compiler_lock._lock"),
     Rank.LLVM: ("llvmlite.binding.ffi", "lib._lock._lock"),
 }
-"""Where numba and llvmlite keep the lock that each of their threads at work holds: module, and attributes."""
+"""The lock that each thread working in numba or llvmlite holds: its module and attribute path."""
 
 _pausable: dict[Rank, WeakSet[Pausable]] = {rank: WeakSet() for rank in Rank}
 _inherited: WeakSet[Inherited] = WeakSet()
@@ -98,16 +99,17 @@ _is_first = False
 
 
 def pause_at_forks(work: Pausable, rank: Rank) -> None:
-    """Pause `work` around every fork of this process from now on, for as long as somebody else holds it."""
+    """Pause `work` around every fork of this process from now on, as long as another reference to it exists."""
     _hook()
     _pausable[rank].add(work)
 
 
 def guard_builds() -> None:
-    """Have forks wait for what another thread imports to build something, compilers too; to be called before a build.
+    """Let forks wait for imports that other threads need to build something; call this before each build.
 
-    Handlers run in the reverse order of their registration. A fork that has taken logging's lock already, by logging's own
-    handler, would wait in vain for an import that logs. So modules with such handlers are imported first.
+    Fork handlers run in the reverse order of their registration. If logging's own handler took logging's lock
+    first, the fork would wait in vain for an import that logs. So modules with such handlers are imported
+    before ours is registered.
     """
     global _is_first
     if _is_first:
@@ -119,15 +121,15 @@ def guard_builds() -> None:
 
 
 def leave_to_parent(what: Inherited) -> None:
-    """Have every child that is forked from now on let go of its copy of `what`."""
+    """Let every child that is forked from now on let go of its copy of `what`."""
     _hook()
     _inherited.add(what)
 
 
 def momentary_lock() -> threading.RLock:
-    """Return a lock for work of a moment that leaves whole data at every step; a forked child finds it free.
+    """Return a lock for short work that leaves consistent data at every step; it is free in a forked child.
 
-    It is reentrant: a signal handler may come to the same work in the midst of it.
+    It is reentrant: a signal handler may enter the same work while it is under way.
     """
     _hook()
     lock = threading.RLock()
@@ -148,13 +150,13 @@ def _register() -> None:
 
 
 def _before() -> None:
-    """Pause everything, at a moment when no other thread is importing what is guarded."""
+    """Pause all work, at a moment when no other thread is importing a guarded module."""
     if _paused:  # registered twice
         return
     deadline = time.monotonic() + PATIENCE
     _pause_all(deadline)
     while _imports_elsewhere() and time.monotonic() < deadline:
-        _resume_all(in_child=False)  # the import may need what is paused
+        _resume_all(in_child=False)  # the import may need paused work
         time.sleep(_PAUSE)
         _pause_all(deadline)
 
@@ -175,16 +177,16 @@ def _in_child() -> None:
 def _pause_all(deadline: float) -> None:
     for rank in Rank:
         for work in [*_pausable[rank], *_compilers_locks(rank)]:
-            # Noted first: an interrupt may end this at any point, and what was taken is given back.
+            # Noted first: an interrupt may come at any point, and every pause taken is given back.
             _paused.append(work)
             work.pause(deadline - time.monotonic())
 
 
 def _compilers_locks(rank: Rank) -> Iterator[PausableLock]:
-    """The lock of that rank of a compiler that is imported, whoever uses it."""
+    """Yield the lock of that rank of a compiler that is imported, whoever uses it."""
     module, path = _COMPILERS_LOCKS.get(rank, ("", ""))
     if module in sys.modules:
-        with suppress(AttributeError):  # its import has just begun, which is waited for
+        with suppress(AttributeError):  # its import has just begun, and is waited for
             yield PausableLock(attrgetter(path)(sys.modules[module]))
 
 
@@ -194,17 +196,18 @@ def _resume_all(in_child: bool) -> None:
 
 
 def _imports_elsewhere() -> bool:
-    """Tell whether another thread is importing a module that it is of use to wait for.
+    """Return True if another thread is importing a module worth waiting for.
 
-    One with handlers of its own is none: this fork may hold the lock that its import needs.
+    A module with fork handlers of its own is not: this fork may hold the lock that its import needs.
     """
     return any(name.partition(".")[0] not in _WITH_HANDLERS for name in _imported_elsewhere())
 
 
 def _imported_elsewhere() -> list[str]:
-    """The guarded modules that threads other than this one are importing.
+    """Return the guarded modules that other threads are importing.
 
-    A thread holds a lock of the module's name from before it looks for the module; only importlib knows of these locks.
+    A thread holds a lock of the module's name from before it searches for the module; only importlib knows of
+    these locks.
     """
     return [
         name
@@ -215,7 +218,8 @@ def _imported_elsewhere() -> list[str]:
 
 
 def _forget_begun_imports() -> None:
-    """In a child: forget what a thread of the parent has begun to import, so that it is imported anew."""
+    """Forget, in a child, the modules that other threads of the parent had begun to import: they are imported
+    again."""
     for name in _imported_elsewhere():
         _module_locks().pop(name, None)
         sys.modules.pop(name, None)
@@ -227,5 +231,5 @@ def _module_locks() -> dict[str, Callable[[], Any]]:
 
 
 def _reset(lock: threading.RLock) -> None:
-    """Make `lock` free. Python's own modules do so in a child; there is no public name for it."""
+    """Free `lock`, as Python's own modules do in a child; there is no public name for it."""
     lock._at_fork_reinit()  # type: ignore[attr-defined]

@@ -29,16 +29,17 @@ _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20
 LEVELS = ("function", "op", "kernel", "numba")
 
 SUBJECTS = ("graph", "kernel", "function")
-"""The parts that say what is computed; the others say how, by what, and for which machine."""
+"""The parts that say what is computed; the others say how, by which tools, and for which machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKey:
-    """What one entry is found by (`digest`, 16 bytes) and believed by (`confirmation`, 32 bytes).
+    """The key of one entry: `digest` (16 bytes) finds it, `confirmation` (32 bytes) proves that it is the
+    right one.
 
-    `parts` maps a name to the canonical encoding of that part, in the order the key was built; order is identity.
-    Make one with `build` or `parse`, which keep the digests true to the parts. `names` are for who reads an explanation:
-    keys that differ in them alone are equal.
+    `parts` maps names to the canonical encodings of the parts; their order is part of the identity. Make keys
+    with `build` or `parse`, which compute the digests. `names` serve explanations only: keys that differ in
+    nothing else are equal.
     """
 
     level: str
@@ -49,7 +50,7 @@ class CacheKey:
 
     @classmethod
     def build(cls, level: str, parts: Mapping[str, bytes]) -> CacheKey:
-        """Return the key of `parts` at `level`; refuses (ValueError) a level that is not one of LEVELS."""
+        """Return the key of `parts` at `level`; raises ValueError for a level that is not one of LEVELS."""
         if level not in LEVELS:
             raise ValueError(
                 f"building a cache key: level is {level!r}; it must be one of {', '.join(LEVELS)}"
@@ -59,7 +60,8 @@ class CacheKey:
 
     @classmethod
     def parse(cls, encoding: bytes) -> CacheKey:
-        """Return the key whose `encoding` this is; raises InvalidEncoding on anything `build` would not have written."""
+        """Return the key with this `encoding`; raises InvalidEncoding for anything that `build` would not
+        have written."""
         reader = Reader(encoding, "parsing a cache key")
         version = reader.byte()
         if version != HASH_VERSION:
@@ -84,17 +86,17 @@ class CacheKey:
 
     @property
     def encoding(self) -> bytes:
-        """The whole canonical encoding, put together anew on each call."""
+        """The whole canonical encoding, assembled on each call."""
         return b"".join(_pieces(self.level, self.parts))
 
     @property
     def part_digests(self) -> dict[str, bytes]:
-        """Name of each part -> XXH3-128 of its encoding: what two keys are compared by to say why one missed."""
+        """The XXH3-128 of each part by name; an explanation compares these of two keys."""
         return {name: digest(part) for name, part in self.parts}
 
 
 def compressed(key: CacheKey, level: int = -1) -> bytes:
-    """Return what is kept of `key` to be explained, at that level of compression."""
+    """Return the form of `key` that is stored for explanations, compressed at that level."""
     import zlib
 
     content = zlib.compress(key.encoding, level)
@@ -107,7 +109,7 @@ def compressed(key: CacheKey, level: int = -1) -> bytes:
 
 
 def kept_names(compressed: bytes) -> tuple[str, ...]:
-    """Return the names that are kept with a key, none where there are none, or no such thing."""
+    """Return the names stored with a key; none if there are none, or if they are damaged."""
     import json
     import zlib
 
@@ -121,7 +123,7 @@ def kept_names(compressed: bytes) -> tuple[str, ...]:
 
 
 def expanded(compressed: bytes) -> bytes:
-    """Return the encoding that was compressed with zlib; raises InvalidEncoding for anything else, and above 256 MiB."""
+    """Return the encoding that zlib compressed; raises InvalidEncoding for anything else, and above 256 MiB."""
     import zlib  # a hit needs no encoding
 
     stream = zlib.decompressobj()

@@ -45,10 +45,11 @@ class Setting:
 class Settings:
     """The settings in force.
 
-    `directory` is absolute; None in the mode off, where none is looked for, and where there is no cache. `max_size` is
-    the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose entries are believed where
-    others can write (store/trust.py). `verify_rate` is the share of hits that the mode verify compares with a new
-    build. `cpu` is the best CPU level whose code runs (object_code/cpu.py); empty for the best of the machine.
+    `directory` is absolute; None in the mode off, where none is looked for, and where there is no cache.
+    `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose
+    entries are believed where others can write (store/trust.py). `verify_rate` is the share of hits that the
+    mode verify compares with a new build. `cpu` is the best CPU level whose code runs (object_code/cpu.py);
+    empty for the best of the machine.
     """
 
     directory: Path | None
@@ -112,8 +113,8 @@ VARIABLES = {setting.name: setting.variable for setting in SETTINGS}
 def current_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings that `environ` (default: the process's environment) asks for now.
 
-    A variable that is unset or empty gives the default. Raises SettingsError for a value that is not allowed, and
-    NoDirectoryError if no directory is named and the user has no home.
+    A variable that is unset or empty gives the default. Raises SettingsError for a value that is not allowed,
+    and NoDirectoryError if no directory is named and the user has no home.
     """
     get = (os.environ if environ is None else environ).get
     texts = {setting.name: get(setting.variable) or "" for setting in SETTINGS}
@@ -135,7 +136,8 @@ def _read(setting: Setting, text: str) -> Any:
 
 
 def cache_directory(environ: Mapping[str, str] | None = None) -> str:
-    """Return the absolute path of the directory that `environ` (default: the process's) names, or of the user's.
+    """Return the absolute path of the directory that `environ` (default: the process's) names, or of the
+    user's.
 
     Raises SettingsError for a path that cannot be made absolute, NoDirectoryError if the user has no home.
     """

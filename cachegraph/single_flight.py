@@ -60,15 +60,15 @@ _LONGEST_PAUSE = 0.25
 
 
 def longest_wait(cost: float | None) -> float:
-    """Return how many seconds to wait for a build that took `cost` seconds before, None if that is not known."""
+    """Return how many seconds to wait for a build that took `cost` seconds before; None means unknown."""
     return UNKNOWN_WAIT if cost is None else min(max(PATIENCE * cost, LEAST_WAIT), MOST_WAIT)
 
 
 class SingleFlight:
-    """Who builds what, among the threads of this process and all who see the same `claims` (key -> layers).
+    """The turns of builders, among the threads of this process and all who share the `claims` (key ->
+    layers).
 
-    `cost` says what building a key took before, `is_stored` whether it is found by now. May be used by any number of
-    threads.
+    `cost` returns what building a key took before, `is_stored` tells if it is stored by now. Thread-safe.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class SingleFlight:
     def turns(
         self, keys: Iterable[CacheKey], unkept: Collection[CacheKey] = ()
     ) -> Generator[list[CacheKey], None, None]:
-        """Yield all of `keys`, in portions: look each up again, and build what there is still no entry of.
+        """Yield all of `keys` in portions: look each up again, and build those that are still missing.
 
-        A portion is claimed until the next is asked for. Close the iterator to give back what is claimed. Put into
-        `unkept` what was built and could not be kept.
+        A portion is claimed until the next is asked for. Close the iterator to release the claims. Add keys
+        that were built but could not be stored to `unkept`.
         """
         begin = time.monotonic()
         free: list[_Flight] = []
@@ -110,7 +110,7 @@ class SingleFlight:
     def _wait(
         self, flight: _Flight, holder: Holder, begin: float, unkept: Collection[CacheKey]
     ) -> Iterator[list[CacheKey]]:
-        """Yield the key of `flight` when it is claimed or stored, or when that has taken too long."""
+        """Yield the key of `flight` once it is claimed or stored, or once waiting took too long."""
         key = flight.key
         most = longest_wait(self._cost(key))
         _log().info(
@@ -143,7 +143,8 @@ class _Flight:
         self._marked = False
 
     def acquire(self) -> Holder | None:
-        """Acquire what is not yet acquired; returns who has the next, None when there is no next."""
+        """Acquire the remaining claims; return the holder of the first that is taken, or None if all are
+        acquired."""
         while self._passed < len(self._claims):
             holder = self._ask(self._claims[self._passed])
             if holder is not None:
@@ -152,7 +153,7 @@ class _Flight:
         return None
 
     def acquire_within(self, seconds: float, is_stored: Callable[[CacheKey], bool]) -> bool:
-        """Ask again and again for so long; returns whether all is acquired, or the key stored."""
+        """Retry for that many seconds; return True if all claims are acquired or the key is stored."""
         end = time.monotonic() + seconds
         pause = _FIRST_PAUSE
         while self.acquire() is not None:
@@ -160,12 +161,12 @@ class _Flight:
                 return True
             if time.monotonic() >= end:
                 return False
-            time.sleep(pause * random.uniform(0.5, 1.0))  # so that those who wait do not ask in step
+            time.sleep(pause * random.uniform(0.5, 1.0))  # so that waiting processes do not retry in step
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         return True
 
     def release(self, unkept: bool = False) -> None:
-        """Give back what is acquired, the farthest first, and mark it if what was built could not be kept."""
+        """Release the claims, the farthest first, and mark them if the build could not be stored."""
         self._passed = 0
         for claim in reversed(self._claims):
             if unkept or self._marked:
@@ -178,19 +179,22 @@ class _Flight:
         except Unkept:
             self._marked = True
             return None
-        except Exception as error:  # whatever keeps it from being claimed, there are other layers, or none
+        except Exception as error:  # if one layer cannot be claimed, the others still can
             _log().debug("%s %s cannot be claimed: %s", self.key.level, self.key.hex, error)
             return None
 
 
 class _Table:
-    """The seats of keys that threads of this process build, as long as these live. Empty again in a forked child."""
+    """The seats of the keys that threads of this process are building; empty in a forked child."""
 
     def __init__(self) -> None:
         self._begin()
 
     def take(self, digest: bytes, seat: _Seat) -> _Seat:
-        """Have `seat` be that of `digest` if no living one is; return which is. Raises Unkept for a digest so marked."""
+        """Give `digest` to `seat` if no living seat has it, and return the seat that has it.
+
+        Raises Unkept for a digest that is marked so.
+        """
         with self._locked():
             if digest in self._unkept:
                 raise Unkept(digest.hex())
@@ -201,20 +205,20 @@ class _Table:
             return holder or seat
 
     def holder(self, digest: bytes) -> _Seat | None:
-        """Return the seat of `digest`, None if it is free."""
+        """Return the seat of `digest`, or None if it is free."""
         with self._locked():
             reference = self._held.get(digest)
             return None if reference is None else reference()
 
     def free(self, digest: bytes, seat: _Seat) -> None:
-        """Free the place of `digest`, if it is `seat`'s."""
+        """Free `digest` if `seat` holds it."""
         with self._locked():
             reference = self._held.get(digest)
             if reference is not None and reference() in (seat, None):
                 del self._held[digest]
 
     def mark(self, digest: bytes, unkept: bool) -> None:
-        """Note whether what was built of `digest` could not be kept."""
+        """Note if the build of `digest` could not be stored."""
         with self._locked():
             (self._unkept.add if unkept else self._unkept.discard)(digest)
 
@@ -240,17 +244,17 @@ class _Seat:
         self._since = time.time()
 
     def is_taken_here(self) -> bool:
-        """Return whether this thread is building the key already."""
+        """Return True if this thread is already building the key."""
         holder = self._table.holder(self._digest)
         return holder is not None and holder._thread == threading.get_ident()
 
     def acquire(self) -> Holder | None:
-        """Take the seat, or return who has it; raises Unkept where it is of no use to wait for it."""
+        """Take the seat, or return its holder; raises Unkept if waiting for it is useless."""
         holder = self._table.take(self._digest, self)
         return None if holder is self else Holder("", os.getpid(), holder._since)
 
     def mark(self, unkept: bool) -> None:
-        """Say whether what was built could not be kept."""
+        """Note if the build could not be stored."""
         self._table.mark(self._digest, unkept)
 
     def release(self) -> None:
@@ -260,7 +264,7 @@ class _Seat:
 
 @contextmanager
 def _released(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> Iterator[None]:
-    """Give back at the end what `flights` has then, also where an interrupt comes meanwhile."""
+    """Release the `flights` that are there at the end, also if an interrupt comes meanwhile."""
     try:
         yield
     finally:
@@ -277,6 +281,6 @@ def _release_all(flights: Sequence[_Flight], unkept: Collection[CacheKey]) -> No
 
 
 def _log() -> Logger:
-    import logging  # only those who wait need it
+    import logging  # needed only to wait
 
     return logging.getLogger("cachegraph")

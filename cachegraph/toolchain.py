@@ -20,7 +20,7 @@ def _toolchain() -> tuple[tuple[str, str], ...]:
 
 
 def toolchain() -> dict[str, str]:
-    """Return the implementation of Python with its cache tag, and the version of each compiler ("absent" if it is)."""
+    """Return the Python implementation with its cache tag, and the version of each compiler, or "absent"."""
     return dict(_toolchain())
 
 

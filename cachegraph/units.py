@@ -15,12 +15,13 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes of `5GB`, `1.5 MiB`, `4096`; raises ValueError on anything else."""
+    """Return the bytes of a text such as `5GB`, `1.5 MiB` or `4096`; raises ValueError for anything else."""
     return int(_parse(text, _SIZES, "a size such as 5GB, 500MB or 1GiB"))
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of `90d`, `12h`, `2w`; raises ValueError on anything else, a bare number included."""
+    """Return the seconds of a text such as `90d`, `12h` or `2w`; raises ValueError for others, bare numbers
+    included."""
     return _parse(text, _DURATIONS, "a duration such as 90d, 12h or 2w")
 
 
@@ -34,7 +35,8 @@ def format_size(size: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a time span to three digits: `0 s`, `12.3 ms`, `4.56 s`, `12.3 min`, `4.5 h`; negative ones too."""
+    """Return a time span, which may be negative, to three digits: `0 s`, `12.3 ms`, `4.56 s`, `12.3 min`,
+    `4.5 h`."""
     if seconds < 0:
         return f"-{format_seconds(-seconds)}"
     if seconds == 0:
@@ -51,7 +53,8 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return `seconds` in the largest unit that gives a whole number, as `parse_duration` reads it: `90d`, `36h`, `0.5s`."""
+    """Return `seconds` in the largest unit that gives a whole number: `90d`, `36h`, `0.5s` (see
+    parse_duration)."""
     for unit, factor in reversed(_DURATIONS.items()):
         if unit != "w" and seconds >= factor and seconds % factor == 0:
             return f"{seconds / factor:.0f}{unit}"
@@ -59,18 +62,19 @@ def format_duration(seconds: float) -> str:
 
 
 def format_ago(seconds: float) -> str:
-    """Return when something was that happened so long ago: `just now`, `5 min ago`."""
+    """Return an age in words: `just now`, `5 min ago`."""
     age = format_age(seconds)
     return "just now" if age == _NOW else f"{age} ago"
 
 
 def format_count(count: int, thing: str, things: str = "") -> str:
-    """Return how many there are: `1 time`, `2 times`, `0 entries` by `things` where an s is not enough."""
+    """Return a count with its noun: `1 time`, `2 times`; `things` is the plural if it is not `thing` with an
+    s."""
     return f"{count} {thing}" if count == 1 else f"{count} {things or f'{thing}s'}"
 
 
 def format_age(seconds: float) -> str:
-    """Return how long ago something was: `now`, `5 min`, `3 h`, `12 d`."""
+    """Return an age: `now`, `5 min`, `3 h`, `12 d`."""
     if seconds < 60:
         return _NOW
     for limit, factor, unit in ((7200, 60, "min"), (2 * 86400, 3600, "h")):

@@ -73,7 +73,8 @@ class EntryBuilder:
     def build_missing(
         self, missing: Mapping[CacheKey, Miss], build: BuildMany, load: Callable[[CacheKey, bytes], T]
     ) -> dict[CacheKey, Found[T]]:
-        """Return the entries of `missing`: built, or found by now because another thread or process built them.
+        """Return the entries of `missing`: built, or found by now because another thread or process built
+        them.
 
         Raises CacheMissError if settings.on_miss is "error", and what `build` and `load` raise.
         """

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    """One entry: the confirmation of its key, the BLAKE2b-256 of its payload, the payload, and its blobs (name -> digest,
-    hex)."""
+    """One entry: the confirmation of its key, the BLAKE2b-256 of its payload, the payload, and its blobs
+    (name -> digest, hex)."""
 
     confirmation: bytes
     content: bytes
@@ -28,20 +28,21 @@ class _Row(NamedTuple):
 
 
 class Bundle:
-    """Entries by the digest of their key, and blobs by their own. Nothing is believed before its digest."""
+    """Entries by the digest of their key, and blobs by their own digest. Both are checked before they are
+    used."""
 
     def __init__(self) -> None:
         self._rows: dict[bytes, _Row] = {}
         self._blobs: dict[str, bytes] = {}
 
     def add(self, key: CacheKey, payload: bytes, blobs: Mapping[str, bytes] | None = None) -> None:
-        """Take the entry of `key` along."""
+        """Add the entry of `key`."""
         named = {name: content_name(content) for name, content in (blobs or {}).items()}
         self._rows[key.digest] = _Row(key.confirmation, strong_digest(payload), payload, named)
         self._blobs.update((named[name], content) for name, content in (blobs or {}).items())
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key`, checked; never raises."""
+        """Return the checked entry of `key`, or the miss; never raises."""
         row = self._rows.get(key.digest)
         if row is None:
             return Miss("never-seen", "it was not taken along")
@@ -52,7 +53,7 @@ class Bundle:
         return Hit(row.payload, row.blobs, {})
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return a blob that a hit named, checked; None when it is not here or damaged."""
+        """Return the checked blob that a hit named; None if it is missing or damaged."""
         content = self._blobs.get(digest_hex)
         return content if content is not None and content_name(content) == digest_hex else None
 
@@ -61,11 +62,10 @@ _NO_CACHE = Miss("unreadable", "what the cache has does not load")
 
 
 class BundledCache:
-    """A cache with a bundle behind it: what can be had without building. Without a cache (what it has does not load), the
-    bundle alone.
+    """A cache backed by a bundle: entries that need no building. Without a cache, the bundle alone.
 
-    Nothing is copied from the bundle into the cache: who wrote the one need not be trusted by the readers of the other.
-    `taken` says of what came from the bundle why the cache had it not.
+    Nothing is copied from the bundle into the cache: readers of the cache need not trust the writer of the
+    bundle. `taken` maps the keys that came from the bundle to the reason of the cache's miss.
     """
 
     def __init__(self, cache: Cache | None, bundle: Bundle) -> None:
@@ -74,7 +74,7 @@ class BundledCache:
         self.taken: dict[CacheKey, str] = {}
 
     def lookup(self, key: CacheKey) -> Hit | Miss:
-        """Return the entry of `key` from the cache or else from the bundle, or why neither has it; never raises."""
+        """Return the entry of `key` from the cache, else from the bundle, or the miss; never raises."""
         found = _NO_CACHE if self._cache is None else self._cache.lookup(key)
         if isinstance(found, Hit):
             return found
@@ -84,6 +84,6 @@ class BundledCache:
         return carried
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return a blob that a hit named, checked; None when it cannot be had. Never raises."""
+        """Return the checked blob that a hit named; None if it cannot be read. Never raises."""
         found = None if self._cache is None else self._cache.read_blob(digest_hex)
         return self._bundle.read_blob(digest_hex) if found is None else found

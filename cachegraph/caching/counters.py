@@ -12,10 +12,11 @@ from cachegraph.key import LEVELS
 
 
 class Counters(NamedTuple):
-    """A snapshot: per level {"hits": n, "misses": n}; misses, bypasses and failed stores by reason.
+    """A snapshot of the counts: per level {"hits": n, "misses": n}; misses, bypasses and failed stores by
+    reason.
 
-    `seconds_saved` is what the hits would have cost to build less what loading them took, and may be negative;
-    `seconds_spent` is what the builds of the misses took.
+    `seconds_saved` is the build cost of the hits minus the time to load them, and may be negative;
+    `seconds_spent` is the build time of the misses.
     """
 
     levels: Mapping[str, Mapping[str, int]]
@@ -27,7 +28,7 @@ class Counters(NamedTuple):
 
 
 class Tally:
-    """Adds up what happens; may be used by any number of threads, and is empty again in a forked child."""
+    """The running counts. Thread-safe; empty again in a forked child."""
 
     def __init__(self) -> None:
         self._begin()
@@ -52,7 +53,7 @@ class Tally:
             self._store_failures[reason] += 1
 
     def snapshot(self) -> Counters:
-        """Return the counts as they are now; they do not change afterwards."""
+        """Return the counts as they are now, in a form that does not change."""
         with self._locked():
             levels = {
                 level: {"hits": self._hits[level], "misses": self._level_misses[level]} for level in LEVELS
@@ -73,7 +74,7 @@ class Tally:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lock = threading.RLock()  # a signal handler may count in the midst of it
+        self._lock = threading.RLock()  # a signal handler may count while the lock is held
         self._hits: Counter[str] = Counter()
         self._level_misses: Counter[str] = Counter()
         self._misses: Counter[str] = Counter()
@@ -87,5 +88,5 @@ PROCESS = Tally()
 
 
 def counters() -> Counters:
-    """Return a snapshot of what this process's caches have done so far."""
+    """Return a snapshot of the counts of all caches of this process."""
     return PROCESS.snapshot()

@@ -62,7 +62,8 @@ class EntryLookup:
     ) -> Found[T] | Miss:
         """Return the entry of `key` as `load` makes it, or the miss.
 
-        A load that raises is a miss. In the mode verify, `verify` checks some of the hits and may replace the value.
+        A load that raises is a miss. In the mode verify, `verify` checks some of the hits and may replace the
+        value.
         """
         hit = self._writer.distrusted(key) or self.get(key)
         if isinstance(hit, Miss):

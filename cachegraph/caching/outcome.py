@@ -12,19 +12,20 @@ from cachegraph.store.entry import Artifact
 T = TypeVar("T")
 
 MISMATCH = "mismatch"
-"""The reason of a miss that was a hit until it was compared with a new build."""
+"""The miss reason of an entry that differed from a new build."""
 
 UNVERIFIED = "unverified"
-"""The reason of a miss that was a hit until it was to be compared, and building it, or comparing, failed."""
+"""The miss reason of an entry that could not be compared with a new build, because building or comparing
+raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What `get_or_build` returns: the loaded `value` and how it came about.
+    """The result of a look-up: the loaded `value` and its origin.
 
-    `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the cost of the build: recorded on a
-    hit, spent on a miss. `load_seconds` is what loading took. `blobs` (name -> digest, hex) is what the entry of a hit
-    offers to `read_blob`.
+    `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the build cost: recorded on a
+    hit, spent on a miss. `load_seconds` is the time to load. `blobs` (name -> digest, hex) can be read with
+    `read_blob` after a hit.
     """
 
     value: T
@@ -37,7 +38,8 @@ class Found(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Correction(Generic[T]):
-    """What building gave instead of what an entry held: the `difference`, for people, the artifact and the loaded value."""
+    """A new build that replaces a wrong entry: the `difference`, for people, the artifact and the loaded
+    value."""
 
     difference: str
     artifact: Artifact
@@ -45,17 +47,18 @@ class Correction(Generic[T]):
 
 
 Verify = Callable[[CacheKey, Found[T]], Correction[T] | None]
-"""Builds what an entry holds anew and compares; None if there is no difference."""
+"""Builds an entry again and compares; returns None if there is no difference."""
 
 
 @dataclass
 class CacheInfo:
-    """How a function came about.
+    """The record of how a function was made.
 
-    `outcome` is "hit", "miss", "bypass", or "carried": it came in a pickle, and the cache of the process that loaded it
-    had no such entry. `reason` says why it is not a hit. `key` is the function's, in hexadecimal. `found` has
-    [hits, misses] for each level, the functions within it included, `seconds` what each step took, `seconds_saved` what the hits would have cost, less
-    what loading them took. `rewrites` and `compilations` count what this process did.
+    `outcome` is "hit", "miss", "bypass", or "carried": the function came in a pickle, and the cache of the
+    loading process lacked the entry. `reason` says why it is not a hit. `key` is the function's, in
+    hexadecimal. `found` has [hits, misses] for each level, inner functions included; `seconds` is the time of
+    each step; `seconds_saved` is the build cost of the hits minus the time to load them. `rewrites` and
+    `compilations` count the work of this process.
     """
 
     outcome: str = "miss"

@@ -22,7 +22,8 @@ WRITING = ("readwrite", "verify")
 
 
 class CacheRecords:
-    """Counts and log lines of one cache, whose counts are written into `store` at exit or when the cache is dropped."""
+    """Counts and log lines of one cache, whose counts are written into `store` at exit or when the cache is
+    dropped."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings

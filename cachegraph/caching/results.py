@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 TOLERANCE = {4: 1e-4, 8: 1e-9}
-"""By the bytes of a real number: how far, relatively, results may be apart. Compilers reorder arithmetic (fastmath)."""
+"""Relative tolerances, by the bytes of a real number. Compilers reorder arithmetic (fastmath)."""
 _OF_OTHERS = 1e-2
 
 
 def is_close(found: np.ndarray[Any, Any], due: np.ndarray[Any, Any], magnitude: float = 1.0) -> bool:
-    """Return whether `found` may stand for `due`: same dtype and shape, NaN where that is NaN, integers equal, numbers close.
+    """Return True if `found` may stand for `due`: same dtype and shape, NaN in the same places, integers
+    equal, numbers close.
 
-    Close is within the tolerance, which is relative to the number itself and to `magnitude`.
+    The tolerance is relative to the number itself and to `magnitude`.
     """
     if found.dtype != due.dtype or found.shape != due.shape:
         return False

@@ -20,12 +20,12 @@ def clear_command(
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove every entry, a damaged index included. Jobs that use the cache begin a new one."""
+    """Remove every entry, and a damaged index, too. Running jobs start a new cache."""
     placement = open_placement(directory)
     store = LocalStore(placement.local.directory)
     layouts: list[Layout | SharedLayout] = [store.layout]
     if placement.on_node:
-        # The files first: an index without them is only slow, but they would fill it again.
+        # The files first: the index alone is only slow, but the files would fill it again.
         layouts.insert(0, SharedLayout(placement.shared[0].directory))
     place = layouts[0].directory
     with problems_reported(store):

@@ -18,7 +18,7 @@ def dir_command(directory: DirectoryOption = None, as_json: JsonOption = False) 
 
 
 def key_command(as_json: JsonOption = False) -> None:
-    """Print your public key, for CACHEGRAPH_TRUST=group:KEY,KEY,...; it is made if there is none."""
+    """Print your public key, for CACHEGRAPH_TRUST=group:KEY,KEY,...; create it if there is none."""
     try:
         public = public_key_text(make_own_key())
         path = key_path()

@@ -20,7 +20,7 @@ from cachegraph.toolchain import toolchain
 
 
 def doctor_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
-    """Say what is found about the cache's directories and this machine; exit code 1 if something should be changed."""
+    """Report on the cache's directories and this machine; exit code 1 if something should be changed."""
     placement = open_placement(directory)
     tiers = [("local", placement.local), *(("shared", tier) for tier in placement.shared)]
     found = [(name, tier, examine(tier)) for name, tier in tiers]
@@ -44,7 +44,7 @@ def _machine() -> dict[str, str]:
 
 
 def _cpu_level() -> str:
-    """The best level whose code is run here, and what was asked for if that is another than the machine's best."""
+    """Return the best CPU level whose code runs here, and the requested one if it differs."""
     best, asked = machine_levels()[0], settings_in_force()[0].cpu
     try:
         level = levels_up_to(asked)[0]

@@ -56,7 +56,7 @@ def list_command(
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the entries, the last used first; `used` is how long ago."""
+    """List the entries, the last used first; `used` is the time since then."""
     cache = open_directory(directory)
     unreadable: list[str] = []
     with problems_reported(cache.local):

@@ -26,7 +26,7 @@ DirectoryOption = Annotated[
     typer.Option(
         "--dir",
         help="The cache directory.",
-        readable=False,  # that is found out, and said, for each command
+        readable=False,  # each command checks, and reports, that itself
         show_default=f"{VARIABLES['directory']}, or the user's cache directory",
     ),
 ]
@@ -34,9 +34,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for program
 
 
 def open_directory(directory: Path | None) -> CacheDirectory:
-    """Return what the cache in `directory` holds, or in the one the settings name.
+    """Return the contents of the cache in `directory`, or in the one that the settings name.
 
-    Ends the command with code 2 where `directory` is given and holds none, and with code 1 where that cannot be seen.
+    Ends the command with code 2 if the given `directory` has no cache, and with code 1 if it cannot be read.
     """
     try:
         cache = CacheDirectory(open_placement(directory))
@@ -49,7 +49,7 @@ def open_directory(directory: Path | None) -> CacheDirectory:
 
 
 def _advice(path: Path) -> str:
-    """Where the cache is that was meant, if that can be told."""
+    """Return a hint where the intended cache may be; empty if there is none."""
     if path.name == STORE_VERSION:
         return f"; give the directory that {STORE_VERSION} is in: {path.parent}"
     if not os.path.exists(path):
@@ -59,7 +59,7 @@ def _advice(path: Path) -> str:
 
 
 def open_placement(directory: Path | None) -> Placement:
-    """Return the tiers of the cache in `directory`, or of the one the settings name, whatever the mode is."""
+    """Return the tiers of the cache in `directory`, or of the one that the settings name, in any mode."""
     for text in unknown_variables():
         print_problem(text)
     environ = dict(os.environ)
@@ -75,13 +75,13 @@ def open_placement(directory: Path | None) -> Placement:
 
 @contextmanager
 def problems_reported(store: LocalStore) -> Iterator[None]:
-    """End the command with a message and code 1 on an index that is damaged or a disk that refuses."""
+    """End the command with a message and code 1 if the index is damaged or the disk refuses."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
         damage = "is damaged" if is_damage(error) else "cannot be used"
         fail(f"the index {store.layout.index} {damage}: {error}")
-    except BrokenPipeError:  # who reads what is printed has read enough: click ends the command
+    except BrokenPipeError:  # the reader of the output has closed it: click ends the command
         raise
     except (OSError, StoreError) as error:
         fail(str(error))

@@ -17,14 +17,14 @@ from typing import TextIO
 import typer
 
 GAP = 3
-"""The columns between two columns of a table."""
+"""Spaces between the columns of a table."""
 
-_MEASURED = 500  # rows by whose widths a table is laid out
-_WIDTH = 80  # columns, where there is no terminal
+_MEASURED = 500  # rows measured for the column widths
+_WIDTH = 80  # columns, if there is no terminal
 
 
 def print_json(value: object) -> None:
-    """Print `value` as one JSON document; an iterator in it is an array, and printed as it comes."""
+    """Print `value` as one JSON document; iterators become arrays, printed item by item."""
     for piece in _json_pieces(value, "\n"):
         sys.stdout.write(piece)
     sys.stdout.write("\n")
@@ -41,7 +41,7 @@ def print_problem(text: str) -> None:
 
 
 def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
-    """Print `rows` under `columns` (name -> left, right or fill: the one that gives way when room is short)."""
+    """Print `rows` under `columns` (name -> left, right or fill; fill is the column that shrinks)."""
     cells = (tuple(map(one_line, row)) for row in rows)
     first = list(islice(cells, _MEASURED))
     widths = _widths(columns, first)
@@ -53,9 +53,10 @@ def print_table(columns: dict[str, str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return `text` with all that is no visible character or space escaped: a terminal shows it, and obeys none of it.
+    """Return `text` with everything but visible characters escaped, so that a terminal obeys none of it.
 
-    Control characters go, line breaks among them, and those that turn the direction of what follows, or are not seen.
+    That includes control characters, line breaks, and characters that are invisible or turn the text
+    direction.
     """
     if text.isprintable():
         return text
@@ -64,9 +65,10 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def progress(what: str, steps: int) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many of `steps` are done, as the function that is yielded is told; elsewhere nothing.
+    """Show on a terminal how many of `steps` are done; call the yielded function to advance. Elsewhere, do
+    nothing.
 
-    It is on standard error, so that what a command prints can be redirected.
+    Progress goes to standard error, so that the output of the command can be redirected.
     """
     if not sys.stderr.isatty():
         yield lambda done: None
@@ -80,13 +82,13 @@ def progress(what: str, steps: int) -> Iterator[Callable[[int], None]]:
 
 
 def _encodable(text: str, stream: TextIO) -> str:
-    """What `stream` can print of `text`, the rest escaped."""
+    """Return `text` with characters that `stream` cannot encode escaped."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _widths(columns: Mapping[str, str], rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """How wide each column is: as its widest cell, but for the one that fills what is left."""
+    """Return the column widths: those of the widest cells, but the fill column takes the rest."""
     needed = [max(map(_width, column)) for column in zip(columns, *rows, strict=True)]
     others = sum(n + GAP for n, kind in zip(needed, columns.values(), strict=True) if kind != "fill")
     room = shutil.get_terminal_size((_WIDTH, 0)).columns - others
@@ -115,7 +117,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal `text` takes: some characters take two, some none."""
+    """Return how many columns of a terminal `text` takes: some characters take two, some none."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -124,7 +126,7 @@ def _width(text: str) -> int:
 
 
 def _json_pieces(value: object, line: str) -> Iterator[str]:
-    """The document of `value`, indented; `line` is a line break with the indentation that is reached."""
+    """Yield the JSON document of `value`, indented; `line` is a line break with the current indentation."""
     if isinstance(value, Iterator):
         yield from _enclosed("[]", (_json_pieces(item, f"{line}  ") for item in value), line)
     elif isinstance(value, dict):

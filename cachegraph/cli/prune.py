@@ -89,7 +89,7 @@ def prune_command(
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove what nothing needs and leftovers of killed processes; with options, entries too.
+    """Remove what nothing needs and the leftovers of killed processes; with options, entries, too.
 
     Safe while jobs use the cache.
     """

@@ -26,7 +26,7 @@ def show_command(
     directory: DirectoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one entry: the parts of its key, what it cost, its blobs and its uses."""
+    """Show one entry: the parts of its key, its build cost, its blobs and its uses."""
     prefix = key.lower()
     if not prefix or set(prefix) - set("0123456789abcdef"):
         raise typer.BadParameter(f"{key!r} is not a key: keys are hexadecimal", param_hint="KEY")

@@ -26,7 +26,7 @@ DaysOption = Annotated[
 def stats_command(
     days: DaysOption = 7, directory: DirectoryOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show entries, bytes, hits and misses per level and day, misses by reason, and the seconds saved and spent."""
+    """Show entries, bytes, hits and misses per level and day, miss reasons, and the time saved and spent."""
     cache = open_directory(directory)
     with problems_reported(cache.local):
         seen = totals(cache.local.database, time.time() - (days - 1) * _SECONDS_PER_DAY)
@@ -40,7 +40,7 @@ def stats_command(
 
 
 def _with_files(totals: LevelTotals, entries: int, size: int) -> dict[str, int | float]:
-    """What a level holds, with the entries that are in files of the directory alone."""
+    """Return the counts of a level, including entries that only files of the directory hold."""
     held: dict[str, int | float] = asdict(totals)
     return {**held, "entries": totals.entries + entries, "bytes": totals.bytes + size}
 

@@ -14,9 +14,10 @@ from cachegraph.store.maintenance.verification import Problem, verify
 
 
 def verify_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:
-    """Check every checksum, the index against the blobs, and what refers to what; remove what is damaged.
+    """Check all checksums, blobs and references, and remove what is damaged.
 
-    It is then built anew when next needed; what it was is kept in v1/damaged for a week. Exit code 1 if anything was wrong.
+    Damaged entries are built again when needed, and kept in v1/damaged for a week. Exit code 1 if anything
+    was wrong.
     """
     cache = open_directory(directory)
     with problems_reported(cache.local), progress("checking", cache.count_files()) as advance:

@@ -22,16 +22,17 @@ from cachegraph.errors import Unfingerprintable
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
-# A dtype's number, unlike its kind or its character, is never shared with a dtype from outside numpy.
+# dtypes from outside numpy may share a kind or character with numpy's, but never a number
 _PLAIN = frozenset(np.dtype(char).num for char in "?bhilqBHILQefdFDMmSU")
 
 
 LARGE = 64 * 1024
-"""What has more bytes is written as its digest: encodings are kept beside entries, and an array would be in each."""
+"""Larger arrays are written as a digest: an encoding is stored beside every entry."""
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for values of exactly `cls` if it is one of numpy's own array, scalar or dtype classes.
+    """Return the encoder for values of exactly `cls` if it is one of numpy's own array, scalar or dtype
+    classes.
 
     Raises Unfingerprintable for a subclass of ndarray.
     """

@@ -34,13 +34,13 @@ _SKIPPED = frozenset(("NOP", "CACHE", "EXTENDED_ARG"))
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _CONSTANTS = frozenset(dis.hasconst)
 _NAMES = frozenset(dis.hasname)
-# How many low bits of the argument are not the name's number.
+# the number of low bits of the argument that are not the index of the name
 _NAME_BITS = {
     "LOAD_GLOBAL": 1,
     "LOAD_SUPER_ATTR": 2,
     **({"LOAD_ATTR": 1} if sys.version_info >= (3, 12) else {}),
 }
-# What a class statement begins and ends with: (how it loads, what it loads where that is a name) -> what it stores.
+# What class statements begin and end with: (opcode of the load, its name if it loads one) -> stored name.
 _NOTED_BY_CLASSES = frozenset(
     (
         ("LOAD_NAME", "__name__", "__module__"),
@@ -60,19 +60,19 @@ _UNDESCRIBED = frozenset(
 _GLOBAL_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
 _ATTRIBUTE_LOADS = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 _ANY_ATTRIBUTE_LOADS = _ATTRIBUTE_LOADS | {"LOAD_SUPER_ATTR"}
-# Whether there is a docstring serves readers.
+# The flag for a docstring is left out: docstrings are not identity.
 _IDENTITY_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200 | 0xFFFF_0000 & ~0x0400_0000
 
 
 class GlobalRead(NamedTuple):
-    """A global that code reads: its name, and the attributes that it at once takes from it."""
+    """A global that code reads: its name, and the chain of attributes taken from it."""
 
     name: str
     attributes: tuple[str, ...]
 
 
 class Import(NamedTuple):
-    """An import inside of code: the module, how many packages up it is looked for, the names taken from it."""
+    """An import within code: the module, how many packages up the search starts, and the names taken."""
 
     module: str
     level: int
@@ -103,12 +103,12 @@ def encode_code(encoder: Encoder, code: CodeType) -> None:
 
 
 def reads(code: CodeType) -> list[GlobalRead]:
-    """What `code`, and the code inside of it, may read of its globals and builtins, sorted."""
+    """Return the globals and builtins that `code`, and code nested in it, may read, sorted."""
     return sorted({read for inner in _with_inner(code) for read in _reads(_instructions(inner))})
 
 
 def look_up(space: Mapping[str, object], read: GlobalRead) -> tuple[object, tuple[str, ...]]:
-    """What `read` finds in `space`, which has its name; and which of its attributes it took from modules on the way."""
+    """Return the value of `read` in `space`, and the attributes that were taken from modules on the way."""
     value = space[read.name]
     taken = 0
     while isinstance(value, ModuleType) and taken < len(read.attributes):
@@ -120,12 +120,12 @@ def look_up(space: Mapping[str, object], read: GlobalRead) -> tuple[object, tupl
 
 
 def undescribed(names: Iterable[str]) -> list[str]:
-    """Those of the attributes `names` that no definition describes, sorted."""
+    """Return the attributes among `names` that no definition describes, sorted."""
     return sorted(_UNDESCRIBED.intersection(names))
 
 
 def attributes(code: CodeType) -> set[str]:
-    """The attributes that `code`, and the code inside of it, takes, or may take by a name that it has as a constant."""
+    """Return the attributes that `code`, and code nested in it, takes, or may take by a constant name."""
     return {
         str(instruction.argval)
         for inner in _with_inner(code)
@@ -140,7 +140,7 @@ def _is_special_name(constant: object) -> bool:
 
 
 def imports(code: CodeType) -> list[Import]:
-    """What `code`, and the code inside of it, imports, sorted."""
+    """Return the imports of `code`, and of code nested in it, sorted."""
     return sorted({found for inner in _with_inner(code) for found in _imports(_instructions(inner))})
 
 
@@ -171,14 +171,14 @@ def _is_noted_by_class(load: dis.Instruction, store: dis.Instruction) -> bool:
 
 
 def _with_keywords(code: CodeType, instruction: dis.Instruction) -> dis.Instruction:
-    """Python 3.11 does not say which keywords a call has."""
+    """Return `instruction` with the keywords of the call, which Python 3.11 leaves out."""
     if instruction.opname != "KW_NAMES" or instruction.arg is None:
         return instruction
     return instruction._replace(argval=code.co_consts[instruction.arg])
 
 
 def _numbers(code: CodeType, instructions: list[dis.Instruction]) -> dict[int, int]:
-    """Offset of every word of the bytecode -> the number of the instruction that is there, or comes next."""
+    """Return the number of the instruction at, or next after, every offset of the bytecode."""
     numbers: dict[int, int] = {}
     number = len(instructions)
     starts = {instruction.offset: position for position, instruction in enumerate(instructions)}
@@ -237,7 +237,7 @@ def _write_handlers(encoder: Encoder, code: CodeType, numbers: dict[int, int]) -
 
 
 def _name(instruction: dis.Instruction) -> str:
-    """The bare name: `dis` adds what the low bits of the argument mean in some releases."""
+    """Return the bare name: in some releases `dis` adds the meaning of the low bits."""
     return str(instruction.argval)
 
 
@@ -266,15 +266,19 @@ _SKIPPED_STEPS = frozenset(("NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PUSH_NULL
 _NAMED_LOADS = frozenset(
     ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF", "LOAD_SUPER_ATTR")
 )
-# What gives the same for equal sets.
+# functions whose result is the same for equal sets
 _ORDERLESS = frozenset(
     ("all", "any", "bool", "frozenset", "isinstance", "len", "max", "min", "set", "sorted")
 )
 
 
 class Uses(NamedTuple):
-    """The globals, free variables and attributes, by name, that code does more with than test what is in them; the sets among its
-    constants of which this is true; whether it compares identities of anything but singletons, constants and globals."""
+    """What code does with values besides testing membership.
+
+    `names` are the globals, free variables and attributes, and `constants` the sets, that code uses in other
+    ways. `compares_identities` is True if it compares identities of anything but singletons, constants and
+    globals.
+    """
 
     names: frozenset[str]
     constants: tuple[object, ...]
@@ -282,7 +286,7 @@ class Uses(NamedTuple):
 
 
 def uses_of_values(code: CodeType) -> Uses:
-    """What `code`, and the code inside of it, does."""
+    """Return the uses of values by `code` and code nested in it."""
     names: set[str] = set()
     constants: list[object] = []
     compares = False
@@ -301,7 +305,8 @@ def uses_of_values(code: CodeType) -> Uses:
 
 
 def _is_orderless(steps: Sequence[dis.Instruction], number: int) -> bool:
-    """Whether what a step loads is at once tested for what is in it, or the one argument of what sees no order."""
+    """Return True if a loaded value is at once tested for membership, or passed to a function that ignores
+    order."""
     following = [step.opname for step in steps[number + 1 : number + 2]]
     if following in (["CONTAINS_OP"], ["IS_OP"]):
         return True
@@ -311,7 +316,7 @@ def _is_orderless(steps: Sequence[dis.Instruction], number: int) -> bool:
 
 
 def _is_fixed(steps: Sequence[dis.Instruction], number: int) -> bool:
-    """Whether what a step loads is a constant, or a global or what a global has."""
+    """Return True if a step loads a constant, a global, or an attribute of a global."""
     while number > 0 and steps[number].opname in _ATTRIBUTE_LOADS:
         number -= 1
     return steps[number].opname in ("LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_COMMON_CONSTANT")

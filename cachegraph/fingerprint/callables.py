@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
     from cachegraph.fingerprint.encoder import Encoder
 
-# What reaches code and names that no instruction says: module -> names; of modules with None, the module as a whole too.
+# Names that reach code and globals which no instruction mentions; None stands for the module as a whole.
 _UNBOUNDED = frozenset(
     (
         *(
@@ -137,10 +137,11 @@ def _refuse_unbounded(module: str, name: str | None) -> None:
 
 
 def _look_through(encoder: Encoder, value: FunctionType) -> None:
-    """Refuse code that takes what no definition describes; note code that can tell the order of a class's attributes."""
+    """Refuse code that takes attributes no definition describes; if it takes `__dict__`, describe attribute
+    order."""
     home = value.__globals__.get("__name__")
     if isinstance(home, str) and origin_of(home, encoder.described) != "followed":
-        return  # a function that a release made, of its own code: as all of that, it is taken for what it says
+        return  # made by a release from its own code: its name describes it
     taken = attributes(value.__code__)
     refuse_undescribed(taken)
     if "__dict__" in taken:
@@ -148,7 +149,7 @@ def _look_through(encoder: Encoder, value: FunctionType) -> None:
 
 
 def _write_bound(encoder: Encoder, value: FunctionType) -> None:
-    """What was bound when the function was made: defaults, attributes, free variables."""
+    """Write what was bound when the function was made: defaults, attributes, free variables."""
     for label, item in (
         ("defaults", value.__defaults__),
         ("keyword defaults", value.__kwdefaults__),
@@ -162,7 +163,7 @@ def _write_bound(encoder: Encoder, value: FunctionType) -> None:
 def _write_cell(encoder: Encoder, name: str, cell: CellType) -> None:
     try:
         content = cell.cell_contents
-    except ValueError:  # a cell that nothing was put into yet
+    except ValueError:  # the cell is still empty
         encoder.tag(b"-")
         return
     encoder.tag(b"+")
@@ -232,8 +233,7 @@ def _refuse_each_unbounded(module: str, names: tuple[str, ...]) -> None:
 
 
 def _is_replaced(value: Any, described: Collection[str]) -> bool:
-    """Whether what a module that is not followed has under a name is a function, a class or an object of one that is, or
-    wraps such a function."""
+    """Return True if a value in a module that is not followed is, or wraps, something from a followed module."""
     for name in ("py_func", "func", "__func__", "__wrapped__"):
         if not isinstance(value, type | FunctionType):
             value = getattr(value, name, value)
@@ -244,7 +244,7 @@ def _is_replaced(value: Any, described: Collection[str]) -> bool:
 
 
 def encode_module(encoder: Encoder, value: ModuleType) -> None:
-    """Write a module that is used as a whole; raises Unfingerprintable for one whose code is followed."""
+    """Write a module that is used as a whole; raises Unfingerprintable for a followed one."""
     _write_module(encoder, value.__name__)
 
 
@@ -262,7 +262,7 @@ def _write_module(encoder: Encoder, module: str, in_part: bool = False) -> None:
 
 
 def encode_method(encoder: Encoder, value: MethodType) -> None:
-    """Write a bound method: what it is bound to, and the function."""
+    """Write a bound method: the object and the function."""
     encoder.definition(value, _write_method)
 
 
@@ -274,7 +274,7 @@ def _write_method(encoder: Encoder, value: MethodType) -> None:
 
 
 def _write_bound_by_name(encoder: Encoder, value: Any) -> None:
-    """A native method: the object, which its module holds under a name unless it is a plain value, and the name."""
+    """Write a native method: its object, by name unless it is a plain value, and the name of the method."""
     owner = value.__self__
     encoder.tag(b"b")
     if is_of_extension(owner):
@@ -285,7 +285,7 @@ def _write_bound_by_name(encoder: Encoder, value: Any) -> None:
 
 
 def encode_native(encoder: Encoder, value: Any) -> None:
-    """Write a native function, by its name; or a native method, with what it is bound to."""
+    """Write a native function by its name, or a native method with its object."""
     encoder.definition(value, _write_native)
 
 

@@ -58,7 +58,7 @@ _FieldOfTuple = type(vars(namedtuple("_", "field"))["field"])
 
 
 def encode_class(encoder: Encoder, value: type) -> None:
-    """Write a class: by its code where it is followed, else by its name."""
+    """Write a class: by its code if it is followed, else by its name."""
     if is_importable(value) and not _is_followed(value, encoder.described):
         module, qualname = importable_name(value)
         encoder.tag(b"C")
@@ -91,7 +91,8 @@ def write_class(encoder: Encoder, value: type) -> None:
 
 
 def _attributes(cls: type) -> dict[str, object]:
-    """What makes `cls` what it is: its own attributes, but not what Python, a decorator or a metaclass notes in it."""
+    """Return the attributes that make up `cls`, without what Python, decorators and metaclasses derive from
+    them."""
     found = {name: vars(cls)[name] for name in order_of_attributes(cls)}
     if issubclass(cls, Enum):
         found = {name: item for name, item in found.items() if name not in (*_OF_ENUMS, *cls.__members__)}
@@ -106,7 +107,7 @@ def _attributes(cls: type) -> dict[str, object]:
 
 
 def order_of_attributes(cls: type) -> list[str]:
-    """The names of what makes `cls` what it is, in the order in which it got them."""
+    """Return the names of the attributes that make up `cls`, in the order of their creation."""
     return [
         name
         for name, item in vars(cls).items()
@@ -119,17 +120,18 @@ def _is_of_every_class(name: str, item: object) -> bool:
 
 
 def _described_field(field: Field[Any]) -> dict[str, object]:
-    """What a dataclass keeps of a field."""
+    """Return what a dataclass stores of a field."""
     parts = {name: getattr(field, name) for name in _OF_FIELDS}
     parts["metadata"] = dict(field.metadata)
     parts["type"] = _written_type(field.type)
     parts["kind"] = str(field._field_type.name)  # type: ignore[attr-defined]
-    # Of a class that was pickled by value the sentinel is a copy.
+    # a class pickled by value has a copy of the sentinel
     return {name: item for name, item in parts.items() if type(item) is not type(MISSING)}
 
 
 def _written_type(annotation: Any) -> object:
-    """What an annotation says: texts, and names of classes. The classes themselves are described where code reaches them."""
+    """Return the texts and the names of classes in an annotation; the classes are described where code
+    reaches them."""
     if annotation is None or isinstance(annotation, str):
         return annotation
     parts = getattr(annotation, "__args__", ())
@@ -138,7 +140,7 @@ def _written_type(annotation: Any) -> object:
 
 
 def _registered(cls: ABCMeta) -> frozenset[type]:
-    """The virtual subclasses of an abstract base class."""
+    """Return the virtual subclasses of an abstract base class."""
     from _abc import _get_dump  # type: ignore[import-not-found]
 
     return frozenset(found for reference in _get_dump(cls)[0] if (found := reference()) is not None)
@@ -147,7 +149,7 @@ def _registered(cls: ABCMeta) -> frozenset[type]:
 def _write_attribute(encoder: Encoder, cls: type, name: str, value: Any) -> None:
     try:
         if isinstance(value, MemberDescriptorType) and value.__objclass__ is cls and value.__name__ == name:
-            encoder.tag(b"-")  # __slots__, which says as much, is written
+            encoder.tag(b"-")  # `__slots__`, which is written, says as much
         elif isinstance(value, _FieldOfTuple):
             encoder.tag(b"#")
             encoder.uint(value.__reduce__()[1][0])
@@ -159,25 +161,27 @@ def _write_attribute(encoder: Encoder, cls: type, name: str, value: Any) -> None
 
 
 def has_own_code(cls: type, described: Collection[str]) -> bool:
-    """Whether instances of `cls` are described by its code and their attributes: it is followed, and no metaclass, and
-    keeps nothing where only native code sees it."""
+    """Return True if instances of `cls` are described by its code and their attributes.
+
+    That is so for followed classes that are no metaclasses and keep no state that only native code sees.
+    """
     if issubclass(cls, type) or not _is_followed(cls, described):
         return False
     return issubclass(cls, Enum) or keeps_only_attributes(cls)
 
 
 def keeps_only_attributes(cls: type) -> bool:
-    """Whether all that instances of `cls` hold is what their slots and their dict do."""
+    """Return True if slots and `__dict__` hold all the state of instances of `cls`."""
     return cls is not object and all(map(_adds_only_attributes, cls.__mro__[:-1]))
 
 
 def _is_followed(cls: type, described: Collection[str]) -> bool:
-    """Whether the code of `cls` is described by nothing but itself."""
+    """Return True if only its own code describes `cls`."""
     return bool(cls.__flags__ & _HEAP_TYPE) and origin_of(cls.__module__, described) == "followed"
 
 
 def _adds_only_attributes(cls: type) -> bool:
-    """Whether instances of `cls` have no more memory, beside that of its base, than its slots, its dict and its weak references need."""
+    """Return True if `cls` adds no memory to its base's but for slots, `__dict__` and weak references."""
     if not cls.__flags__ & _HEAP_TYPE:
         return False
     pointers = sum(1 for _ in _slots(cls)) + sum(
@@ -189,12 +193,12 @@ def _adds_only_attributes(cls: type) -> bool:
 
 
 def has_state(value: object) -> bool:
-    """Whether an instance of a class that keeps only attributes has any."""
+    """Return True if an instance, of a class that keeps only attributes, has any."""
     return bool(getattr(value, "__dict__", None)) or next(_filled_slots(value), None) is not None
 
 
 def encode_instance(encoder: Encoder, value: Any) -> None:
-    """Write an instance of a class that has its own code: the class and the attributes."""
+    """Write an instance of a followed class: the class and the attributes."""
     encoder.definition(value, _write_instance)
 
 
@@ -217,18 +221,18 @@ def _state(value: Any) -> dict[str, object]:
 
 
 def _filled_slots(value: Any) -> Iterator[tuple[int, str, object]]:
-    """What the slots hold that hold something: of the class, and of those it is derived from, by their position."""
+    """Yield (position of the class in the MRO, name, content) of each filled slot."""
     for position, base in enumerate(type(value).__mro__):
         for slot in _slots(base):
             try:
                 content = slot.__get__(value)
-            except AttributeError:  # that one holds nothing
+            except AttributeError:  # an empty slot
                 continue
             yield position, slot.__name__, content
 
 
 def _slots(cls: type) -> Iterator[MemberDescriptorType]:
-    """The slots that a class statement made; a native class has members that may hide more than they show."""
+    """Yield the slots that a class statement made; native classes may hide state behind theirs."""
     for name, item in sorted(vars(cls).items()):
         if isinstance(item, MemberDescriptorType) and item.__name__ == name and "__slots__" in vars(cls):
             yield item

@@ -19,14 +19,14 @@ _SEQUENCES = {b"(": ("(", ")"), b"[": ("[", "]"), b"<": ("{", "}"), b"=": ("froz
 
 
 class Decoded(NamedTuple):
-    """A value that was read: its `text`, and its parts (label -> value) where it has some."""
+    """A decoded value: its `text`, and its parts (label -> value), if any."""
 
     text: str
     parts: tuple[tuple[str, Decoded], ...] = ()
 
 
 class Difference(NamedTuple):
-    """Where two values differ first (`path`, empty for the values themselves), and what each has there."""
+    """The first difference of two values: its `path` (empty for the values themselves) and both texts there."""
 
     path: str
     wanted: str
@@ -66,7 +66,7 @@ def decode_value(reader: Reader) -> Decoded:
 
 
 def first_difference(wanted: Decoded, stored: Decoded) -> Difference | None:
-    """Return where two values differ first, None where they are the same."""
+    """Return the first difference of two values; None if they are equal."""
     if wanted == stored:
         return None
     labels = [label for label, _ in wanted.parts]
@@ -137,7 +137,7 @@ def _module(reader: Reader) -> Decoded:
 
 
 def read_origin(reader: Reader) -> str:
-    """Return what describes a module (origin.py); raises InvalidEncoding."""
+    """Return the origin of a module (origin.py) as text; raises InvalidEncoding."""
     tag = reader.take(1)
     if tag not in _ORIGINS:
         raise reader.error("the origin of a module", repr(tag))
@@ -214,7 +214,7 @@ _READERS: dict[bytes, Callable[[Reader], Decoded]] = {
 
 
 def describe_difference(wanted: bytes, stored: bytes) -> str:
-    """Return, in one line, where two encodings differ first; what cannot be read is told by its digest."""
+    """Return the first difference of two encodings in one line; their digests if they cannot be decoded."""
     try:
         difference = first_difference(decode(wanted), decode(stored))
     except (InvalidEncoding, RecursionError):

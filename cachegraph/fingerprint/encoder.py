@@ -21,30 +21,31 @@ from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, pack_uint
 
 
 class Encoder(ABC):
-    """Collects one canonical encoding, which starts with HASH_VERSION.
+    """The collector of one canonical encoding, which starts with HASH_VERSION.
 
-    A caller that lays out a structure of its own writes it with tag, uint, bytes and text, and what is inside it with
-    value. An Encoder that has raised holds half an encoding: throw it away.
+    A caller with a layout of its own uses `tag`, `uint`, `bytes` and `text`, and `value` for the values
+    inside. After an exception the encoding is incomplete: discard the encoder.
     """
 
     __slots__ = ("_buffer", "_definition", "_open", "described", "follows")
 
     def __init__(self, described: Collection[str] = ()) -> None:
-        """`described` names the packages whose source another part of the key describes: their code is not followed."""
+        """Begin an encoding; another part of the key describes the source of the `described` packages, whose
+        code is not followed."""
         self._buffer = bytearray((HASH_VERSION,))
         self._open: list[object] = []
         self._definition: _Definition | None = None
         self.described = described
-        # Whether what is written now was reached by code, and so is to be described by its own.
+        # True while writing what code reaches: it is described by its own code
         self.follows = False
 
     @property
     def encoding(self) -> builtins.bytes:
-        """A copy of what has been written so far."""
+        """A copy of the bytes written so far."""
         return bytes(self._buffer)
 
     def tag(self, tag: builtins.bytes) -> None:
-        """Write `tag` as it is. What may follow one tag must not be confusable with what may follow another."""
+        """Write `tag` as it is. What follows one tag must not be confusable with what follows another."""
         self._buffer += tag
 
     def uint(self, n: int) -> None:
@@ -66,17 +67,19 @@ class Encoder(ABC):
         self._buffer += content
 
     def strong_digest(self, content: builtins.bytes) -> None:
-        """Write the strong digest of `content`, which stands for it: for what is too large to be kept with every key."""
+        """Write the strong digest of `content`, for content that is too large to store with every key."""
         self._buffer += strong_digest(content)
 
     @abstractmethod
     def value(self, value: Any) -> None:
-        """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
+        """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has
+        none."""
 
     def definition(self, value: Any, write: Callable[[Encoder, Any], None]) -> None:
-        """Write `value`, whose body `write` writes, and what that refers to by definitions, cycles included.
+        """Write `value`, whose body `write` writes, and everything that it refers to by definitions, cycles
+        included.
 
-        Within another definition it is a reference, and its body comes once, after the one that is being written.
+        Within another definition, write a reference; the body follows once, after the current one.
         """
         if self._definition is not None:
             self.tag(b"@")
@@ -98,7 +101,7 @@ class Encoder(ABC):
                         self.write_attribute_order(item)
         except (Unfingerprintable, RecursionError):
             raise
-        except Exception as error:  # of what users' classes and modules do when they are looked at
+        except Exception as error:  # user classes and modules may raise anything when they are inspected
             raise Unfingerprintable(
                 class_name(type(value)),
                 f"looking at what it reaches raised {error!r}; see to it that it does not",
@@ -109,7 +112,7 @@ class Encoder(ABC):
         self.bytes(self.cut(start))
 
     def write_order(self) -> None:
-        """Have the definition that is being written say the order of the attributes of each class in it: code can tell."""
+        """Describe the order of class attributes in the current definition, because its code can tell it."""
         if self._definition is not None:
             self._definition.has_order = True
 
@@ -119,7 +122,7 @@ class Encoder(ABC):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is written inside has no references to what is outside: its place among others may not matter."""
+        """Write without references to what is outside, so that the order among other pieces may not matter."""
         definition, self._definition = self._definition, None
         try:
             yield
@@ -127,7 +130,7 @@ class Encoder(ABC):
             self._definition = definition
 
     def enter(self, container: object) -> None:
-        """Begin a value that holds others; raises Unfingerprintable inside itself or more than MAX_DEPTH deep."""
+        """Begin a container; raises Unfingerprintable if it is nested more than MAX_DEPTH deep, or in itself."""
         if len(self._open) >= MAX_DEPTH:
             if any(outer is container for outer in self._open):
                 raise Unfingerprintable(class_name(type(container)), "it contains itself; break the cycle")
@@ -135,27 +138,27 @@ class Encoder(ABC):
         self._open.append(container)
 
     def leave(self) -> None:
-        """End the value begun by the last `enter`."""
+        """End the container begun by the last `enter`."""
         self._open.pop()
 
     def mark(self) -> int:
-        """Return the place that has been reached, for `cut`."""
+        """Return the current position, for `cut`."""
         return len(self._buffer)
 
     def cut(self, mark: int) -> builtins.bytes:
-        """Take back and return what was written since `mark`, to be written again in another order or frame."""
+        """Take back and return everything written since `mark`, to be written in another order or frame."""
         content = bytes(self._buffer[mark:])
         del self._buffer[mark:]
         return content
 
 
 class _Definition:
-    """The callables and classes that one definition holds, numbered as they are first referred to."""
+    """The callables and classes of one definition, numbered by first reference."""
 
     def __init__(self) -> None:
         self.has_order = False
         self._numbers: dict[int, int] = {}
-        # Bound methods and the like are made anew whenever they are asked for: an id must not be used twice.
+        # Kept alive: bound methods are created on each access, and an id must not be used twice.
         self._items: list[tuple[Any, Callable[[Encoder, Any], None]]] = []
 
     def number(self, value: Any, write: Callable[[Encoder, Any], None]) -> int:

@@ -32,7 +32,8 @@ class ValueEncoder(Encoder):
     __slots__ = ()
 
     def value(self, value: Any) -> None:
-        """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has none."""
+        """Write `value` with the encoder of its type; raises Unfingerprintable if it, or anything in it, has
+        none."""
         cls = type(value)
         try:
             if self.follows:

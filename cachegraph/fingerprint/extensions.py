@@ -17,13 +17,13 @@ from cachegraph.fingerprint.encoding import ValueEncoder
 from cachegraph.fingerprint.registrations import write_extensions
 
 _SETTINGS = ".numba_config.yaml"
-"""Where numba reads settings from, in the current directory, that the environment does not give."""
+"""The file in the current directory from which numba reads settings that the environment does not give."""
 
 
 def encode_extensions(described: Collection[str] = ()) -> bytes:
-    """Return the canonical encoding of what is registered and set now; raises Unfingerprintable if some of it has none,
-    or numba has yet to read it from a file.
+    """Return the canonical encoding of numba's registrations and settings.
 
+    Raises Unfingerprintable if a registration has none, or if numba has yet to read its settings from a file.
     `described` names the packages whose source another part of the key describes.
     """
     encoder = ValueEncoder(described)
@@ -33,7 +33,7 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
 
 
 def _checks_bounds() -> int | None:
-    """What numba's setting is, or will be once numba is loaded: 1 everywhere, 0 nowhere, None where a decorator says so."""
+    """Return numba's setting, now or once numba is loaded: 1 everywhere, 0 nowhere, None as decorators say."""
     settings: Any = sys.modules.get("numba.core.config")
     if settings is not None:
         found: int | None = settings.BOUNDSCHECK
@@ -44,5 +44,5 @@ def _checks_bounds() -> int | None:
         )
     try:
         return int(os.environ["NUMBA_BOUNDSCHECK"])
-    except (KeyError, ValueError):  # numba, too, goes by its default then
+    except (KeyError, ValueError):  # numba then uses its default, too
         return None

@@ -31,7 +31,7 @@ from cachegraph.fingerprint.pure import EXTERNAL_ATTRIBUTES, is_pure
 _WRAPPED = ("py_func", "pyfunc", "func", "__func__", "__wrapped__", "fget")
 _GETTERS = (operator.attrgetter, operator.methodcaller)
 _LRU_CACHE = type(lru_cache(len))
-# Of the methods that no code calls by name those that make, print, hash and pickle an object.
+# Methods that no code calls by name, but that create, print, hash or pickle an object.
 _NOT_OPERATORS = frozenset(
     (
         "__new__", "__init__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__repr__", "__str__",
@@ -44,10 +44,10 @@ _NOT_OPERATORS = frozenset(
 def refuse_external_state(
     functions: Iterable[Any], held: Mapping[str, object], described: Collection[str] = ()
 ) -> None:
-    """Refuse (Unfingerprintable) `functions` that may read what lies outside of code and values, or call what may.
+    """Refuse (Unfingerprintable) `functions` that may read external state, or call functions that may.
 
-    `held` is what the instance that they are methods of holds, by name; `described` names packages that are not followed,
-    and whose code reads nothing else.
+    `held` maps names to what the instance holds whose methods they are. Code of the `described` packages
+    reads no external state and is not followed.
     """
     walk = _Walk(described)
     for function in functions:
@@ -68,7 +68,7 @@ class _Walk:
         self._packages: set[str] = set()
 
     def visit(self, value: Any) -> None:
-        """Look at what code reaches; raises Unfingerprintable if it may read what lies outside."""
+        """Inspect what code reaches; raises Unfingerprintable if it may read external state."""
         if id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -88,7 +88,8 @@ class _Walk:
             self._visit_instance(value)
 
     def visit_named(self, held: Mapping[str, object]) -> None:
-        """Look at what the classes, instances and modules met so far, and `held`, have under names that code takes."""
+        """Inspect what the classes, instances and modules seen so far, and `held`, have under names that code
+        takes."""
         known = -1
         while known != len(self._seen):
             known = len(self._seen)
@@ -101,7 +102,7 @@ class _Walk:
                     self.visit(vars(module)[name])
 
     def refuse_attributes(self) -> None:
-        """Refuse attributes that code takes, if they read what lies outside where packages met so far have them."""
+        """Refuse attributes taken by code that read external state in the packages seen so far."""
         for package in sorted(self._packages):
             for name in sorted(EXTERNAL_ATTRIBUTES.get(package, frozenset()) & self._taken):
                 _refuse(package, name)
@@ -118,7 +119,7 @@ class _Walk:
         try:
             if isinstance(home, str) and not self._follows(
                 home
-            ):  # made by what is not followed, of what it was given
+            ):  # code of a release that was given followed objects
                 self._require_pure(home, function.__qualname__)
             else:
                 self._visit_code(function)
@@ -135,7 +136,7 @@ class _Walk:
         code = function.__code__
         self._taken |= attributes(code) | _texts(code)
         uses = uses_of_values(code)
-        if uses.compares_identities and function.__name__ != "__eq__":  # there it is a shortcut
+        if uses.compares_identities and function.__name__ != "__eq__":  # there, identity is a shortcut
             _refuse_use(f"code of {function.__qualname__} that compares which objects values are")
         self._used |= uses.names
         for constant in uses.constants:
@@ -176,7 +177,7 @@ class _Walk:
                 self.visit(space.get(name))
 
     def _visit_bases(self, cls: type) -> None:
-        """Note what `cls` and its bases that are followed have, and look at the bases of these that are not."""
+        """Note the followed bases of `cls` and inspect the others."""
         for base in cls.__mro__:
             if self._follows(base.__module__):
                 self._spaces[id(base)] = vars(base)
@@ -196,7 +197,7 @@ class _Walk:
             self.visit(getattr(value, "__func__", None))
 
     def _visit_native(self, value: Any) -> None:
-        """A native function, which says what it is of; a ufunc computes, whatever it is of."""
+        """Inspect a native function by the module it claims; ufuncs compute, whatever they belong to."""
         owner = getattr(value, "__objclass__", None)
         module = getattr(value, "__module__", None) or getattr(
             getattr(value, "__self__", None), "__name__", None
@@ -238,12 +239,12 @@ class _Walk:
 
 
 def _is_number(cls: type) -> bool:
-    """Whether `cls` is one of numpy's types of numbers, which are in modules of many names."""
+    """Return True if `cls` is one of numpy's number types, which are in modules of many names."""
     return any((base.__module__, base.__qualname__) == ("numpy", "generic") for base in cls.__mro__)
 
 
 def _texts(code: CodeType) -> set[str]:
-    """The texts among the constants of `code`, and of the code inside of it, that may be names of attributes."""
+    """Return the constant texts of `code`, and of code nested in it, that may be names of attributes."""
     found: set[str] = set()
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -265,12 +266,12 @@ def _slots(value: object) -> dict[str, object]:
 def _content(cell: Any) -> object:
     try:
         return cell.cell_contents
-    except ValueError:  # a cell that nothing was put into yet
+    except ValueError:  # the cell is still empty
         return None
 
 
 def _refuse_unordered(value: object) -> None:
-    """Refuse a set that is in another order than an equal one may be in another process."""
+    """Refuse a set whose order may differ from that of an equal set in another process."""
     if not isinstance(value, set | frozenset) or len(value) < 2:
         return
     try:

@@ -42,7 +42,7 @@ NATIVE_TYPES: tuple[type, ...] = (
     GetSetDescriptorType,
     MemberDescriptorType,
 )
-"""What Python itself makes of functions and attributes that are written in C."""
+"""The types that Python itself gives to functions and attributes written in C."""
 
 # The function types that binding generators make: nanobind's, pybind11's, Cython's and f2py's.
 _OF_BINDINGS = (
@@ -53,21 +53,22 @@ _HOMES_OF_UFUNCS = ("numpy", "scipy.special")
 
 
 def is_native_type(cls: type) -> bool:
-    """Whether instances of `cls` are native functions or methods."""
+    """Return True if instances of `cls` are native functions or methods."""
     if cls.__module__ == "numpy" and cls.__qualname__ in ("ufunc", "_ArrayFunctionDispatcher"):
         return True
     return cls in NATIVE_TYPES or cls.__name__ in _OF_BINDINGS
 
 
 def write_native_object(encoder: Encoder, value: Any) -> None:
-    """Write the native object `value` of an extension module or a release; raises Unfingerprintable if no name imports it."""
+    """Write the native object `value` of an extension or a release; raises Unfingerprintable if no name
+    imports it."""
     module, place = native_name(value)
     _refuse_made_in_python(module, place)
     write_native_name(encoder, value, module, place)
 
 
 def write_native_name(encoder: Encoder, value: Any, module: str, place: str) -> None:
-    """Write the name of a native function or object, and the file behind it."""
+    """Write the name of a native function or object, and the file that contains it."""
     if _is_ufunc(value):
         _refuse_made_in_python(module, place)
     encoder.tag(b"x")
@@ -99,8 +100,7 @@ def _refuse_made_in_python(module: str, place: str) -> None:
 def native_name(value: Any) -> tuple[str, str]:
     """Return the module and the place in it that import the identical object.
 
-    Raises Unfingerprintable if there is none: what a C++ lambda made, say, or what sits in a module that cannot be
-    imported.
+    Raises Unfingerprintable if there is none, as for a C++ lambda or a module that cannot be imported.
     """
     if _is_ufunc(value) and value.__name__.endswith(" (vectorized)"):
         raise Unfingerprintable(
@@ -120,11 +120,11 @@ def native_name(value: Any) -> tuple[str, str]:
 
 
 def native_names(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield each module, and the place in it, at which the identical object is found, the best first."""
+    """Yield each module and place at which the identical object is found, the best first."""
     for module, place in _claimed(value):
         if find_native(module, place) is value:
             yield module, place
-    if hasattr(value, "__objclass__"):  # then no module holds it under another name
+    if hasattr(value, "__objclass__"):  # no module holds it under another name then
         return
     for home in _likely_homes(value):
         found = _place_in(sys.modules[home], value)
@@ -133,7 +133,7 @@ def native_names(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def find_native(module: str, place: str) -> object:
-    """What is at `place` in the loaded `module`, None if there is nothing."""
+    """Return the object at `place` in the loaded `module`, or None."""
     name, is_specialized, types = place.partition("[")
     found = imported(module, name)
     if not is_specialized:
@@ -142,12 +142,12 @@ def find_native(module: str, place: str) -> object:
 
 
 def is_of_extension(value: object) -> bool:
-    """Whether the class of `value` was made by an extension module."""
+    """Return True if an extension module made the class of `value`."""
     return _is_extension(type(value).__module__)
 
 
 def _claimed(value: Any) -> Iterator[tuple[str, str]]:
-    """The names that `value` gives itself."""
+    """Yield the names that `value` claims for itself."""
     owner = getattr(value, "__objclass__", None)
     if owner is not None:
         yield owner.__module__, f"{owner.__qualname__}.{value.__name__}"
@@ -178,7 +178,7 @@ def _is_followed_python(module: str) -> bool:
 
 
 def _place_in(module: ModuleType, value: Any) -> str | None:
-    """Where `value` is among the attributes of `module`, of the classes that it defines, and of modules that only it has."""
+    """Return the place of `value` in `module`, its classes, and modules that only it has; or None."""
     for name in _own_names(value):
         if find_native(module.__name__, name) is value:
             return name
@@ -196,7 +196,7 @@ def _place_in(module: ModuleType, value: Any) -> str | None:
     return None
 
 
-# Modules hold what runs code of its own when it is asked for anything, its class too: proxies that are bound to nothing.
+# Modules may hold proxies that run code on any access, even to `__class__`: only `type()` is safe.
 
 
 def _is_wrapper(item: object) -> bool:
@@ -204,7 +204,8 @@ def _is_wrapper(item: object) -> bool:
 
 
 def _is_space_of(item: Any, module: ModuleType) -> bool:
-    """Whether `item` is a class of `module`, or what its extension has as a module without the import system knowing."""
+    """Return True if `item` is a class of `module`, or a module inside its extension that is not in
+    sys.modules."""
     if issubclass(type(item), type):
         return bool(item.__module__ == module.__name__)
     if issubclass(type(item), ModuleType):

@@ -57,7 +57,7 @@ _PARTS: dict[str, tuple[str, Callable[[Any], Sequence[Any]]]] = {
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` if they are numba's types or dispatchers; None if not."""
+    """Return the encoder for instances of `cls` if they are numba types or dispatchers, else None."""
     if cls.__module__.startswith(_MODULES):
         return _encode_type
     is_dispatcher = any(
@@ -74,7 +74,7 @@ def _encode_type(encoder: Encoder, value: Any) -> None:
 
 
 def _write(encoder: Encoder, of: Any) -> None:
-    """Write one type, by its exact class: a subclass may mean something else."""
+    """Write one type by its exact class: a subclass may mean something else."""
     name = type(of).__name__ if type(of).__module__.startswith(_MODULES) else ""
     if name in _BY_NAME:
         encoder.tag(b"N")
@@ -113,7 +113,7 @@ def _write_compound(encoder: Encoder, of: Any, name: str) -> None:
 
 
 def _is_own_list(of: Any, name: str) -> bool:
-    """Whether it is a list that was made in compiled code: only those of Python's are arguments of a call from Python."""
+    """Return True for a list made in compiled code; only Python lists are arguments of a call from Python."""
     return name == "List" and not of.reflected
 
 
@@ -148,7 +148,7 @@ def _write_dispatcher(encoder: Encoder, value: Any) -> None:
 
 
 def options_in_force(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a dispatcher as the setting BOUNDSCHECK has them: 0 says that nothing checks bounds, whatever they say."""
+    """Return the options of a dispatcher as numba's BOUNDSCHECK changes them: 0 disables all checks."""
     settings: Any = sys.modules.get("numba.core.config")
     if options.get("boundscheck") and settings is not None and settings.BOUNDSCHECK == 0:
         return {**options, "boundscheck": None}
@@ -156,7 +156,7 @@ def options_in_force(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _calls_python(encoder: Encoder, function: FunctionType) -> bool:
-    """Whether code that numba compiles calls a function in Python: what runs is what somebody registered for that."""
+    """Return True if `function` calls a Python function, for which somebody may have registered another one."""
     space = function.__globals__
     called = (look_up(space, read)[0] for read in reads(function.__code__) if read.name in space)
     return any(

@@ -34,7 +34,7 @@ _PYTHON = frozenset(sys.stdlib_module_names) | frozenset(sys.builtin_module_name
 
 
 def origin_of(module: str, described: Collection[str]) -> Origin:
-    """Where the code of the module of that name comes from; "followed" where nothing else is known of it."""
+    """Return the origin of the module of that name; "followed" if nothing else describes it."""
     package = _package(module)
     if package in described:
         return "described"
@@ -44,7 +44,7 @@ def origin_of(module: str, described: Collection[str]) -> Origin:
 
 
 def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> None:
-    """Write what describes a module that is not followed."""
+    """Write the description of a module that is not followed."""
     package = _package(module)
     kind = origin_of(module, described)
     if kind == "python":
@@ -60,7 +60,8 @@ def write_origin(encoder: Encoder, module: str, described: Collection[str]) -> N
 
 
 def write_code_origin(encoder: Encoder, module: str, home: object, described: Collection[str]) -> None:
-    """Write where the code of a function of `module` comes from, if it is the module `home` of another package."""
+    """Write the origin of the code of a function of `module`, if its code is in `home`, a module of another
+    package."""
     if (
         not isinstance(home, str)
         or origin_of(home, described) == "followed"
@@ -86,10 +87,10 @@ def _source_of(package: str) -> bytes:
 
 
 def write_extension(encoder: Encoder, module: str) -> None:
-    """Write what the extension files are that a native function of `module` comes from.
+    """Write the digests of the extension files behind a native function of `module`.
 
-    These are the module's own file; or, if it is written in Python, all that lie in its package. Raises
-    Unfingerprintable if there is none, or it cannot be read.
+    These are the module's own file or, for a Python module, all in its package. Raises Unfingerprintable if
+    there is none, or one cannot be read.
     """
     files = _extension_files(module)
     if not files:
@@ -104,13 +105,14 @@ def write_extension(encoder: Encoder, module: str) -> None:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether the module itself, if it is loaded from a file, lies where releases do: a package may extend beyond."""
+    """Return True if the module itself lies among installed releases; a package may extend beyond them."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return not isinstance(file, str) or _is_in_site(file)
 
 
 def release_of(package: str) -> str:
-    """The version of the installed distribution that `package` is of; empty if it was not installed as files."""
+    """Return the version of the distribution that installed `package`; empty if it was not installed as
+    files."""
     file = _file(package)
     return _release_at(package, file) if file is not None and _is_in_site(file) else ""
 
@@ -130,7 +132,7 @@ def _release_at(package: str, file: str) -> str:
 
 @lru_cache(maxsize=1)
 def _site_directories() -> tuple[str, ...]:
-    import site  # these two read the environment, and only what follows code needs them
+    import site  # both read the environment, and only followed code needs them
     import sysconfig
 
     paths = sysconfig.get_paths()
@@ -156,16 +158,16 @@ def _is_in_site(file: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_of_python(file: str | None) -> bool:
-    """Whether a module with the name of one of Python's is that: a script may hide it. Those without a file are."""
+    """Return True if a module named like one of Python's is that one: a script may shadow it."""
     if file is None:
         return True
     return os.path.realpath(file).startswith(_directories_of_python()) and not _is_in_site(file)
 
 
 def _file(module: str) -> str | None:
-    """The file that a module came from, or would if it were loaded; for a package without one, its first directory."""
+    """Return the file of a module, loaded or not; for a package without one, its first directory."""
     found = sys.modules.get(module)
-    if found is None and "." not in module:  # to look for a submodule would load its package
+    if found is None and "." not in module:  # finding a submodule would import its package
         spec = _spec(module)
         return spec.origin if spec is not None and spec.has_location else None
     file = getattr(found, "__file__", None)
@@ -184,16 +186,17 @@ def _spec(package: str) -> ModuleSpec | None:
 
 
 def _extension_files(module: str) -> list[tuple[str, str]]:
-    """(name, path) of the extension files behind `module`, sorted by names that do not say where they lie."""
+    """Return (name, path) of the extension files behind `module`, sorted by names that are independent of the
+    location."""
     file = _file(module)
-    while file is None and "." in module:  # what an extension calls a submodule has no file of its own
+    while file is None and "." in module:  # a submodule inside an extension has no file of its own
         module = module.rpartition(".")[0]
         file = _file(module)
     if file is None:
         return []
     if file.endswith(tuple(EXTENSION_SUFFIXES)):
         return [(module, file)]
-    beside = f"{module.rpartition('.')[0]}._{module.rpartition('.')[2]}".lstrip(".")  # as SWIG names it
+    beside = f"{module.rpartition('.')[0]}._{module.rpartition('.')[2]}".lstrip(".")  # SWIG's name for it
     if (_file(beside) or "").endswith(tuple(EXTENSION_SUFFIXES)):
         return _extension_files(beside)
     package = sys.modules.get(_package(module))
@@ -224,29 +227,29 @@ def _content_digest(path: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _digest_of(path: str, size: int, changed: int) -> bytes:
-    """The BLAKE2b-256 of a file, read again only when its size or its time of change is another."""
+    """Return the BLAKE2b-256 of a file, read again only if its size or modification time has changed."""
     with open(path, "rb") as file:
         return strong_digest(file.read())
 
 
 SCRIPTS = ("__main__", "__mp_main__")
-"""Modules that are another thing in every process."""
+"""Modules that differ in every process."""
 
 
 def imported(module: object, qualname: object) -> object:
-    """What `qualname` of the loaded module `module` is, None if there is nothing."""
+    """Return the object `qualname` of the loaded module `module`, or None."""
     space = sys.modules.get(module) if isinstance(module, str) else None
     if space is None or not isinstance(qualname, str):
         return None
     first, *others = qualname.split(".")
-    found = vars(space).get(first)  # and not what a module makes up when it is asked
+    found = vars(space).get(first)  # not getattr: `__getattr__` of a module may make objects up
     for name in others:
         found = getattr(found, name, None)
     return found
 
 
 def is_importable(value: object) -> bool:
-    """Whether another process that imports `value`, or the method that it is the function of, by its name gets the same thing."""
+    """Return True if importing `value`, or the method whose function it is, by name gives the same object."""
     module = getattr(value, "__module__", None)
     if module in SCRIPTS:
         return False
@@ -255,8 +258,11 @@ def is_importable(value: object) -> bool:
 
 
 def is_known_by_name(value: FunctionType, described: Collection[str]) -> bool:
-    """Whether a function is what its name says: that imports it, and neither the module nor the one that holds its code
-    is followed. What somebody puts in the place of a function, and gives its name to, is not."""
+    """Return True if the name of a function describes it.
+
+    Its name imports it, and neither its module nor the module of its code is followed. A function that
+    somebody put in the place of another, under its name, fails this.
+    """
     module, home = value.__module__, value.__globals__.get("__name__")
     if not isinstance(module, str) or not is_importable(value) or origin_of(module, described) == "followed":
         return False
@@ -264,7 +270,7 @@ def is_known_by_name(value: FunctionType, described: Collection[str]) -> bool:
 
 
 def importable_name(cls: type) -> tuple[str, str]:
-    """Return the module and qualified name that import `cls`; raises Unfingerprintable if they would not give it."""
+    """Return the module and qualified name that import `cls`; raises Unfingerprintable if they do not."""
     module, qualname = cls.__module__, cls.__qualname__
     if module in SCRIPTS:
         raise Unfingerprintable(

@@ -33,31 +33,31 @@ from cachegraph.errors import InvalidEncoding
 
 HASH_VERSION = 2
 MAX_DEPTH = 100
-"""How deep values may be nested."""
+"""The deepest nesting of values."""
 
 _ONE_BYTE = tuple(bytes((n,)) for n in range(0xF8))
 
 
 def digest(content: bytes) -> bytes:
-    """Return the XXH3-128 of `content`: 16 bytes, which find but never confirm."""
+    """Return the XXH3-128 of `content`: 16 bytes that find an entry but never confirm it."""
     return xxhash.xxh3_128_digest(content)
 
 
 def strong_digest(content: bytes) -> bytes:
-    """Return the BLAKE2b-256 of `content`: 32 bytes, which no other content has."""
+    """Return the BLAKE2b-256 of `content`: 32 bytes that confirm it."""
     return blake2b(content, digest_size=32).digest()
 
 
 def content_name(content: bytes) -> str:
-    """Return the BLAKE2b-256 of `content` and its length, in 80 hexadecimal digits: what a blob is named and checked by.
+    """Return the name of a blob: BLAKE2b-256 and length of `content` in 80 hexadecimal digits.
 
-    The length says how much is to be read, before anything is.
+    A reader knows from the length how much to read before it reads anything.
     """
     return f"{strong_digest(content).hex()}{len(content):016x}"
 
 
 def named_length(name: str) -> int:
-    """Return how many bytes the content of that name has."""
+    """Return the length of the content with that name."""
     return int(name[64:], 16)
 
 
@@ -74,7 +74,7 @@ def pack_uint(n: int) -> bytes:
 
 
 def prefixed(content: bytes) -> bytes:
-    """Return `content` as the grammar's bytes: preceded by its length."""
+    """Return `content` as the grammar's bytes, preceded by its length."""
     return pack_uint(len(content)) + content
 
 
@@ -84,9 +84,9 @@ def counted(items: Sequence[bytes]) -> tuple[bytes, ...]:
 
 
 class NumberedRows:
-    """Encodings that are written once and referred to by number; equal ones have one number.
+    """Encodings written once and referred to by number; equal ones share a number.
 
-    Objects are known by id: whoever adds them keeps them alive.
+    Objects are known by id: whoever adds them must keep them alive.
     """
 
     def __init__(self) -> None:
@@ -119,9 +119,9 @@ _NO_TAGS: Mapping[bytes, Callable[[Reader], Any]] = {}
 
 
 class Reader:
-    """Reads back, from the front, what an Encoder wrote; raises InvalidEncoding on what none can have written.
+    """A reader of what an Encoder wrote; it raises InvalidEncoding for anything else.
 
-    `tags` are readers, by tag, of values that another grammar adds to this one; decoder.py calls them.
+    `tags` maps the tags that another grammar adds to the readers of their values, which decoder.py calls.
     """
 
     __slots__ = ("_doing", "_encoding", "_offset", "tags")
@@ -139,7 +139,7 @@ class Reader:
         return self.take(1)[0]
 
     def uint(self) -> int:
-        """Return the next uint; refuses a longer form than the shortest."""
+        """Return the next uint; refuses longer forms than the shortest."""
         first = self.byte()
         if first < 0xF8:
             return first
@@ -165,16 +165,16 @@ class Reader:
         return Reader(self.bytes(), self._doing, self.tags)
 
     def peek(self, size: int) -> builtins.bytes:
-        """Return the next `size` bytes, or as many as there are, and stay where we are."""
+        """Return the next `size` bytes, or as many as there are, without advancing."""
         return self._encoding[self._offset : self._offset + size]
 
     def end(self) -> None:
-        """Refuse anything that follows."""
+        """Raise InvalidEncoding unless everything was read."""
         if self._offset != len(self._encoding):
             raise self.error("the end", f"{len(self._encoding) - self._offset} more bytes")
 
     def error(self, expected: str, found: str) -> InvalidEncoding:
-        """Return the error that says `expected` was due here and `found` came."""
+        """Return the error for `found` where `expected` was due."""
         return InvalidEncoding(self._doing, self._offset, expected, found)
 
     def take(self, size: int) -> builtins.bytes:

@@ -127,11 +127,11 @@ EXTERNAL_ATTRIBUTES: dict[str, frozenset[str]] = {
     "scipy": frozenset(("random_state", "resample", "rvs")),
     "statistics": frozenset(("kde_random", "samples")),
 }  # fmt: skip
-"""Of what these packages have, the attributes that read what lies outside."""
+"""Attributes that read external state, by the package whose objects have them."""
 
 
 def is_pure(module: str, name: str) -> bool:
-    """Whether what has the qualified `name` in `module` is known to depend on its arguments alone."""
+    """Return True if the object `name` of `module` is known to depend on its arguments alone."""
     place = module
     while place not in PURE:
         place, _, _ = place.rpartition(".")

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def encoder_for(
     cls: type, described: Collection[str], registered: bool
 ) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` that code reaches; None if it is the same as elsewhere.
+    """Return the encoder for instances of `cls` that code reaches; None if it is the usual one.
 
-    `registered` says whether somebody registered an encoder for the class.
+    `registered` is True if an encoder was registered for the class.
     """
     if cls is dict:
         return _encode_dict
@@ -60,7 +60,7 @@ def _encode_named_tuple(encoder: Encoder, value: tuple[object, ...]) -> None:
 
 
 def _encode_stateless(encoder: Encoder, value: Any) -> None:
-    """An object of a release with nothing in it, which its module compares with, say, is one of its class."""
+    """Write an object of a release; one without state, such as a sentinel, as an instance of its class."""
     if classes.has_state(value):
         _encode_with_class(encoder, value)
     else:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _ENTRY_POINTS = "numba_extensions"
 _WRITTEN = ("_overload_func", "_definition_func", "generic")
-"""Where the templates that numba makes of a function keep it."""
+"""The attributes in which numba's templates keep the function they were made from."""
 
 
 def write_extensions(encoder: Encoder) -> None:
-    """Write what is registered now; raises Unfingerprintable if some of it has no encoding."""
+    """Write the current registrations; raises Unfingerprintable if one has no encoding."""
     releases = set(_installed())
     followed: dict[int, Any] = {}
     for _, key, function in _registered():
@@ -56,14 +56,15 @@ def write_extensions(encoder: Encoder) -> None:
 
 
 def registered_for(function: FunctionType) -> list[Any]:
-    """What others registered with numba for a function in Python, in their order: the functions that numba asks."""
+    """Return the functions that others registered with numba for a Python function, in order."""
     found = {id(made): made for _, key, made in _registered() if key is function}
     return list(found.values())
 
 
 def _is_reached_by_name(key: Any, module: str, origin: str, described: Collection[str]) -> bool:
-    """Whether only code that reads `key`, a followed function, or what the release has that registered it, reaches it."""
-    key = getattr(key, "_defn", key)  # an intrinsic is called by the name that it has
+    """Return True if only code that reads `key`, or calls the release that registered it, reaches the
+    registration."""
+    key = getattr(key, "_defn", key)  # an intrinsic is called by its own name
     home = getattr(key, "__module__", None)
     if not isinstance(home, str) or (isinstance(key, type) and origin == "followed"):
         return False
@@ -85,10 +86,10 @@ def _definition(encoder: Encoder, function: Any) -> bytes:
 
 @lru_cache(maxsize=1)
 def _installed() -> tuple[tuple[str, str], ...]:
-    """(name, version) of the distributions that numba will load, whether it has or not."""
+    """Return (name, version) of the distributions that numba loads as extensions, loaded yet or not."""
     if not any(_ENTRY_POINTS.encode() in content for content in _declarations()):
         return ()
-    from importlib.metadata import entry_points  # 10 to 40 ms, for what few have installed
+    from importlib.metadata import entry_points  # 10 to 40 ms, needed only if one is installed
 
     found = {
         (point.dist.name, point.dist.version) for point in entry_points(group=_ENTRY_POINTS) if point.dist
@@ -97,11 +98,11 @@ def _installed() -> tuple[tuple[str, str], ...]:
 
 
 def _declarations() -> Iterator[bytes]:
-    """What the installed distributions declare as entry points."""
+    """Yield the entry point files of the installed distributions."""
     for directory in dict.fromkeys(sys.path):
         try:
             names = os.listdir(directory or ".")
-        except OSError:  # an archive, or nothing at all
+        except OSError:  # an archive, or missing
             continue
         for name in names:
             if name.endswith((".dist-info", ".egg-info")):
@@ -117,15 +118,15 @@ def _content(path: str) -> bytes:
 
 
 def registered_templates() -> Iterator[tuple[Any, FunctionType]]:
-    """Yield the templates that numba has from others, each with the function in Python that it was made of."""
+    """Yield others' templates in numba, each with the Python function it was made from."""
     for item, _, function in _registered():
         if isinstance(item, type) and isinstance(function, FunctionType):
             yield item, function
 
 
 def _registered() -> tuple[tuple[Any, Any, Any], ...]:
-    """What numba has from others: functions and template classes, each with what it is for (None: not known), and with the
-    function that it was made of, or itself."""
+    """Return others' registrations: (function or template class, what it is for or None, the function it was
+    made from)."""
     templates, implementations = map(sys.modules.get, ("numba.core.typing.templates", "numba.core.imputils"))
     if templates is None or implementations is None:
         return ()
@@ -141,12 +142,12 @@ def _registered() -> tuple[tuple[Any, Any, Any], ...]:
 
 
 _Row = tuple[Any, Any]
-"""What was registered, and what it is for."""
+"""A registration and what it is for."""
 _TABLES = 8
 
 
 class _Scanned(NamedTuple):
-    """How many rows of each of numba's tables were looked at, those of others, and these with their functions, as found."""
+    """The state of the last scan of numba's tables: their sizes, the rows of others, and the result."""
 
     sizes: tuple[int, ...] = (0,) * _TABLES
     rows: tuple[tuple[_Row, ...], ...] = ((),) * _TABLES
@@ -157,7 +158,7 @@ _scanned = _Scanned()
 
 
 def _grown(known: _Scanned, tables: Sequence[Any], sizes: tuple[int, ...]) -> _Scanned:
-    """What `tables` hold, of which all that is `known` is there still: nothing is ever taken out of numba's."""
+    """Return `known` extended by the rows added to `tables`: numba never removes any."""
     if not all(map(le, known.sizes, sizes)):
         known = _Scanned()
     new = [table[begin:end] for table, begin, end in zip(tables, known.sizes, sizes, strict=True)]
@@ -168,7 +169,7 @@ def _grown(known: _Scanned, tables: Sequence[Any], sizes: tuple[int, ...]) -> _S
 
 
 def _rows(typed: Sequence[Any], lowered: Sequence[Any]) -> Iterator[list[_Row]]:
-    """Yield what numba's tables hold, a list for each."""
+    """Yield a list of the rows of each of numba's tables."""
     functions, attributes, named = typed
     templates = [template for _, of in named for template in getattr(of, "templates", ())]
     for known in (functions, attributes, templates):
@@ -183,12 +184,12 @@ def _of_others(rows: Sequence[_Row]) -> Iterator[_Row]:
 
 
 def _function_of(item: Any) -> Any:
-    """The function that a template was made of; else `item` itself."""
+    """Return the function that a template was made from, else `item` itself."""
     return next((getattr(item, name) for name in _WRITTEN if hasattr(item, name)), item)
 
 
 def _module_of(function: Any) -> str:
-    """The module that the code is in: a function that was made elsewhere may say another one, or none."""
+    """Return the module of the code: a function made elsewhere may claim another one, or none."""
     if isinstance(function, FunctionType):
         return str(function.__globals__.get("__name__"))
     return str(function.__module__)

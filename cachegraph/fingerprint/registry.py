@@ -30,14 +30,15 @@ _REGISTERED: set[type] = set()
 
 
 def is_registered(cls: type) -> bool:
-    """Whether somebody registered an encoder for `cls`."""
+    """Return True if an encoder was registered for `cls`."""
     return cls in _REGISTERED
 
 
 def register_encoder(cls: type, encoder: EncodeFunction) -> None:
-    """Have values of exactly `cls` written by `encoder(encoder, value)`, framed with the name of the class.
+    """Register `encoder(encoder, value)` for values of exactly `cls`; it is framed with the name of the
+    class.
 
-    Raises ValueError if `cls` has an encoder already: two would make keys depend on the order of imports.
+    Raises ValueError if `cls` has an encoder already: with two, keys would depend on the order of imports.
     """
     if cls in ENCODERS:
         raise ValueError(
@@ -63,7 +64,7 @@ def _framed(cls: type, encoder: EncodeFunction) -> EncodeFunction:
 
 
 def find_encoder(cls: type) -> EncodeFunction:
-    """Return the encoder for values of exactly `cls`, remembering it; raises Unfingerprintable if there is none."""
+    """Return the encoder for values of exactly `cls`; raises Unfingerprintable if there is none."""
     encoder = ENCODERS.get(cls) or _encoder_for_kind(cls)
     if encoder is None:
         raise Unfingerprintable(
@@ -86,9 +87,7 @@ def _code_encoder(cls: type) -> EncodeFunction | None:
 
 
 def _array_encoder(cls: type) -> EncodeFunction | None:
-    if (
-        "numpy" not in sys.modules
-    ):  # then no value can be one of numpy's, and the command line need not import it
+    if "numpy" not in sys.modules:  # no value can be numpy's then, and the command line need not import it
         return None
     from cachegraph.fingerprint.arrays import encoder_for
 

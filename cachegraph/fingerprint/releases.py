@@ -17,8 +17,8 @@ from cachegraph.fingerprint.primitives import strong_digest
 def package_version(name: str) -> str:
     """Return the installed version of the distribution `name`, whose import package has the same name.
 
-    Where one environment holds several (an upgrade that left the old metadata behind) all are returned, joined by
-    " or ": which of them is true cannot be told, and the answer must change whenever one of them does. Raises
+    If an environment holds metadata of several versions, as after a failed upgrade, all are returned, joined
+    by " or ", so that the answer changes whenever one of them does. Raises
     importlib.metadata.PackageNotFoundError, an ImportError, if it is not installed.
     """
     versions = _versions_beside_package(_normal(name))
@@ -30,8 +30,10 @@ def package_version(name: str) -> str:
 
 
 def recorded_files(name: str) -> str:
-    """Return the digest (hex) of what its installer recorded of the files of the distribution `name`, if it came from no
-    index, but from a directory, a repository or a file: such a build may change and keep its version. Else empty.
+    """Return the digest (hex) of the file list of the distribution `name` if it was not installed from an
+    index.
+
+    A build from a directory, a repository or a file may change and keep its version. Empty for all others.
     """
     from importlib import metadata
 
@@ -42,7 +44,7 @@ def recorded_files(name: str) -> str:
     record = distribution.read_text("RECORD")
     if record is None or distribution.read_text("direct_url.json") is None:
         return ""
-    # Not what the installer writes of itself, nor what Python compiles.
+    # without the installer's own files and compiled bytecode
     own = sorted(line for line in record.splitlines() if "sha256=" in line and ".dist-info/" not in line)
     return strong_digest("\n".join(own).encode()).hex()
 
@@ -62,7 +64,7 @@ def _versions_beside_package(name: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _installed_in(site: str) -> tuple[tuple[str, str], ...]:
-    """Return (normal name, version) of every distribution with metadata in the directory `site`."""
+    """Return (normalized name, version) of every distribution with metadata in the directory `site`."""
     try:
         entries = os.listdir(site)
     except OSError:
@@ -72,6 +74,6 @@ def _installed_in(site: str) -> tuple[tuple[str, str], ...]:
     return tuple(
         (_normal(name), version)
         for entry, name, _, version in named
-        # A failed uninstall leaves the directory without the file that makes it count.
+        # A failed uninstall leaves the directory, but not this file.
         if os.path.exists(os.path.join(site, entry, "METADATA"))
     )

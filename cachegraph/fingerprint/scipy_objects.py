@@ -32,20 +32,20 @@ _POLYNOMIALS = frozenset(
 _OF_UNIVARIATE = frozenset(("ext", "_eval_args", "_data", "_spline_class"))
 _OF_PIECEWISE = frozenset(("t", "_t", "x", "_x", "c", "_c", "k", "extrapolate", "axis"))
 _OF_NAMESPACES = frozenset(("_delegate_to", "_xp", "_xp_internal", "_asarray"))
-"""How SciPy finds the library that the arrays are of, and a spline on numpy's arrays with the same parts."""
+"""Attributes by which SciPy finds the library of the arrays, and a copy of the spline for numpy's arrays."""
 
 _N, _KNOTS, _COEFFICIENTS, _WORKSPACES = 7, 8, 9, (11, 12)
-"""Positions in `_data`. The workspaces, and what lies after the knots and the coefficients that there are, were never set, or
-are only read where a fit is continued, which changes the spline."""
+"""Positions in `_data`. Workspaces, and the ends of knots and coefficients, are unset or used only to
+continue a fit, which changes the spline."""
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the unframed encoder for objects of exactly `cls`; None if it is none of these classes of SciPy."""
+    """Return the unframed encoder for objects of exactly `cls`, or None."""
     return _spline_encoder(cls) or _distribution_encoder(cls)
 
 
 def _spline_encoder(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return what writes a spline of exactly `cls`, unframed; None if it is none of SciPy's."""
+    """Return the unframed encoder for a spline of exactly `cls`, or None."""
     if getattr(sys.modules.get("scipy.interpolate"), cls.__name__, None) is not cls:
         return None
     if cls.__name__ in _UNIVARIATE:
@@ -102,11 +102,11 @@ _MADE = frozenset(
         "_parse_args", "_parse_args_stats", "_parse_args_rvs", "_ppfvec", "_cdfvec", "vecentropy", "generic_moment",
     )
 )  # fmt: skip
-"""What SciPy makes of the class and the state when it makes a distribution: bound methods, and those over arrays."""
+"""Attributes that SciPy derives from class and state: bound methods, and vectorized ones."""
 
 
 def _distribution_encoder(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return what writes a distribution of exactly `cls`, unframed; None if it is none of SciPy's."""
+    """Return the unframed encoder for a distribution of exactly `cls`, or None."""
     bases = (base for base in cls.__mro__ if base.__module__.startswith("scipy.stats."))
     is_distribution = not _BASES.isdisjoint(base.__name__ for base in bases)
     return _encode_distribution if is_distribution and cls.__module__.startswith("scipy.stats.") else None
@@ -129,7 +129,8 @@ def _encode_distribution(encoder: Encoder, value: Any) -> None:
 
 
 def _is_state(value: Any, key: str, item: Any) -> bool:
-    """Whether the attribute is a part of the state, and not what follows from it; raises Unfingerprintable for others."""
+    """Return True if the attribute is state, False if it is derived; raises Unfingerprintable for unknown
+    ones."""
     if key in ("__doc__", "_random_state") or (key in _MADE and _is_made_by_scipy(value, item)):
         return False
     is_plain = isinstance(item, _PLAIN) or (key == "_ctor_param" and type(item) is dict)
@@ -141,11 +142,14 @@ def _is_state(value: Any, key: str, item: Any) -> bool:
 
 
 def _is_made_by_scipy(value: Any, item: Any) -> bool:
-    """Whether `item` is a method bound to the distribution, perhaps over arrays, that no user's module defines."""
+    """Return True if `item` is a method bound to the distribution, possibly vectorized, that no user module
+    defines."""
     function: Any = item
     while isinstance(function, MethodType | np.vectorize):
         if isinstance(function, MethodType) and function.__self__ is not value:
             return False
         function = function.__func__ if isinstance(function, MethodType) else function.pyfunc
-    module = getattr(function, "__module__", None)  # what SciPy writes for each distribution is in no module
+    module = getattr(
+        function, "__module__", None
+    )  # functions that SciPy generates for a distribution have no module
     return module is None or module.startswith("scipy.stats.")

@@ -19,10 +19,10 @@ _IMPORTED = time.time()
 
 @lru_cache(maxsize=16)
 def source_digest(directory: Path) -> bytes:
-    """Return the BLAKE2b-256 of every *.py file under `directory`: their relative paths and their bytes.
+    """Return the BLAKE2b-256 of the relative paths and contents of every *.py file under `directory`.
 
-    Where the directory is, when its files were written and in which order they are listed do not matter. Read once per
-    process: the source that counts is the one that was imported. Raises SourceError if there is nothing to read.
+    Its location, file times and listing order do not matter. Each directory is read once per process, since
+    the imported source counts. Raises SourceError if there is nothing to read.
     """
     root = os.fspath(directory)
     try:
@@ -41,9 +41,9 @@ def source_digest(directory: Path) -> bytes:
 def check_unchanged(directory: Path, since: float) -> None:
     """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970).
 
-    An upgrade under a running process: what was imported is no longer what `source_digest` read. The time is that of
-    the last change of the inode, which an installer that keeps modification times sets too. From then on keys rely on
-    that source (check_relied_on).
+    After an upgrade under a running process, the imported code is no longer what `source_digest` reads. The
+    time compared is that of the inode's last change, which installers that preserve modification times update
+    too. From then on keys rely on that source (check_relied_on).
     """
     try:
         files = list(_source_files(os.fspath(directory)))
@@ -54,8 +54,10 @@ def check_unchanged(directory: Path, since: float) -> None:
 
 
 def check_relied_on() -> None:
-    """Raise SourceError if source that keys rely on (check_unchanged) was changed since: modules are imported when they are
-    needed, so what was built may be made by other code than the key says, even if the edit was undone by now.
+    """Raise SourceError if source that keys rely on (check_unchanged) was changed since.
+
+    Modules are imported on first use, so an artifact may come from other code than its key describes, even if
+    the edit was undone meanwhile.
     """
     for directory, (files, since) in _relied_on.items():
         _check(directory, files, since)
@@ -75,8 +77,10 @@ def _check(directory: Path, files: list[str], since: float) -> None:
 
 
 def imported_source(directory: Path) -> bytes:
-    """The `source_digest` of `directory`, on which keys rely from then on; raises SourceError if it was changed since this
-    process began to import."""
+    """Return the `source_digest` of `directory`, and let keys rely on it.
+
+    Raises SourceError if the source was changed since this process began to import.
+    """
     found = source_digest(directory)
     if directory not in _relied_on:
         check_unchanged(directory, _IMPORTED)

@@ -42,7 +42,7 @@ _pack_complex = struct.Struct("<dd").pack
 
 
 class NeverSet:
-    """Stands for an attribute that was never set. It has no encoder, so what holds it is refused."""
+    """A placeholder for an attribute that was never set. It has no encoder, so its holder is refused."""
 
 
 def _encode_none(encoder: Encoder, value: None) -> None:
@@ -137,7 +137,7 @@ def _encode_dict(encoder: Encoder, value: dict[object, object]) -> None:
         for encoded, item in sorted(zip(keys, value.items(), strict=True), key=itemgetter(0)):
             encoder.tag(encoded)
             encode_item(encoder, *item)
-    else:  # NaNs of the same bits, say
+    else:  # for example NaNs with the same bits
         items = zip(keys, value.items(), strict=True)
         _write_sorted(encoder, [_encoded_item(encoder, encoded, *item) for encoded, item in items])
     encoder.leave()
@@ -167,7 +167,7 @@ def _encoded_item(encoder: Encoder, encoded_key: bytes, key: object, item: objec
 
 
 def encode_item(encoder: Encoder, key: object, item: object) -> None:
-    """Write `item`, which a dict has under `key`."""
+    """Write `item`, the value of `key` in a dict."""
     try:
         encoder.value(item)
     except Unfingerprintable as error:
@@ -183,8 +183,8 @@ def _encoded_apart(encoder: Encoder, value: object) -> bytes:
 
 
 def _write_sorted(encoder: Encoder, pieces: list[bytes]) -> None:
-    # No two different pieces compare equal, so the order is the same however the container was built. A digest would
-    # sort no better, and two that collide would leave their order to chance.
+    # Different pieces never compare equal, so the order is independent of how the container was built. Sorting by
+    # digest would leave the order of two that collide to chance.
     pieces.sort()
     encoder.uint(len(pieces))
     encoder.tag(b"".join(pieces))
@@ -213,9 +213,9 @@ def _encode_attributes(encoder: Encoder, value: object, names: Iterable[str]) ->
 
 
 def encoder_for_kind(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` if it is an enum, a dataclass or a named tuple.
+    """Return the encoder for instances of `cls` if it is an enum, a dataclass or a named tuple, else None.
 
-    Raises Unfingerprintable if it is one and cannot be imported by its name.
+    Raises Unfingerprintable if it is one that its name does not import.
     """
     if issubclass(cls, Enum):
         return _enum_encoder(cls)
@@ -228,7 +228,7 @@ def encoder_for_kind(cls: type) -> Callable[[Encoder, Any], None] | None:
 
 def _enum_encoder(cls: type[Enum]) -> Callable[[Encoder, Any], None]:
     module, qualname = importable_name(cls)
-    # The name of a combination of flags depends on the release of Python.
+    # The name of a combination of flags differs between releases of Python.
     named = not issubclass(cls, Flag)
 
     def encode_member(encoder: Encoder, value: Enum) -> None:
@@ -264,7 +264,8 @@ def _dataclass_encoder(cls: type) -> Callable[[Encoder, Any], None]:
 
 
 def _refuse_hidden_state(cls: type, names: tuple[str, ...]) -> None:
-    """Refuse a dataclass whose bases keep state outside its fields: in a built-in type, or in slots of their own."""
+    """Refuse a dataclass whose bases keep state outside its fields, in a built-in type or in slots of their
+    own."""
     for base in cls.__mro__[:-1]:
         slots = vars(base).get("__slots__", ())
         hidden = {slots} if isinstance(slots, str) else set(slots)

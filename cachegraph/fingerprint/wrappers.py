@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 
 
-# What a wrapper takes over from what it wraps, of which names are written already.
+# attributes that functools.wraps copies, and whose names are written elsewhere
 _NOT_IDENTITY = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
-# What functools gives the wrappers that it makes; the last is among what is written of them.
+# attributes that functools gives its wrappers; the last one is written with them
 _OF_FUNCTOOLS = ("registry", "dispatch", "register", "_clear_cache", "cache_parameters", "__wrapped__")
 
 
 def own_attributes(value: object) -> dict[str, object]:
-    """The attributes that somebody gave a function, or what wraps one, by name."""
+    """Return the attributes that were set on a function or wrapper, by name."""
     return {name: item for name, item in vars(value).items() if name not in _NOT_IDENTITY}
 
 
@@ -45,7 +45,7 @@ def refuse_undescribed(names: Iterable[str]) -> None:
 
 
 def write_inside(encoder: Encoder, value: object, label: str) -> None:
-    """Write `value`, which an error finds at `label`."""
+    """Write `value`; an error that it raises names `label` in its path."""
     try:
         encoder.value(value)
     except Unfingerprintable as error:
@@ -54,7 +54,7 @@ def write_inside(encoder: Encoder, value: object, label: str) -> None:
 
 
 def dispatched(value: FunctionType) -> dict[type, Any] | None:
-    """The implementations of a function made by functools.singledispatch, by class; None for any other."""
+    """Return the implementations, by class, of a functools.singledispatch function; None for any other."""
     registry = getattr(value, "registry", None)
     return dict(registry) if value.__code__ is _DISPATCH and isinstance(registry, MappingProxyType) else None
 
@@ -68,14 +68,14 @@ def write_dispatched(encoder: Encoder, value: FunctionType, implementations: dic
 
 
 def _write_made_by_functools(encoder: Encoder, value: Any) -> None:
-    """The names and the attributes of a wrapper that somebody may have given it."""
+    """Write the names and attributes of a wrapper that were set on it."""
     encoder.value((value.__name__, value.__qualname__))
     given = {name: item for name, item in own_attributes(value).items() if name not in _OF_FUNCTOOLS}
     write_inside(encoder, given, "attributes")
 
 
 def write_method(encoder: Encoder, value: MethodType) -> None:
-    """Write a bound method of a class in Python: what it is bound to, and the function."""
+    """Write a bound method of a Python class: the object and the function."""
     encoder.tag(b"m")
     write_inside(encoder, value.__self__, ".__self__")
     encoder.value(value.__func__)
@@ -95,7 +95,7 @@ def _write_partial(encoder: Encoder, value: functools.partial[Any]) -> None:
 
 
 def _wrapper(kind: str, inner: str, *options: str) -> Callable[[Encoder, Any], None]:
-    """The encoder of objects that wrap a callable, their attribute `inner`, with plain `options`."""
+    """Return the encoder for objects that wrap a callable in the attribute `inner`, with plain `options`."""
 
     def write(encoder: Encoder, value: Any) -> None:
         encoder.tag(b"w")
@@ -118,7 +118,7 @@ def _write_property(encoder: Encoder, value: property) -> None:
 
 def _write_lru_cache(encoder: Encoder, value: Any) -> None:
     encoder.tag(b"w")
-    encoder.text("lru_cache")  # what it remembers is no identity: it is what the function would give
+    encoder.text("lru_cache")  # cached results are not identity: calling the function would give them
     write_inside(encoder, value.__wrapped__, ".__wrapped__")
     encoder.value(value.cache_parameters())
     _write_made_by_functools(encoder, value)
@@ -160,7 +160,7 @@ _VECTORIZE = _wrapper("vectorize", "pyfunc", "otypes", "excluded", "signature", 
 
 
 def encoder_for(cls: type) -> Callable[[Encoder, Any], None] | None:
-    """Return the encoder for instances of `cls` if they wrap a callable, or are loggers of Python's; None if not."""
+    """Return the encoder for instances of `cls` if they wrap a callable or are loggers, else None."""
     if cls in ENCODERS:
         return ENCODERS[cls]
     if cls.__module__ == "numpy" and cls.__qualname__ == "vectorize":

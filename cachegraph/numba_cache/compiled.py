@@ -46,15 +46,15 @@ _RECONSTRUCTORS = (
     ("builtins", "object"),
 )
 _HELD = (("copyreg", "_reconstructor"),)
-"""What numba's own reconstructor is given, to call it."""
+"""Classes that numba's reconstructor is given, to call them."""
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _UNRESOLVED = ".numba.unresolved$"
-"""What numba's own loader resolves, to an address of this process, where functions call each other."""
+"""The prefix of symbols that numba's loader resolves, where functions call each other."""
 _SYMBOLS = ("llvm_func_name", "llvm_cpython_wrapper_name", "llvm_cfunc_wrapper_name")
 
 
 class NotStorable(CachegraphError):
-    """A compiled function cannot be kept: `found` says what of it means nothing in another process, `kind` in a word or two."""
+    """A compiled function that means nothing in another process: what was `found`, and a short `kind`."""
 
     def __init__(self, kind: str, found: str) -> None:
         super().__init__(kind, found)
@@ -68,7 +68,7 @@ class NotStorable(CachegraphError):
 
 
 class OverloadFormatError(CachegraphError):
-    """Bytes that should hold a compiled overload do not. `found` says what they hold instead."""
+    """Bytes that are not a compiled overload; `found` says what they are."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -84,7 +84,7 @@ CythonFunction = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class OverloadDescription:
-    """What numba has to know of the code: all plain values but the types and what the environments hold."""
+    """Everything numba must know of the code: plain values, types, and the contents of environments."""
 
     result: Any
     arguments: tuple[Any, ...]
@@ -98,7 +98,7 @@ class OverloadDescription:
     needs_parfors: bool
 
     def descriptor(self, identity: str) -> Any:
-        """numba's descriptor of the function, under names that hold `identity`."""
+        """Return numba's descriptor of the function, under names that contain `identity`."""
         return PythonFunctionDescriptor(
             native=True,
             modname=self.module,
@@ -119,7 +119,7 @@ class OverloadDescription:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An overload as it is stored: what numba has to know of it, and its object code or, without that, its bitcode."""
+    """A stored overload: its description, and its object code or, without that, its bitcode."""
 
     described: OverloadDescription
     code: bytes
@@ -127,9 +127,9 @@ class Stored:
 
     @classmethod
     def read(cls, content: bytes, arguments: Sequence[Any], trusted: Sequence[str] = ()) -> Stored:
-        """Return what `content` holds for `arguments`, the types that it is wanted for.
+        """Return the overload in `content`, which must be for `arguments`.
 
-        Raises OverloadFormatError on what does not hold that, and UntrustedPickle.
+        Raises OverloadFormatError if it is not, and UntrustedPickle.
         """
         if len(content) < _HEADER.size:
             raise OverloadFormatError(f"{len(content)} bytes")
@@ -147,7 +147,7 @@ class Stored:
         return cls(described, content[end : end + lengths[1]], content[end + lengths[1] :])
 
     def refuse_unresolved(self) -> None:
-        """Raise OverloadFormatError if the code needs what this process has not, once what it says it needs is loaded."""
+        """Load what the overload needs; raises OverloadFormatError if this process still lacks a symbol."""
         if self.described.needs_parfors:
             _reload_parfors()
         for name in sorted(read_symbols(self.code).undefined if self.code else _declared(self.bitcode)):
@@ -163,12 +163,13 @@ def pack_overload(
     *,
     by_python: bool = True,
 ) -> tuple[bytes, bytes]:
-    """Return `compiled`, a CompileResult, under names that hold `identity`, 32 or more letters and digits, and what is beside it:
-    its bitcode where the function is called `by_python`.
+    """Return the stored form of `compiled`, a CompileResult, and its bitcode if it is called `by_python`.
 
-    `address_of` says of the name of a global variable whose address it holds once the code has run: it is exported, so that it
-    can be filled before. Raises NotStorable for what numba itself refuses to cache (dynamic globals such as addresses and
-    large arrays, object mode, lifted code), for generators, and for types that are not of numba or of the packages `trusted`.
+    All names contain `identity`, of 32 or more letters and digits. `address_of` maps the name of a global
+    variable to the C function whose address it holds: the variable is exported, so that it can be set before
+    the code runs. Raises NotStorable for what numba itself refuses to cache (dynamic globals such as
+    addresses and large arrays, object mode, lifted code), for generators, and for types of other packages
+    than numba and the `trusted` ones.
     """
     _refuse_unstorable(compiled)
     found, module = compiled.fndesc, compiled.library._final_module.clone()
@@ -202,12 +203,12 @@ def pack_overload(
 
 
 def pack_refusal(refusal: NotStorable) -> bytes:
-    """Return `refusal` as it is stored, so that nobody tries again."""
+    """Return the stored form of `refusal`, so that nobody tries again."""
     return REFUSED + bytes((FORMAT,)) + f"{refusal.kind}\0{refusal.found}".encode()
 
 
 def unpack_refusal(content: bytes) -> NotStorable | None:
-    """Return the refusal that `content` holds; None if it holds something else, of whatever format."""
+    """Return the refusal in `content`; None if it holds anything else."""
     if not content.startswith(REFUSED + bytes((FORMAT,))):
         return None
     kind, _, found = content[len(REFUSED) + 1 :].decode(errors="replace").partition("\0")
@@ -217,10 +218,10 @@ def unpack_refusal(content: bytes) -> NotStorable | None:
 def rebuild_overload(
     stored: Stored, bitcode: bytes, identity: str, target: Any, globals_: dict[str, Any]
 ) -> Any:
-    """Return the CompileResult that numba would load, linked into this process for `target`, numba's context.
+    """Return the CompileResult that numba would load, linked into this process for numba's context `target`.
 
-    `globals_` are those of the function it was compiled of. What the code needs must be there: numba's loader links an
-    object that needs a symbol nobody has, and crashes when it runs.
+    `globals_` are those of the function. What the code needs must be present: numba's loader links an object
+    with an unresolved symbol, which crashes when it runs.
     """
     described = stored.described
     named = described.descriptor(identity)
@@ -241,12 +242,12 @@ def rebuild_overload(
 
 
 def _library(name: str, code: bytes, bitcode: bytes) -> tuple[str, str, Any]:
-    """What numba takes for a stored library."""
+    """Return the stored form of a library that numba expects."""
     return (name, "object", (code, bitcode)) if code else (name, "bitcode", bitcode)
 
 
 def _declared(bitcode: bytes) -> list[str]:
-    """The functions that the code calls and has not."""
+    """Return the functions that the code calls and does not define."""
     functions = llvm.parse_bitcode(bitcode).functions
     return [item.name for item in functions if item.is_declaration and not item.name.startswith("llvm.")]
 
@@ -263,7 +264,8 @@ def _refuse_unstorable(compiled: Any) -> None:
 
 
 def _renamed_environments(module: Any, names: Mapping[str, str], identity: str) -> dict[str, list[Any]]:
-    """Rename the environments that `module` refers to; name -> the objects that each holds. Raises NotStorable for recursion."""
+    """Rename the environments that `module` refers to; return name -> objects of each. Raises NotStorable for
+    recursion."""
     found = {}
     for variable in module.global_variables:
         before = variable.name
@@ -281,7 +283,7 @@ def _renamed_environments(module: Any, names: Mapping[str, str], identity: str) 
 def _exported_addresses(
     module: Any, address_of: Callable[[str], CythonFunction | None], identity: str
 ) -> dict[str, CythonFunction]:
-    """Make the variables that hold addresses visible from outside; their new names -> whose address that is."""
+    """Export the variables that hold addresses; return their new names -> the C functions."""
     found = {}
     for variable in module.global_variables:
         function = address_of(variable.name)
@@ -293,7 +295,7 @@ def _exported_addresses(
 
 
 def _renamed_functions(module: Any, own: Mapping[str, str]) -> list[Any]:
-    """Give the functions that are `own` their new names, and hide the others; returns those that are `own`."""
+    """Rename the functions in `own` and hide all others; return the renamed ones."""
     shown = []
     for function in module.functions:
         if function.is_declaration:
@@ -308,7 +310,7 @@ def _renamed_functions(module: Any, own: Mapping[str, str]) -> list[Any]:
 
 
 def _dumps(described: OverloadDescription, trusted: Sequence[str]) -> bytes:
-    """The pickle of `described`, tried out: what cannot be loaded is not to be stored."""
+    """Return the pickle of `described`, after loading it once: what cannot be loaded is not stored."""
     fields = tuple(getattr(described, name) for name in OverloadDescription.__slots__)
     try:
         content = pickling.dumps(fields)
@@ -323,7 +325,7 @@ def _loads(content: bytes, trusted: Sequence[str]) -> Any:
 
 
 def environment(name: str, held: Sequence[Any], globals_: dict[str, Any]) -> Any:
-    """Return the environment of that name. Compiled code reads what it holds and never its globals."""
+    """Return the environment of that name. Compiled code reads its constants, never its globals."""
     found = lookup_environment(name)
     if found is None:
         found = Environment(globals_)

@@ -45,17 +45,17 @@ _CONFIGURATION = (
     *("LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS", "DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES"),
     *("NRT_STATS", "PARFOR_MAX_TUPLE_SIZE", "DEBUG_NRT", "DEBUG_JIT"),
 )
-"""The settings of numba's, besides OPT, that compiled code depends on; one that a release has not is None."""
+"""The settings of numba, besides OPT, that compiled code depends on; None where a release lacks one."""
 _BITCODE = "bitcode"
 
 
 class OverloadEntries:
     """The entries of the overloads of one function.
 
-    `description` is the canonical encoding of the computation, `options` of the dispatcher's options. `trusted` names
-    packages, besides numba, whose types may be part of a signature; `described` those whose source the description
-    covers. `address_of` says which global variables of the code hold addresses of C functions (pack_overload), and
-    `by_python` whether the function is called by Python, or by compiled functions alone.
+    `description` is the canonical encoding of the computation, `options` that of the dispatcher's options.
+    Signatures may have types of numba and of the `trusted` packages; the description covers the source of the
+    `described` ones. `address_of` maps global variables of the code to the C functions whose addresses they
+    hold (pack_overload). `by_python` is False for functions that only compiled functions call.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class OverloadEntries:
 
     @property
     def cache(self) -> Cache:
-        """The cache they are in."""
+        """The cache that holds the entries."""
         return self._given or default_cache()
 
     def key(self, sig: Any, codegen: Any) -> CacheKey | None:
-        """Return the key for `sig`; None, counted as a bypass, if some of what it says has no encoding."""
+        """Return the key for `sig`; None, counted as a bypass, if part of it has no encoding."""
         arguments, result = sigutils.normalize_signature(sig)
         try:
             signature = encode((tuple(arguments), result))
@@ -101,7 +101,7 @@ class OverloadEntries:
         return CacheKey.build("numba", parts)
 
     def artifact(self, key: CacheKey, compiled: Any, seconds: float, name: str) -> Artifact:
-        """Return what is stored of `compiled`, a CompileResult that took `seconds`; raises NotStorable."""
+        """Return the artifact of `compiled`, a CompileResult that took `seconds`; raises NotStorable."""
         payload, bitcode = pack_overload(
             compiled, key.confirmation.hex(), self._trusted, self._address_of, by_python=self._by_python
         )
@@ -109,19 +109,21 @@ class OverloadEntries:
         return Artifact(payload, blobs, {"compile": seconds}, f"{name}{compiled.signature}")
 
     def read(self, payload: bytes, sig: Any) -> Stored | NotStorable:
-        """Return what an entry for `sig` holds: an overload, or why there is none; raises as Stored.read."""
+        """Return the overload in an entry for `sig`, or the refusal stored instead; raises as Stored.read
+        does."""
         arguments, _ = sigutils.normalize_signature(sig)
         return unpack_refusal(payload) or Stored.read(payload, arguments, self._trusted)
 
     def read_for_numba(self, payload: bytes, sig: Any) -> Stored | NotStorable:
-        """Return what `read` does; raises OverloadFormatError, too, for code that needs what this process has not."""
+        """Return what `read` does; also raises OverloadFormatError for code that needs what this process
+        lacks."""
         found = self.read(payload, sig)
         if isinstance(found, Stored):
             found.refuse_unresolved()
         return found
 
     def rebuild(self, key: CacheKey, found: Found[Any], stored: Stored, target: Any, globals_: Any) -> Any:
-        """Return the CompileResult that numba would load; None if it cannot be had, which is logged."""
+        """Return the CompileResult that numba would load; None, logged, if that fails."""
         bitcode = stored.bitcode or self.cache.read_blob(found.blobs.get(_BITCODE, ""))
         try:
             if bitcode is None:
@@ -132,21 +134,21 @@ class OverloadEntries:
             return None
 
     def bypass(self, reason: str, kind: str) -> None:
-        """Count that numba compiles without the cache, and say why."""
+        """Count and log a compilation by numba without the cache."""
         log().info("numba compiles without the cache: %s", reason)
         self.cache.note_bypass("numba", kind)
 
 
 def configuration() -> dict[str, object]:
-    """The settings of numba's, as they are now, that what it compiles depends on."""
+    """Return the current settings of numba that compiled code depends on."""
     found = {name: getattr(config, name, None) for name in _CONFIGURATION}
-    level = config.OPT  # a number that may also say that it is the level "max"
-    found["BOUNDSCHECK"] = bool(config.BOUNDSCHECK)  # 0 is said of the options that it changes
+    level = config.OPT  # a number that may also be marked as the level "max"
+    found["BOUNDSCHECK"] = bool(config.BOUNDSCHECK)  # the options in force show a value of 0
     return {**found, "OPT": int(level), "is_opt_max": bool(getattr(level, "is_opt_max", False))}
 
 
 def log() -> Logger:
-    """The logger of the cache."""
+    """Return the logger of the cache."""
     import logging
 
     return logging.getLogger("cachegraph")

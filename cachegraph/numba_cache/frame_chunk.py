@@ -13,8 +13,11 @@ from types import FunctionType
 from typing import Any
 
 _SLOTS = 2**16 + 2**10
-"""What the frame of `in_one_frame_chunk` claims, in words of 8 bytes: little over half a MiB, so that its chunk has a MiB, and almost half of
-it is left. That is room for a thousand frames, as many as Python lets a thread have by default. Memory that is not used is not touched.
+"""The stack size of `in_one_frame_chunk` in words of 8 bytes: just over half a MiB, so that its chunk has a
+MiB.
+
+Almost half of it is left: space for a thousand frames, Python's default recursion limit. Unused memory is
+never touched.
 """
 
 

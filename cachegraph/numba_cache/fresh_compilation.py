@@ -25,18 +25,19 @@ from cachegraph.fingerprint.registrations import registered_templates
 from cachegraph.numba_cache.entries import configuration
 
 Overloads = OrderedDict[Any, Any]
-"""What a dispatcher has compiled, by the types of the arguments."""
+"""The overloads that a dispatcher has compiled, by the types of the arguments."""
 
 _GIVEN = frozenset(("_impl_cache", "_overload_cache"))
-"""Where templates of numba's keep what a function that was registered gave for some types."""
+"""The attributes in which numba's templates cache the results of registered functions."""
 
 
 @contextmanager
 def fresh_compilation(described: Collection[str] = ()) -> Iterator[None]:
-    """Have numba compile all that is needed meanwhile, in whatever thread, as it is now: it loads nothing of it from its
-    own files, and takes of what was compiled before only what was compiled here, of the same code and values.
+    """Compile within the context, in any thread, what is needed as it is now.
 
-    `described` names packages whose functions are what they were when they were compiled, as those of releases are.
+    numba loads nothing from its own cache files, and reuses an overload only if it was compiled in such a
+    context from the same code and values. Functions of the `described` packages do not change, as those of
+    releases.
     """
     global _current
     with global_compiler_lock:
@@ -61,11 +62,12 @@ def fresh_compilation(described: Collection[str] = ()) -> Iterator[None]:
 
 
 def _nothing(cache: Any, sig: Any, target_context: Any) -> None:
-    """What a cache without a file for `sig` gives numba."""
+    """Return None, as a cache without a file for `sig` does."""
 
 
 def _looking(find: Callable[..., Any], current: _Current) -> Callable[..., Any]:
-    """`find`, by which compiled code finds what a dispatcher has, once that is of now."""
+    """Return `find`, by which compiled code finds overloads of a dispatcher, after an update of that
+    dispatcher."""
 
     def looked(dispatcher: Any, *args: Any) -> Any:
         current.look_at(dispatcher)
@@ -75,12 +77,12 @@ def _looking(find: Callable[..., Any], current: _Current) -> Callable[..., Any]:
 
 
 def _adding(add: Callable[..., None], current: _Current) -> Callable[..., None]:
-    """`add`, by which numba gives a dispatcher what it compiled for it, as `current` has it."""
+    """Return `add`, by which numba adds an overload to a dispatcher, as `current` does it."""
     return lambda dispatcher, compiled: current.add(dispatcher, compiled, add)
 
 
 class _Current:
-    """The dispatchers that compiled code calls, as they are now; those that had compiled something before are `hidden`."""
+    """The dispatchers that compiled code calls, with current overloads only; older ones are hidden meanwhile."""
 
     def __init__(self, described: Collection[str]) -> None:
         self._described = described
@@ -89,8 +91,10 @@ class _Current:
         self._replaced: list[tuple[Any, str, dict[Any, Any]]] = []
 
     def hide_implementations(self) -> None:
-        """Have what others registered with numba give its implementations again, until `put_back`, but for those that it
-        gave here when it was what it is now."""
+        """Hide the implementations that numba cached for others' registrations, until `put_back`.
+
+        Implementations made in such a context from the same code stay.
+        """
         for template, function in registered_templates():
             if self._is_followed(function):
                 kept = template.__dict__.get("_cachegraph_given_fresh") or {}
@@ -101,7 +105,8 @@ class _Current:
                     setattr(template, attribute, given.setdefault(attribute, {}))
 
     def look_at(self, dispatcher: Any) -> None:
-        """Have `dispatcher` offer what is of now alone, until `put_back`; one with declared signatures has these again."""
+        """Hide the outdated overloads of `dispatcher` until `put_back`, and compile its declared signatures
+        again."""
         if dispatcher in self._names or not self._is_followed(dispatcher):
             return
         name = self._names[dispatcher] = self._name(dispatcher)
@@ -115,7 +120,7 @@ class _Current:
             self._compile_declared(dispatcher, before)
 
     def add(self, dispatcher: Any, compiled: Any, add: Callable[[Any, Any], None]) -> None:
-        """Have `dispatcher` offer `compiled`: to Python, too, which `add` does, unless Python has one of before."""
+        """Add `compiled` to `dispatcher`; Python sees it, too, unless it has an older overload."""
         if dispatcher in self._hidden:
             dispatcher.overloads[tuple(compiled.signature.args)] = compiled
         else:
@@ -126,7 +131,7 @@ class _Current:
             here.setdefault(name, OrderedDict())[tuple(compiled.signature.args)] = compiled
 
     def put_back(self) -> None:
-        """Have each dispatcher offer what it did before."""
+        """Restore all hidden overloads and implementations."""
         for dispatcher, before in self._hidden.items():
             dispatcher.overloads = before
         for template, attribute, given in self._replaced:
@@ -140,7 +145,7 @@ class _Current:
         try:
             return strong_digest(encode((function, configuration()), self._described))
         except Unfingerprintable:
-            return None  # then what was compiled before may be anything
+            return None  # an older overload may be of any code then
 
     def _compile_declared(self, dispatcher: Any, before: Overloads) -> None:
         dispatcher._can_compile = True
@@ -153,7 +158,7 @@ class _Current:
 
 
 def _compiled_here(dispatcher: Any) -> dict[bytes | None, Overloads]:
-    """What was compiled here for `dispatcher`, by the digest of what it was then; it goes with the dispatcher."""
+    """Return the overloads compiled here for `dispatcher`, by the digest of its code and values then."""
     here: dict[bytes | None, Overloads] = vars(dispatcher).setdefault("_cachegraph_compiled_fresh", {})
     return here
 

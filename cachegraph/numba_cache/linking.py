@@ -44,11 +44,11 @@ _LIBC = frozenset(
     "ldexpf frexpf fmaf copysignf fminf fmaxf fabsf nextafterf "
     "__powidf2 __powisf2 __divdc3 __muldc3 __divti3 __modti3 __udivti3 __umodti3 __multi3".split()
 )
-"""What LLVM's code generation and numba's mathematics ask of the C library, and of the compiler's."""
+"""Functions of the C library and of compiler runtimes that LLVM and numba's mathematics call."""
 
 
 class LinkError(CachegraphError):
-    """Stored code cannot run in this process. `found` says what it asks for, or what the linker says."""
+    """Stored code that cannot run in this process; `found` says what it asks for, or what the linker says."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -60,7 +60,7 @@ class LinkError(CachegraphError):
 
 @dataclass(frozen=True, slots=True)
 class LinkedOverload:
-    """One overload that Python can call: what numba's dispatchers want to know of one."""
+    """An overload that Python can call, with the attributes that numba's dispatchers expect."""
 
     signature: Any
     entry_point: Any
@@ -72,10 +72,10 @@ _kept: list[tuple[object, ...]] = []
 
 
 def link_overload(stored: Stored, identity: str) -> LinkedOverload:
-    """Return the overload that `stored` holds, ready to be called with Python objects of the types of its arguments.
+    """Return the overload in `stored`, ready to be called with Python objects of its argument types.
 
-    Linked once in a process for each `identity`. Raises LinkError for what this process cannot link,
-    CythonFunctionError for an address that it has not, and ObjectFormatError for code that is none.
+    Each `identity` is linked once per process. Raises LinkError for code that this process cannot link,
+    CythonFunctionError for an address that it lacks, and ObjectFormatError for damaged code.
     """
     found = _linked.get(identity)
     if found is None:
@@ -84,7 +84,7 @@ def link_overload(stored: Stored, identity: str) -> LinkedOverload:
 
 
 def forget_overload(identity: str) -> None:
-    """Have the next overload of `identity` be linked from what is stored then: what was linked is not to be used again."""
+    """Forget the linked overload of `identity`, so that the next one is linked from the stored code."""
     _linked.pop(identity, None)
 
 
@@ -117,7 +117,7 @@ def _link(stored: Stored, identity: str) -> LinkedOverload:
 
 
 def _refuse_unwritable(symbols: Symbols, names: Iterable[str]) -> None:
-    """Refuse code that has something else where an address is to be written."""
+    """Refuse code that cannot be written to at a symbol where an address belongs."""
     found = [name for name in names if name in symbols.defined - symbols.pointers]
     if found:
         raise LinkError(f"{', '.join(found)}, where there is no room for an address")
@@ -148,7 +148,7 @@ def _write(place: int, address: int) -> None:
 
 
 def _resolved(name: str) -> int:
-    """The address of what compiled code may ask for; raises LinkError for anything else."""
+    """Return the address of a symbol that stored code may ask for; raises LinkError for any other."""
     found = _runtime().get(name)
     if found is None and (name in _LIBC or name.startswith(("Py", "_Py"))):
         found = llvm.address_of_symbol(name)
@@ -159,7 +159,7 @@ def _resolved(name: str) -> int:
 
 @cache
 def _runtime() -> Mapping[str, int]:
-    """Symbol -> address of what numba's runtime offers compiled code, as numba's own contexts name it."""
+    """Return symbol -> address of what numba's runtime offers compiled code, with the names that numba uses."""
     found = {"_Py_NoneStruct": id(None)}
     found.update((name, _helperlib.c_helpers[name]) for name in INTR_MATH)
     for helpers in (_helperlib.c_helpers, _dynfunc.c_helpers):

@@ -24,7 +24,7 @@ from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 
 
 class StoredOverloads(caching._Cache):
-    """numba's cache of one dispatcher, whose Python function is `py_func`, in the store."""
+    """numba's cache of one dispatcher, the one of the Python function `py_func`, in the store."""
 
     def __init__(self, py_func: Any, entries: OverloadEntries) -> None:
         self._function = py_func
@@ -39,9 +39,9 @@ class StoredOverloads(caching._Cache):
         return str(self._entries.cache.settings.directory)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled overload for `sig`; None if it is to be compiled.
+        """Return the compiled overload for `sig`; None if numba is to compile it.
 
-        Raises CacheMissError where it is not to be compiled: CACHEGRAPH_ON_MISS is "error".
+        Raises CacheMissError if CACHEGRAPH_ON_MISS forbids compiling.
         """
         if not self._enabled:
             return None
@@ -63,11 +63,12 @@ class StoredOverloads(caching._Cache):
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep `data`, numba's CompileResult for `sig`; never raises. What cannot be kept is counted as a bypass."""
+        """Store `data`, numba's CompileResult for `sig`. Never raises; what cannot be stored is counted as a
+        bypass."""
         if not self._enabled or self._entries.cache.settings.mode not in WRITING:
             return
         missed = self._missed.pop(sig, None)
-        if missed is None or missed[2] != configuration():  # another setting than the key says
+        if missed is None or missed[2] != configuration():  # compiled under other settings than the key says
             return
         key, began, _ = missed
         artifact = self._artifact(key, data, began)
@@ -79,14 +80,15 @@ class StoredOverloads(caching._Cache):
             return self._entries.artifact(key, data, perf_counter() - began, self._function.__qualname__)
         except NotStorable as reason:
             self._entries.bypass(str(reason), reason.kind)
-        except Exception as error:  # it is compiled and works: whatever the cache cannot do is its own affair
+        except Exception as error:  # the overload works; a failure of the cache must not hide it
             log().warning("storing %s failed: %s: %s", self, type(error).__name__, error, exc_info=True)
         return None
 
     def replace_suspect(self, sig: Any, data: Any, difference: str) -> None:
-        """Keep `data`, compiled anew for `sig`, instead of what is stored, which goes aside (Cache.replace_suspect).
+        """Store `data`, compiled again for `sig`, in place of the entry, which is quarantined
+        (Cache.replace_suspect).
 
-        Never raises; what cannot be kept is counted as a bypass, and what is stored stays.
+        Never raises. If `data` cannot be stored, that is counted as a bypass, and the entry stays.
         """
         key = self._entries.key(sig, data.target_context.codegen())
         artifact = None if key is None else self._artifact(key, data, perf_counter())
@@ -94,8 +96,11 @@ class StoredOverloads(caching._Cache):
             self._entries.cache.replace_suspect(key, artifact, difference)
 
     def get_or_compile(self, dispatcher: Any, sig: Any) -> None:
-        """Have `dispatcher`, whose cache this is, compiled for `sig`: found, or compiled and kept, by one of the processes that
-        miss it at once (Cache.get_or_build). Raises as load_overload does, and what numba raises."""
+        """Find or compile and store the overload of `dispatcher` for `sig`; of several processes, one
+        compiles.
+
+        `dispatcher` is the one whose cache this is. Raises as load_overload does, and what numba raises.
+        """
         dispatcher.targetctx.refresh()
         key = self._entries.key(sig, dispatcher.targetctx.codegen())
         if key is None:
@@ -117,7 +122,8 @@ class StoredOverloads(caching._Cache):
             self._use(dispatcher, sig, key, found)
 
     def _use(self, dispatcher: Any, sig: Any, key: CacheKey, found: Found[Any]) -> None:
-        """Give `dispatcher` what was found; if numba cannot use it, or it is the reason that there is nothing, compile."""
+        """Give the found overload to `dispatcher`; compile if numba cannot use it, or if it is a stored
+        refusal."""
         if not isinstance(found.value, Stored):
             self._compile(dispatcher, sig)
             return
@@ -139,7 +145,7 @@ class StoredOverloads(caching._Cache):
             return Artifact(pack_refusal(reason))
 
     def _compile(self, dispatcher: Any, sig: Any) -> Any:
-        """What numba compiles for `sig`, without being asked for it here."""
+        """Return the overload that numba compiles for `sig` without this cache."""
         self.disable()
         try:
             with fresh_compilation():
@@ -150,15 +156,15 @@ class StoredOverloads(caching._Cache):
         return dispatcher.overloads[tuple(arguments)]
 
     def enable(self) -> None:
-        """Look up and keep overloads, as from the beginning."""
+        """Look up and store overloads, as after creation."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Neither look up nor keep any more."""
+        """Neither look up nor store overloads."""
         self._enabled = False
 
     def flush(self) -> None:
-        """Nothing: what is compiled anew replaces what was stored."""
+        """Do nothing: a new overload replaces the stored one."""
 
     def __repr__(self) -> str:
         return f"StoredOverloads({self._function.__qualname__})"
@@ -176,12 +182,12 @@ def _is_compiled(dispatcher: Any, sig: Any) -> bool:
 def keep_overloads(
     dispatcher: Any, description: bytes, cache: Cache | None = None, trusted: Sequence[str] = ()
 ) -> None:
-    """Have the overloads of `dispatcher`, one of numba.njit's, kept in the store from now on.
+    """Store the overloads of `dispatcher`, made by numba.njit, from now on.
 
-    `description` is the canonical encoding of the computation: all that the function does and reads, but for the options
-    of the dispatcher. What it calls that is decorated with `cache=True` numba may take from its own files when Python calls
-    `dispatcher`, whatever that calls in turn has become (numba #8851): decorate none so. Raises Unfingerprintable for options
-    that have no encoding.
+    `description` is the canonical encoding of the computation: everything that the function does and reads,
+    except the options of the dispatcher. It must not call functions decorated with `cache=True`: when Python
+    calls `dispatcher`, numba may load these from its own files, although what they call has changed (numba
+    #8851). Raises Unfingerprintable for options that have no encoding.
     """
     entries = OverloadEntries(description, encode(options_in_force(dispatcher.targetoptions)), cache, trusted)
     dispatcher._cache = StoredOverloads(dispatcher.py_func, entries)

@@ -24,15 +24,15 @@ def compiled_levels() -> tuple[str, ...]:
 
 @cache
 def machine_levels() -> tuple[str, ...]:
-    """Return those of `compiled_levels` that this CPU, and its system, have: the best first, the weakest always."""
+    """Return those of `compiled_levels` that this CPU and its system support, the best first."""
     levels = compiled_levels()
     return levels[::-1] if len(levels) > 1 and _has_v3() else levels[:1]
 
 
 def levels_up_to(asked: str) -> tuple[str, ...]:
-    """Return those of `machine_levels` that are not above the level `asked`; all, if that is empty.
+    """Return those of `machine_levels` that are not above the level `asked`; all if it is empty.
 
-    Raises SettingsError for a level that this machine does not have: its code would end the process.
+    Raises SettingsError for a level that this machine does not support: its code would kill the process.
     """
     levels = machine_levels()
     if not asked:
@@ -43,11 +43,11 @@ def levels_up_to(asked: str) -> tuple[str, ...]:
 
 
 def _has_v3() -> bool:
-    """Whether LLVM, which asks the CPU and the system, finds all features of the level."""
+    """Return True if LLVM finds all features of the level in this CPU and system."""
     try:
         import llvmlite.binding as llvm
 
         features = llvm.get_host_cpu_features()
-    except (ImportError, RuntimeError):  # nobody can tell
+    except (ImportError, RuntimeError):  # the features are unknown
         return False
     return all(features.get(name, False) for name in _V3_FEATURES)

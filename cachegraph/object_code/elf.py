@@ -47,7 +47,7 @@ _LARGEST_ALIGNMENT = 4096
 _LARGEST_ZEROS = 2**24
 _MOST_SECTIONS = 1024
 _SLACK = 64
-"""How far beside what is meant an instruction may say that it is: what it counts from is its end."""
+"""Bytes that a relocation may point beside its symbol: instructions count from their own end."""
 
 _UNDEFINED, _ABSOLUTE, _COMMON = 0, 0xFFF1, 0xFFF2
 _LOCAL, _GLOBAL, _WEAK = 0, 1, 2
@@ -56,9 +56,12 @@ _HIDDEN = 2
 
 
 class _Change(NamedTuple):
-    """What a kind of relocation does: how many bytes it changes; whether these are 0 before, for LLVM adds to them; whether
-    the symbol must be in the same file, for others are farther away than it reaches; and how many bytes before it LLVM
-    looks at."""
+    """The effect of a kind of relocation.
+
+    `size` is the number of changed bytes; `is_empty` says that they must be 0 before, since LLVM adds to
+    them; `is_near` that the symbol must be in the same file, within reach; `before` is how many bytes before
+    them LLVM reads.
+    """
 
     size: int
     is_empty: bool
@@ -67,7 +70,7 @@ class _Change(NamedTuple):
 
 
 class _Machine(NamedTuple):
-    """A processor: its kinds of relocation, those of unwind tables with their sizes, and how a CIE goes on after "zR"."""
+    """A processor: its relocation kinds, those of unwind tables with their sizes, and the CIE after "zR"."""
 
     name: str
     changes: Mapping[int, _Change]
@@ -128,8 +131,8 @@ class _Relocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """The names that other objects can see: those `defined` here, those `undefined`, and the `pointers`, which are
-    those defined ones at which 8 bytes can be written."""
+    """The names that other objects can see: `defined` here or `undefined`; `pointers` are the defined ones at
+    which 8 bytes can be written."""
 
     defined: frozenset[str]
     undefined: frozenset[str]
@@ -137,12 +140,13 @@ class Symbols:
 
 
 def read_symbols(content: bytes) -> Symbols:
-    """Return the symbols of the object code `content`; raises ObjectFormatError unless all of it is as above."""
+    """Return the symbols of the object code `content`; raises ObjectFormatError unless all of it has the form
+    above."""
     return _Object(content).symbols_seen()
 
 
 class _Object:
-    """An ELF file, checked while it is made."""
+    """An ELF file, checked on creation."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -185,7 +189,7 @@ class _Object:
         return bool(section.flags & _WRITE) and symbol.value + 8 <= section.size
 
     def text(self, offset: int) -> str:
-        """The name at `offset` of the one table of strings."""
+        """Return the name at `offset` of the string table."""
         if offset >= len(self.strings):
             raise ObjectFormatError(f"it has a name at {offset} of {len(self.strings)} bytes of names")
         return self.strings[offset : self.strings.index(b"\0", offset)].decode("ascii")
@@ -218,7 +222,7 @@ class _Object:
         self._check_entries(name, section)
 
     def _check_entries(self, name: str, section: _Section) -> None:
-        """What an entry's size, and the two numbers whose meaning depends on the kind, may be."""
+        """Check the entry size of a section, and the two numbers whose meaning depends on its kind."""
         if section.kind in (_SYMTAB, _RELA):
             _require(
                 section.entry == 24 and section.size % 24 == 0, f"entries of {section.entry} bytes in {name}"
@@ -241,7 +245,7 @@ class _Object:
         return found
 
     def _read_names(self) -> list[str]:
-        """The names of the symbols. LLVM finds by its name even what is local, but for sections."""
+        """Return the names of the symbols. LLVM looks up even local symbols by name, except sections."""
         found = [self.text(symbol.name) for symbol in self.symbols]
         kinds = [symbol.info & 15 for symbol in self.symbols]
         named = [
@@ -282,7 +286,7 @@ class _Object:
             _require(bool(section.flags & _CODE), "a function among data")
 
     def _relocations(self, table: _Section) -> tuple[int, list[_Relocation]]:
-        """The number of the section that `table` is about, and what it says."""
+        """Return the number of the section that `table` relocates, and its relocations."""
         _require(table.link == self.table and table.info < len(self.sections), "relocations of nothing")
         target = self.sections[table.info]
         named = self.text(table.name) == f".rela{self.text(target.name)}"
@@ -293,7 +297,7 @@ class _Object:
         return table.info, found
 
     def _check_relocations(self, found: Sequence[_Relocation], content: bytes) -> None:
-        """Refuse those that LLVM does not know, or cannot make in `content`."""
+        """Refuse relocations that LLVM does not know, or cannot apply to `content`."""
         changes, reaches = (
             self.machine.changes,
             [self._reach(symbol, len(content)) for symbol in self.symbols],
@@ -311,7 +315,8 @@ class _Object:
                 raise ObjectFormatError(f"it has a relocation at {offset} of what holds {place.hex()}")
 
     def _reach(self, symbol: _Symbol, size: int) -> tuple[int, int, bool]:
-        """From where to where a relocation of a section of `size` bytes may point beside `symbol`, and whether that is here."""
+        """Return the lowest and highest offset from `symbol` that a relocation may use, and if the symbol is
+        in this file."""
         if symbol.section == _UNDEFINED:
             return (-_SLACK, _SLACK, False) if symbol.name else (1, 0, False)
         if symbol.section == _ABSOLUTE:
@@ -323,7 +328,7 @@ class _Object:
 
 
 def _header(content: bytes) -> tuple[_Machine, int, int, int]:
-    """The processor, where the table of sections lies, how many there are, and which has the names."""
+    """Return the processor, the offset and length of the section table, and the section with the names."""
     _require(len(content) >= _HEADER.size, f"{len(content)} bytes")
     found = _HEADER.unpack_from(content)
     identification, kind, machine, version, entry, segments, table, flags, size, *rest = found
@@ -343,7 +348,8 @@ def _is_alignment(number: int) -> bool:
 
 
 def _fits(name: str, section: _Section) -> bool:
-    """Whether a section of that name is of that kind: LLVM treats some names in their own ways."""
+    """Return True if a section of that name may be of that kind: LLVM gives some names a meaning of their
+    own."""
     if section.kind == _RELA:
         return name.startswith(".rela.")
     if section.kind == _UNWIND or name == _FRAMES:
@@ -355,7 +361,7 @@ def _fits(name: str, section: _Section) -> bool:
 
 
 def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relocation]) -> None:
-    """Refuse unwind tables that are not a chain of records, each of which describes some of the code."""
+    """Refuse unwind tables that are not a chain of records, each describing some of the code."""
     content = found.content[section.offset : section.offset + section.size]
     places = {relocation.offset: relocation for relocation in relocations}
     _require(len(places) == len(relocations), "two relocations at one place")
@@ -378,7 +384,7 @@ def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relo
 
 
 def _pointer_size(machine: _Machine, common: bytes) -> int:
-    """How many bytes a pointer has in the records that refer to this one."""
+    """Return how many bytes a pointer has in the records that refer to `common`."""
     start = b"\x01zR\0" + machine.common + b"\x01"
     _require(common.startswith(start) and len(common) > len(start), "a record of unwinding of another form")
     encoding = common[len(start)]
@@ -387,7 +393,7 @@ def _pointer_size(machine: _Machine, common: bytes) -> int:
 
 
 def _check_description(found: _Object, record: bytes, width: int, relocation: _Relocation | None) -> None:
-    """Refuse a record unless it describes code that is there, and has no more than that."""
+    """Refuse a record unless it describes code of this file, and contains nothing else."""
     _require(width > 0 and len(record) > 2 * width, "a record of unwinding that belongs to none")
     _require(relocation is not None, "a record of unwinding for no code")
     assert relocation is not None

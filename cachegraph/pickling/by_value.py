@@ -12,15 +12,15 @@ from cachegraph.pickling.pickler import Pickler
 
 
 class ByValuePickler(Pickler, cloudpickle.Pickler):  # type: ignore[misc]
-    """Has cloudpickle reduce classes, and the functions that have no import path."""
+    """A pickler that lets cloudpickle reduce classes, and functions without an import path."""
 
     def check_unnamed(self, function: Any) -> None:
-        """Leave a function in Python, or a method, to cloudpickle; refuse a native function."""
+        """Leave Python functions and methods to cloudpickle; refuse native functions."""
         if is_native_type(type(function)) and not _is_bound(function):
             super().check_unnamed(function)
 
     def by_name(self, obj: Any) -> Any:
-        """As cloudpickle reduces a class or a function."""
+        """Return cloudpickle's reduction of a class or a function."""
         reduced = cloudpickle.Pickler.reducer_override(self, obj)
         if isinstance(reduced, tuple):
             self.calls(reduced)

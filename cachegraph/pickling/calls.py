@@ -21,18 +21,18 @@ Check = Callable[[tuple[Any, ...]], None]
 
 
 def of_python(arguments: tuple[Any, ...]) -> None:
-    """Check what a complex number, a slice or a range is made of."""
+    """Check the arguments of a complex number, a slice or a range."""
     plain = all(isinstance(item, int | float | str | tuple | None) for item in arguments)
     _require(plain and len(arguments) <= 3, "parts", arguments)
 
 
 def of_partial(arguments: tuple[Any, ...]) -> None:
-    """Check what a partial is made of: a function that is no partial itself."""
+    """Check the argument of a partial: a function that is no partial itself."""
     _require(len(arguments) == 1 and not isinstance(arguments[0], functools.partial), "a partial", arguments)
 
 
 def of_dtype(arguments: tuple[Any, ...]) -> None:
-    """Check what a dtype is made of: the name of a plain one."""
+    """Check the arguments of a dtype: the name of a plain one."""
     name = arguments[0] if arguments[1:] == (False, True) else None
     plain = (
         isinstance(name, str) and _DTYPE.fullmatch(name) and all(type(item) is bool for item in arguments[1:])
@@ -41,12 +41,12 @@ def of_dtype(arguments: tuple[Any, ...]) -> None:
 
 
 def of_array(arguments: tuple[Any, ...]) -> None:
-    """Check what an empty array is made of, whose state is to follow."""
+    """Check the arguments of an empty array, whose state follows."""
     _require(arguments[1:] == ((0,), b"b") and type(arguments[0]) is type, "an array", arguments)
 
 
 def of_buffer(arguments: tuple[Any, ...]) -> None:
-    """Check what an array is made of that has the memory of bytes: those, a dtype, a shape and an order."""
+    """Check the arguments of an array on the memory of bytes: content, dtype, shape and order."""
     _require(len(arguments) == 4, "an array", arguments)
     content, dtype, shape, order = arguments
     fits = _is_dtype(dtype) and isinstance(content, bytes | bytearray) and _is_shape(shape)
@@ -55,18 +55,18 @@ def of_buffer(arguments: tuple[Any, ...]) -> None:
 
 
 def of_scalar(arguments: tuple[Any, ...]) -> None:
-    """Check what a scalar of numpy is made of: a dtype, and its bytes or an array."""
+    """Check the arguments of a numpy scalar: a dtype, and its bytes or an array."""
     _require(len(arguments) == 2 and _is_any_dtype(arguments[0]), "a scalar", arguments)
     dtype, content = arguments
     if isinstance(content, bytes):
         fits = not dtype.hasobject and len(content) == dtype.itemsize
-    else:  # of a record with objects: an array of it alone
+    else:  # a record with objects: an array of it alone
         fits = dtype.kind == "V" and getattr(content, "dtype", None) == dtype and content.shape == ()
     _require(fits, "a scalar", arguments)
 
 
 def state_of_dtype(dtype: Any, state: Any) -> None:
-    """Check the state that is given to a new `dtype`: what numpy gives one that it makes of the parts, and checks."""
+    """Check the state for a new `dtype`: it must be the one that numpy gives a dtype made of the same parts."""
     _require(isinstance(state, tuple) and len(state) in (8, 9) and state[1] in _BYTE_ORDERS, "a dtype", state)
     _, order, within, names, _, size, _, flags, *_ = state
     if dtype.kind in "mM":
@@ -82,8 +82,8 @@ def state_of_dtype(dtype: Any, state: Any) -> None:
 
 
 def _compound(state: tuple[Any, ...]) -> Any:
-    """The dtype of records, or of arrays, that `state` describes, as numpy makes it."""
-    import numpy as np  # whoever has a dtype has loaded it
+    """Return the record or subarray dtype that `state` describes, made and checked by numpy."""
+    import numpy as np  # loaded already by whoever has a dtype
 
     _, _, within, names, fields, size, _, flags = state
     if within is not None:
@@ -103,7 +103,7 @@ def _compound(state: tuple[Any, ...]) -> Any:
 
 
 def state_of_array(state: Any) -> int:
-    """Check the state that is given to a new array, and return how many bytes it holds."""
+    """Check the state for a new array, and return how many bytes it holds."""
     _require(isinstance(state, tuple) and len(state) == 5 and state[0] == 1, "an array", state)
     _, shape, dtype, in_fortran_order, content = state
     holds = list if getattr(dtype, "hasobject", False) else bytes
@@ -115,13 +115,13 @@ def state_of_array(state: Any) -> int:
 
 
 def state_of_partial(partial: functools.partial[Any], state: Any) -> None:
-    """Check the state that is given to a new partial: of the same function."""
+    """Check the state for a new partial: it must have the same function."""
     fits = isinstance(state, tuple) and len(state) == 4 and state[0] is partial.func
     _require(fits and isinstance(state[1], tuple) and isinstance(state[2], dict | None), "a partial", state)
 
 
 def _is_dtype(value: Any) -> bool:
-    """Whether it is a dtype of plain memory, without objects."""
+    """Return True if `value` is a dtype without objects."""
     return _is_any_dtype(value) and not value.hasobject
 
 
@@ -134,7 +134,7 @@ def _is_shape(value: Any) -> bool:
 
 
 def _is_unit(metadata: Any) -> bool:
-    """Whether it is what dtypes of times have: nothing of the user's, and (unit, number, 1, 1)."""
+    """Return True if `metadata` is what numpy gives time dtypes: no user metadata, and (unit, number, 1, 1)."""
     if not isinstance(metadata, tuple) or len(metadata) != 2 or metadata[0]:
         return False
     unit = metadata[1]
@@ -166,6 +166,6 @@ CALLED: dict[tuple[str, str], Check] = {
     ("functools", "partial"): of_partial,
     **{("builtins", name): of_python for name in ("complex", "slice", "range")},
 }
-"""What every pickle may call, with the check of what it is called with."""
+"""Functions and classes that every pickle may call, with the checks of their arguments."""
 HELD = frozenset((("numpy", "ndarray"),))
-"""What every pickle may hold, but not call: the class that an array is said to be of."""
+"""Classes that every pickle may hold but not call: the class of an array."""

@@ -8,7 +8,7 @@ from cachegraph.errors import CachegraphError
 
 
 class Unpicklable(CachegraphError):
-    """A value holds something that cannot be pickled: what was `found`, the `path` to it within the value, and `advice`."""
+    """A value that cannot be pickled: `found`, what in it prevents that, the `path` to it, and `advice`."""
 
     def __init__(self, found: str, advice: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(found, advice, path)
@@ -21,7 +21,7 @@ class Unpicklable(CachegraphError):
 
 
 class InvalidPickle(CachegraphError, pickle.UnpicklingError):
-    """Bytes that should hold a pickle do not, or not one of this format: what was `found`."""
+    """Bytes that are not a pickle of this format; `found` says what they are."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -32,7 +32,7 @@ class InvalidPickle(CachegraphError, pickle.UnpicklingError):
 
 
 class UntrustedPickle(CachegraphError):
-    """A pickle names something that it may not load: `module` and `name`; `trusted` lists the packages it may use."""
+    """A pickle that names what it may not load: `module` and `name`; `trusted` lists the packages it may use."""
 
     def __init__(self, module: str, name: str, trusted: tuple[str, ...]) -> None:
         super().__init__(module, name, trusted)
@@ -48,7 +48,7 @@ class UntrustedPickle(CachegraphError):
 
 
 class UnresolvedFunction(CachegraphError):
-    """A function that a pickle names is not to be had in this process: its `module` and `place`, what was `found`."""
+    """A function that a pickle names and this process lacks: its `module` and `place`, and what was `found`."""
 
     def __init__(self, module: str, place: str, found: str) -> None:
         super().__init__(module, place, found)

@@ -23,27 +23,28 @@ from cachegraph.pickling.errors import UnresolvedFunction
 
 
 class ImportPath(NamedTuple):
-    """The name of a module, and the place in it."""
+    """The name of a module, and the place of an object in it."""
 
     module: str
     place: str
 
 
 def is_function(value: object) -> bool:
-    """Whether `value` is named by its import path in a pickle: a function, or a native function, ufunc or method."""
+    """Return True if pickles name `value` by its import path: a Python function, native function, ufunc or
+    method."""
     return isinstance(value, FunctionType | MethodType) or is_native_type(type(value))
 
 
 def path_of(value: Any) -> ImportPath | None:
-    """The import path of a function, None if no other process can import it."""
+    """Return the import path of a function, or None if no other process can import it."""
     return next((path for path in _paths(value) if _is_found(path.module)), None)
 
 
 def resolve(path: ImportPath) -> object:
-    """What `path` gives, its module imported if need be; raises UnresolvedFunction."""
+    """Return the object at `path`, importing its module if necessary; raises UnresolvedFunction."""
     try:
         import_module(path.module)
-    except Exception as error:  # whatever the code of a module raises
+    except Exception as error:  # importing a module may raise anything
         raise UnresolvedFunction(
             *path, f"importing its module raised {type(error).__name__}: {error}"
         ) from error
@@ -60,9 +61,9 @@ def _paths(value: Any) -> Iterator[ImportPath]:
         return
     owner = getattr(value, "__self__", None)
     if isinstance(value, MethodType) and not isinstance(owner, type) and not _is_native_object(owner):
-        return  # what it is bound to has a state of its own, which no import gives back
+        return  # its object has state that no import restores
     for name in native_names(value):
-        if find_native(*name) is value:  # and not what a class makes of it when it is asked
+        if find_native(*name) is value:  # not the object that a class's descriptor makes on access
             yield ImportPath(*name)
     for module, owner in _owners(value):
         place = f"{owner}.{value.__name__}"
@@ -71,7 +72,7 @@ def _paths(value: Any) -> Iterator[ImportPath]:
 
 
 def _owners(value: Any) -> Iterator[tuple[str, str]]:
-    """Where the object, or the class, is that a method is bound to."""
+    """Yield the import paths of the object or class that a method is bound to."""
     owner = getattr(value, "__self__", None)
     if isinstance(owner, type):
         try:
@@ -83,7 +84,7 @@ def _owners(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_native_object(owner: object) -> bool:
-    """Whether `owner` is of an extension's class, itself native, or SWIG's proxy for an object of C++."""
+    """Return True if `owner` is native, an instance of an extension's class, or SWIG's proxy of a C++ object."""
     return (
         is_of_extension(owner)
         or is_native_type(type(owner))
@@ -99,7 +100,7 @@ def _is_same_method(found: Any, value: Any) -> bool:
 
 
 def _is_found(name: str) -> bool:
-    """Whether the import system finds the loaded module of that name, or a parent makes it when it is imported."""
+    """Return True if the import system finds the loaded module, or importing a parent creates it."""
     if name in SCRIPTS:
         return False
     module = sys.modules[name]

@@ -12,26 +12,27 @@ from cachegraph.errors import MissingBlob
 from cachegraph.fingerprint.primitives import content_name
 
 LARGE = 64 * 1024
-"""What holds more bytes is kept as a blob."""
+"""Arrays of more bytes are stored as blobs."""
 
 ReadBlob = Callable[[str], bytes | None]
-"""Gives what the blob of a digest (hex) holds, checked; None when it cannot be had."""
+"""Returns the checked content of the blob of a digest (hex), or None if it cannot be read."""
 
 
 def add_blob(blobs: dict[str, bytes], content: bytes) -> str:
-    """Put `content` among the blobs (name -> bytes) of an entry that is being made, and return its digest (hex)."""
+    """Add `content` to the blobs (name -> bytes) of a new entry, and return its digest (hex)."""
     found = content_name(content)
     blobs[blob_name(found)] = content
     return found
 
 
 def blob_name(digest_hex: str) -> str:
-    """Return the name by which an entry lists the array of that digest among its blobs."""
+    """Return the name under which an entry lists the array of that digest among its blobs."""
     return f"array-{digest_hex}"
 
 
 def blob_content(read: ReadBlob | None, digest_hex: str, holder: str) -> bytes:
-    """Return what the array of that digest holds, for `holder`; raises MissingBlob when it cannot be had."""
+    """Return the content of the array of that digest; raises MissingBlob, naming `holder`, if it cannot be
+    read."""
     found = None if read is None else read(digest_hex)
     if found is None:
         raise MissingBlob(holder, digest_hex)

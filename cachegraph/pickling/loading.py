@@ -28,7 +28,7 @@ from cachegraph.pickling.errors import InvalidPickle, UntrustedPickle
 from cachegraph.pickling.large_arrays import ReadBlob, blob_content
 
 EVERYTHING = ("*",)
-"""What who loads trusts, if he wrote the pickle himself: code too. As dangerous as pickle.loads."""
+"""Trust in everything, code included, for one's own pickles. As dangerous as pickle.loads."""
 
 _WRITTEN = (
     *(pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.MEMOIZE),
@@ -40,16 +40,14 @@ _WRITTEN = (
     *(pickle.APPENDS, pickle.EMPTY_DICT, pickle.SETITEM, pickle.SETITEMS, pickle.EMPTY_SET, pickle.ADDITEMS),
     *(pickle.FROZENSET, pickle.REDUCE, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.BUILD),
 )
-"""The opcodes of protocol 5 as `dumps` writes it. What others do is not looked into: they are refused."""
+"""The opcodes of protocol 5 that `dumps` writes. All others are refused."""
 
-_Python: Any = pickle._Unpickler  # of which the stubs say less than there is
+_Python: Any = pickle._Unpickler  # its stubs are incomplete
 F = TypeVar("F", bound=Callable[..., Any])
 Paths = Collection[tuple[str, str]]
 _LARGEST = 1_000_000
 _DEEPEST = 400
-_REFERENCES_OF_NEW = (
-    4  # of the stack, of what was noted of it, of a local variable and of the argument of `getrefcount`
-)
+_REFERENCES_OF_NEW = 4  # the stack, the record, a local variable and the argument of `getrefcount`
 
 
 def loads(
@@ -61,15 +59,14 @@ def loads(
     read_blob: ReadBlob | None = None,
     declared: Paths = (),
 ) -> Any:
-    """Return what `content` holds, with the objects of `external`, and those `at_hand` by name, in the places of those that
-    `dumps` left out.
+    """Return the value pickled in `content`; `external` and `at_hand` supply the objects that `dumps` left
+    out.
 
-    `named` are functions that it may call besides; `declared` the import paths of functions that it may hold as values.
-    Raises UntrustedPickle if it names anything outside `trusted` (packages or modules, with all below them), or a
-    function whose import path is not among `declared`, or calls or changes what it may not; UnresolvedFunction if a
-    function that is declared is not installed; MissingBlob if `read_blob`, which a Cache has, does not give what a large
-    array holds; InvalidPickle for anything else that is wrong with it. With EVERYTHING
-    trusted, nothing is refused.
+    `trusted` lists packages or modules, with all below them. The pickle may also call the functions of
+    `named`, and hold those whose import paths are `declared` as values. With EVERYTHING trusted, nothing is
+    refused. Raises UntrustedPickle if the pickle names, calls or changes anything else; UnresolvedFunction if
+    a declared function is not installed; MissingBlob if `read_blob` does not return the content of a large
+    array; InvalidPickle for any other fault.
     """
     unpickler = _Unpickler(
         content, tuple(trusted), external, frozenset(named), at_hand or {}, read_blob, frozenset(declared)
@@ -79,26 +76,27 @@ def loads(
         unpickler.check_end()
     except CachegraphError:
         raise
-    except Exception as error:  # whatever damaged bytes make the classes that they name raise
+    except Exception as error:  # damaged bytes may make the classes that they name raise anything
         raise InvalidPickle(f"{type(error).__name__}: {error}") from error
     return found
 
 
 def rebuilds_pickled(function: F) -> F:
-    """Declare that pickles may call `function`: of a trusted package they call its classes and these, nothing else."""
+    """Declare that pickles may call `function`: of a trusted package, they may call only classes and such
+    functions."""
     function._rebuilds_pickled = True  # type: ignore[attr-defined]
     return function
 
 
 class _Written(dict[int, Callable[[Any], None]]):
-    """How each opcode is done that `dumps` writes."""
+    """The handlers of the opcodes that `dumps` writes; all others are refused."""
 
     def __missing__(self, code: int) -> Callable[[Any], None]:
         raise InvalidPickle(f"the opcode {bytes((code,))!r}, which is not written")
 
 
 class _Held(NamedTuple):
-    """What holds others, and cannot be changed: it, its `size` without sharing, and its `depth`."""
+    """An immutable container: the `item`, its `size` without sharing, and its `depth`."""
 
     item: object
     size: int
@@ -106,7 +104,7 @@ class _Held(NamedTuple):
 
 
 class _Unpickler(_Python):  # type: ignore[misc]
-    """Calls nothing but what a pickle may name, and changes nothing but what it has made."""
+    """An unpickler that calls only what a pickle may name, and changes only what it has made."""
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = _Written(
         (code[0], _Python.dispatch[code[0]]) for code in _WRITTEN
@@ -130,22 +128,23 @@ class _Unpickler(_Python):  # type: ignore[misc]
         self._at_hand = at_hand
         self._read_blob = read_blob
         self._declared = declared
-        # By id, and kept: an id must not be used twice.
+        # By id, and kept alive: an id must not be used twice.
         self._named: dict[int, object] = {}
         self._given: dict[int, object] = {}
         self._only_held: set[int] = set()
         self._checks: dict[int, Check] = {}
         self._empty_arrays: dict[int, object] = {}
         self._held: dict[int, _Held] = {}
-        self._left = len(content)  # of what arrays may copy
+        self._left = len(content)  # bytes that arrays may still copy
 
     def check_end(self) -> None:
-        """Refuse what follows the end of the pickle."""
+        """Raise InvalidPickle if bytes follow the end of the pickle."""
         if self.read(1):
             raise InvalidPickle("more bytes after its end")
 
     def persistent_load(self, pid: object) -> object:
-        """The external object of that number or name, the function of that import path, or what a large array holds."""
+        """Return the external object, named object, imported function, or content of a large array that `pid`
+        stands for."""
         if isinstance(pid, str) and pid in self._at_hand:
             found = self._at_hand[pid]
         elif isinstance(pid, tuple) and len(pid) == 3 and pid[0] == "import":
@@ -175,7 +174,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
         return content if is_read_only is True else bytearray(content)
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a pickle may call by that name."""
+        """Return the class or function of that name, if pickles may name it."""
         found = self._found(module, name)
         self._named[id(found)] = found
         if (module, name) in HELD:
@@ -187,7 +186,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
     def _found(self, module: str, name: str) -> Any:
         if (module, name) in self._rebuilders or self._trusts_everything:
             return super().find_class(module, name)
-        # A dotted name could walk from a trusted module into whatever that module imported.
+        # A dotted name could lead from a trusted module into whatever that module imported.
         if self._is_trusted(module) and "." not in name:
             found = super().find_class(module, name)
             loads = isinstance(found, type) or getattr(found, "_rebuilds_pickled", False)
@@ -203,7 +202,8 @@ class _Unpickler(_Python):  # type: ignore[misc]
         return self._trusted == EVERYTHING
 
     def _check_called(self, function: object, arguments: object) -> None:
-        """Refuse to call what is no name in the pickle: what it was given, or made; or with what it is not called with."""
+        """Refuse calls of objects that the pickle was given or made, and arguments that fail the check of the
+        function."""
         if not isinstance(arguments, tuple):
             raise InvalidPickle(f"a call with {type(arguments).__name__} in the place of its arguments")
         if self._trusts_everything:
@@ -215,7 +215,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
             check(arguments)
 
     def _check_changed(self, item: object) -> None:
-        """Refuse to change what the pickle has not made: what it was given, and what is named."""
+        """Refuse changes of objects that the pickle was given or named, rather than made."""
         if (id(item) in self._given or id(item) in self._named) and not self._trusts_everything:
             raise UntrustedPickle("a change of", f"an object of {type(item).__qualname__}", self._trusted)
 
@@ -229,7 +229,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
             self._empty_arrays[id(made)] = made
         is_rebuilt = not isinstance(function, type) and hasattr(function, "_rebuilds_pickled")
         if is_rebuilt or isinstance(function, EnumType):
-            self._given[id(made)] = made  # interned: it may have been there before
+            self._given[id(made)] = made  # interned: it may have existed before
 
     def _make(self) -> None:
         self._check_class(*self.stack[-2:])
@@ -246,13 +246,13 @@ class _Unpickler(_Python):  # type: ignore[misc]
         self._note_if_shared()
 
     def _note_if_shared(self) -> None:
-        """Note an instance that others have too: its class keeps those that it makes."""
+        """Note an instance that others hold too, because its class keeps its instances."""
         made = self.stack[-1]
         if sys.getrefcount(made) > _REFERENCES_OF_NEW:
             self._given[id(made)] = made
 
     def _check_class(self, cls: object, arguments: object) -> None:
-        """Refuse to make an instance, by `__new__`, of what is no class of who is trusted."""
+        """Refuse to make an instance, by `__new__`, of anything but a trusted class."""
         self._check_called(cls, arguments)
         if not isinstance(cls, type) or (
             (id(cls) in self._checks or isinstance(cls, EnumType)) and not self._trusts_everything
@@ -271,7 +271,7 @@ class _Unpickler(_Python):  # type: ignore[misc]
             state_of_partial(made, state)
         elif id(made) in self._empty_arrays:
             self._left -= state_of_array(state)
-            # Whoever has its memory from now on has it for good.
+            # An array's memory may be shared by now, so its content is set only once.
             self._given[id(made)] = self._empty_arrays.pop(id(made))
         elif type(made).__module__.partition(".")[0] == "numpy":
             state_of_dtype(made, state)
@@ -279,9 +279,11 @@ class _Unpickler(_Python):  # type: ignore[misc]
             raise InvalidPickle("arrays that hold more than the pickle does")
 
     def _note(self, parts: Iterable[object]) -> None:
-        """Note how deep the object on the stack is that was made of `parts`, and how large it is without sharing.
+        """Record depth and unshared size of the object on the stack, made of `parts`; refuse those that are
+        too large.
 
-        Hashing and comparing it walk all of it, and freeing it recurses: a few bytes could make that last for ever.
+        Hashing and comparing visit all of it, and freeing it recurses: a few bytes could make that take
+        forever.
         """
         held = [self._held[id(part)] for part in parts if id(part) in self._held]
         size = 1 + sum(part.size for part in held)
@@ -315,7 +317,8 @@ class _Unpickler(_Python):  # type: ignore[misc]
 
 
 def _changing(code: bytes, depth: int) -> Callable[[_Unpickler], None]:
-    """How the opcode `code` is done, which changes what lies `depth` below the top of the stack, or below its mark."""
+    """Return the handler of `code`, which changes the object `depth` below the top of the stack, or below its
+    mark."""
 
     def change(unpickler: _Unpickler) -> None:
         stack = unpickler.stack if depth else unpickler.metastack[-1]
@@ -326,7 +329,7 @@ def _changing(code: bytes, depth: int) -> Callable[[_Unpickler], None]:
 
 
 def _holding(code: bytes) -> Callable[[_Unpickler], None]:
-    """How the opcode `code` is done, which makes a tuple or a frozenset."""
+    """Return the handler of `code`, which makes a tuple or a frozenset."""
 
     def make(unpickler: _Unpickler) -> None:
         unpickler._load(code)

@@ -17,11 +17,11 @@ _BY_VALUE = "define it at the top level of a module; or pass by_value=True, whic
 
 
 NameOf = Callable[[object], str | None]
-"""Gives the name of an object that whoever loads the pickle has at hand, None for any other."""
+"""Returns the name of an object that the reader of the pickle has at hand, None for any other."""
 
 
 class Refused(Exception):
-    """`item` cannot be pickled."""
+    """The refusal to pickle `item`."""
 
     def __init__(self, item: object, found: str, advice: str) -> None:
         super().__init__(item, found, advice)
@@ -31,11 +31,11 @@ class Refused(Exception):
 
 
 class Pickler(pickle.Pickler):
-    """Names objects of `external` by number, those at hand by the name that `name_of` gives, and functions by import path,
-    which it collects in `paths`. What large arrays hold it puts among `blobs`, if there are such.
+    """A pickler of external objects by number, of objects at hand by name, and of functions by import path.
 
-    A function that an object's own `__reduce__` returns, to be called when the object is loaded, is named as pickle
-    does: it is no value, and whether it may be called is for the reader to say.
+    It collects the import paths in `paths`, and adds the content of large arrays to `blobs`, if given. A
+    function that an object's `__reduce__` returns, to be called on loading, is pickled as pickle does: it is
+    no value, and the reader decides whether it may be called.
     """
 
     def __init__(
@@ -50,11 +50,12 @@ class Pickler(pickle.Pickler):
         self._blobs = blobs
         self.paths: set[tuple[str, str]] = set()
         self._numbers = {id(item): number for number, item in enumerate(external)}
-        # By id, and kept: an id must not be used twice.
+        # By id, and kept alive: an id must not be used twice.
         self._rebuilders: dict[int, object] = {}
 
     def persistent_id(self, obj: Any) -> object:
-        """What stands for an external object, a function or what a large array holds; None for anything else."""
+        """Return what stands for an external object, a function or the content of a large array; None for
+        others."""
         if isinstance(obj, pickle.PickleBuffer):
             return self._blob(obj)
         name: int | str | None = self._numbers.get(id(obj))
@@ -62,7 +63,7 @@ class Pickler(pickle.Pickler):
             name = self._name_of(obj)
         if name is not None or id(obj) in self._rebuilders or not callable(obj) or isinstance(obj, type):
             return name
-        from cachegraph.pickling.import_path import (  # imports what finds native functions
+        from cachegraph.pickling.import_path import (  # imports the search for native functions
             is_function,
             path_of,
         )
@@ -77,17 +78,18 @@ class Pickler(pickle.Pickler):
         return ("import", *path)
 
     def _blob(self, buffer: pickle.PickleBuffer) -> tuple[str, str, bool] | None:
-        """What stands for the content of a large array, which becomes a blob; None if it is to be in the pickle."""
+        """Return what stands for the content of a large array, stored as a blob; None if the pickle is to
+        hold it."""
         try:
             content = buffer.raw()
-        except BufferError:  # not contiguous: pickle says so
+        except BufferError:  # not contiguous: pickle raises an error that says so
             return None
         if self._blobs is None or content.nbytes <= LARGE:
             return None
         return "blob", add_blob(self._blobs, content.tobytes()), content.readonly
 
     def check_unnamed(self, function: Any) -> None:
-        """Refuse a function that has no import path, unless it can be pickled otherwise."""
+        """Refuse a function without an import path; subclasses may pickle some in another way."""
         name = f"{type(function).__name__} {getattr(function, '__qualname__', '')}".rstrip()
         advice = _BY_VALUE if isinstance(function, FunctionType) else _OPEN_ENDED
         raise Refused(
@@ -95,7 +97,7 @@ class Pickler(pickle.Pickler):
         )
 
     def reducer_override(self, obj: Any) -> Any:
-        """As pickle reduces `obj`; remembers what its pickle calls."""
+        """Return pickle's reduction of `obj`, and remember which functions it calls."""
         if isinstance(obj, type | FunctionType):
             return self.by_name(obj)
         reduced = self._reduction(obj)
@@ -104,26 +106,27 @@ class Pickler(pickle.Pickler):
         return reduced
 
     def by_name(self, obj: Any) -> Any:
-        """How a class, or a function that an object has called, is pickled: by its name, if that imports it."""
+        """Return the reduction of a class, or of a function that an object has called: its name, if that
+        imports it."""
         if imported(obj.__module__, obj.__qualname__) is obj:
             return NotImplemented
         name = f"{obj.__module__}.{obj.__qualname__}"
         raise Refused(obj, f"{type(obj).__name__} {name}, which that name does not import", _BY_VALUE)
 
     def calls(self, reduced: tuple[Any, ...]) -> None:
-        """Remember the functions that a reduction has called."""
+        """Remember the functions that a reduction calls."""
         for function in (reduced[0], *reduced[5:6]):
             self._rebuilders[id(function)] = function
 
     def _reduction(self, obj: Any) -> Any:
         if self._blobs is not None and f"{type(obj).__module__}.{type(obj).__qualname__}" == "numpy.ndarray":
-            obj = obj if obj.flags.forc else obj.copy()  # only what is contiguous has a buffer
+            obj = obj if obj.flags.forc else obj.copy()  # only contiguous arrays have a buffer
         reduce = getattr(self, "dispatch_table", copyreg.dispatch_table).get(type(obj))
         try:
             return obj.__reduce_ex__(5) if reduce is None else reduce(obj)
         except Refused:
             raise
-        except Exception as error:  # whatever the code of its class raises
+        except Exception as error:  # its class may raise anything
             advice = "use plain values or numpy arrays, or make it when it is needed"
             if isinstance(obj, ModuleType):
                 advice = "refer to what is needed of the module"

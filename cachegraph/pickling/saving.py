@@ -17,13 +17,13 @@ def dumps(
     blobs: dict[str, bytes] | None = None,
     by_value: bool = False,
 ) -> bytes:
-    """Return `value` pickled: the objects of `external` named by their number only, those that `name_of` has a name for by
-    that, functions by their import paths.
+    """Return `value` pickled: `external` objects by number, objects with a `name_of` by name, functions by
+    import path.
 
-    With `blobs`, what arrays of more than LARGE bytes hold is put there, name -> bytes, and their digests are in the pickle:
-    keep them beside it, as the blobs of one Artifact. With `by_value`, functions and classes that no name imports (of `__main__`, lambdas, closures) are pickled as their
-    code; such a pickle loads only where everything is trusted. Raises Unpicklable, which names the offending object and
-    where it sits in `value`; and what `name_of` raises.
+    With `blobs`, the content of larger arrays (LARGE) is added there, name -> bytes, and the pickle holds the
+    digests: store both in one Artifact. With `by_value`, functions and classes that no name imports (of
+    `__main__`, lambdas, closures) are pickled as code; such a pickle loads only if everything is trusted.
+    Raises Unpicklable, which names the offending object and its path in `value`; and what `name_of` raises.
     """
     return _dump(_pickler_class(by_value), value, external, name_of, blobs)[0]
 
@@ -31,7 +31,7 @@ def dumps(
 def import_paths(
     value: object, external: Sequence[object] = (), name_of: NameOf | None = None
 ) -> frozenset[tuple[str, str]]:
-    """Return the import paths that a pickle of `value` names: what `loads` is to be told that it may resolve.
+    """Return the import paths that a pickle of `value` names, to be declared to `loads`.
 
     Raises Unpicklable as dumps does.
     """
@@ -50,7 +50,7 @@ def _dump(
     try:
         pickler.dump(value)
     except Refused as refused:
-        from cachegraph.pickling.value_paths import path_within  # only what goes wrong needs it
+        from cachegraph.pickling.value_paths import path_within  # needed only for errors
 
         raise Unpicklable(
             refused.found, refused.advice, path_within(value, refused.item)
@@ -63,6 +63,6 @@ def _dump(
 def _pickler_class(by_value: bool) -> type[Pickler]:
     if not by_value:
         return Pickler
-    from cachegraph.pickling.by_value import ByValuePickler  # imports cloudpickle, which little needs
+    from cachegraph.pickling.by_value import ByValuePickler  # imports cloudpickle, which few need
 
     return ByValuePickler

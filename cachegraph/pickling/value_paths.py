@@ -12,11 +12,11 @@ _LONGEST_KEY = 40
 
 
 def path_within(value: object, item: object) -> tuple[str, ...]:
-    """The segments that lead from `value` to `item`, such as `['f']` and `args[0]`; empty if it is the value itself.
+    """Return the segments from `value` to `item`, such as `['f']` and `args[0]`; empty if they are the same.
 
-    Ends in "..." if it is not found: what an object gives a pickler may be made anew each time.
+    The path is "..." if the item is not found: an object may give a pickler new parts each time.
     """
-    held = [value]  # by id, and kept: an id must not be used twice
+    held = [value]  # by id, and kept alive: an id must not be used twice
     seen = {id(value)}
     waiting: list[tuple[object, tuple[str, ...]]] = [(value, ())]
     while waiting:
@@ -62,11 +62,11 @@ def _key(key: object) -> str:
 
 
 def _of_function(value: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What the code of a function that is pickled by value reads."""
+    """Yield what the code of a function that is pickled by value reads."""
     for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
         try:
             yield f"cell {name!r}", cell.cell_contents
-        except ValueError:  # a cell that nothing was put into yet
+        except ValueError:  # the cell is still empty
             continue
     for name in value.__code__.co_names:
         if name in value.__globals__:
@@ -76,11 +76,11 @@ def _of_function(value: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _of_instance(value: Any) -> Iterator[tuple[str, Any]]:
-    """What the reduction of an instance holds: the arguments that it is made with, its state, its items."""
+    """Yield what the reduction of an instance holds: its arguments, its state, its items."""
     reduce = copyreg.dispatch_table.get(type(value))
     try:
         reduced = value.__reduce_ex__(5) if reduce is None else reduce(value)
-    except Exception:  # whatever its class raises: then nothing in it was reached
+    except Exception:  # its class may raise anything; then pickle reached nothing in it, either
         return
     if not isinstance(reduced, tuple):
         return
