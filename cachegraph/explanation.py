@@ -96,7 +96,7 @@ def explain(store: Store, key: CacheKey, miss: Miss, before: float | None = None
     )
 
 
-def explain_kept(store: Store, kept: KeptMiss) -> Explanation:
+def explain_kept(store: LocalStore, kept: KeptMiss) -> Explanation:
     """Return why a miss that the index recorded happened; raises sqlite3.Error and OSError."""
     miss = Miss(kept.reason, kept.detail)
     compressed = kept.encoding or store.catalogue.encoding(kept.digest)
