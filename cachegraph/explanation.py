@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logging import Logger
 
     from cachegraph.store.local.catalogue import KeptMiss
+    from cachegraph.store.local.store import LocalStore
 
 PartReader = Callable[[bytes, bytes], str]
 

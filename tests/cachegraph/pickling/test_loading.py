@@ -128,7 +128,7 @@ def test_anything_else_is_refused_and_does_not_run(
         ("engine.compiling.key", "os"),
         ("engine.compiling.key", "Path"),
         ("engine.compiling.lookup", "perf_counter"),
-        ("engine.compiling.pickled_function", "pickling"),
+        ("engine.compiling.inner_graphs", "pickling"),
         ("engine.runtime.machine", "process_machine"),
         ("engine.function", "function"),
         ("engineering", "anything"),
