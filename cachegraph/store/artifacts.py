@@ -42,10 +42,7 @@ def refuse_oversized(key: CacheKey, size: int) -> None:
 
 
 def describe(key: CacheKey, artifact: Artifact, load_seconds: float, stored_size: int = 0) -> Entry:
-    """Return the description of an artifact that is being stored now.
-
-    `stored_size` is the bytes of its rows.
-    """
+    """Return the description of an artifact that is being stored now, in rows of `stored_size` bytes."""
     now = time.time()
     return Entry(
         digest=key.digest,

@@ -74,10 +74,7 @@ class Blobs:
         return content if content_name(content) == digest_hex else None
 
     def write(self, content: bytes) -> str:
-        """Write a blob of `content`, or renew the one that exists so that it is not pruned.
-
-        Return its digest (hex).
-        """
+        """Write a blob of `content`, or renew the one that exists; return its digest (hexadecimal)."""
         digest_hex = content_name(content)
         path = self.layout.blob(digest_hex)
         if not (self._holds(path, content) and _renewed(path)):
@@ -104,9 +101,8 @@ class Blobs:
 
     def _holds(self, path: Path, content: bytes) -> bool:
         try:
-            return (
-                path.stat().st_size == len(content) and read_file(path, self._guard, len(content)) == content
-            )
+            same_size = path.stat().st_size == len(content)
+            return same_size and read_file(path, self._guard, len(content)) == content
         except OSError:
             return False
 

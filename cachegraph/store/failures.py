@@ -43,10 +43,7 @@ def is_damage(error: BaseException) -> bool:
 
 
 def is_suspicious(error: BaseException) -> bool:
-    """Return True if damage may be why a write failed.
-
-    It can also show as a constraint or a read-only database.
-    """
+    """Return True if damage may be why a write failed, also as a constraint or a read-only database."""
     if is_damage(error):
         return True
     code = sqlite_code(error) if isinstance(error, sqlite3.Error) else 0
@@ -77,10 +74,7 @@ def load_failure(error: Exception) -> Miss:
 
 
 def store_failure_reason(error: BaseException) -> str:
-    """Return the reason for an error while storing.
-
-    One of full, read-only, untrusted, busy, damaged, io-error, source and refused.
-    """
+    """Return full, read-only, untrusted, busy, damaged, io-error, source or refused for a failed put."""
     if isinstance(error, Untrusted):
         return "untrusted"
     if isinstance(error, SourceError):

@@ -29,9 +29,8 @@ class Oversized(OSError):
     """An error for a file of `size` bytes, where at most `most` bytes are ever written."""
 
     def __init__(self, path: str | os.PathLike[str], size: int, most: int) -> None:
-        super().__init__(
-            errno.EFBIG, f"it has {size} bytes, and at most {most} were written", os.fspath(path)
-        )
+        message = f"it has {size} bytes, and at most {most} were written"
+        super().__init__(errno.EFBIG, message, os.fspath(path))
         self.path = path
         self.size = size
         self.most = most
@@ -76,10 +75,7 @@ def read_network_file(path: Path, guard: Guard | None, most: int) -> bytes:
 
 
 def publish_file(path: Path, content: bytes, guard: Guard) -> None:
-    """Replace the file at `path` by `content` in one step, with the modes of `guard`.
-
-    Raises OSError and Untrusted.
-    """
+    """Replace the file at `path` by `content` in one step. Raises OSError and Untrusted."""
     for attempt in range(_TRIES):
         try:
             return _publish_once(path, content, guard)
@@ -142,9 +138,7 @@ def _read_all(descriptor: int, path: Path, size: int, most: int) -> bytes:
         return content
     pieces = [content]
     read = len(content)
-    while read <= most and (
-        piece := os.read(descriptor, 1 << 20)
-    ):  # short reads, or the file grows meanwhile
+    while read <= most and (piece := os.read(descriptor, 1 << 20)):  # short reads, or a growing file
         pieces.append(piece)
         read += len(piece)
     if read > most:

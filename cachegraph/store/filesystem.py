@@ -72,10 +72,7 @@ def file_system(path: Path) -> FileSystem:
 
 
 def _existing(path: Path) -> Path:
-    """Return the nearest existing one of `path` and its parents.
-
-    A dangling link leads to the parent of its target.
-    """
+    """Return the nearest existing one of `path` and its parents, with links resolved."""
     path = Path(os.path.realpath(path))
     while not os.path.exists(path) and path != path.parent:
         path = path.parent

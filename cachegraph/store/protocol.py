@@ -24,7 +24,8 @@ _LATEST = 253_402_300_799.0  # the last second of the year 9999
 class Store(Protocol):
     """A place that keeps entries.
 
-    It has no `contains`: the answer could be outdated by the time it is used.
+    It has no `contains`: the answer could be outdated by the time it is used. Methods raise
+    sqlite3.Error and OSError unless they say otherwise.
     """
 
     def get(self, key: CacheKey) -> Hit | Miss:
@@ -44,14 +45,12 @@ class Store(Protocol):
         """
 
     def scan(self) -> Iterable[Entry]:
-        """Return every entry, the least recently used first. Raises sqlite3.Error and OSError."""
+        """Return every entry, the least recently used first."""
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were.
 
-        A later miss gives `why` as its reason.
-
-        Blobs stay until they are pruned. Raises sqlite3.Error and OSError.
+        A later miss gives `why` as its reason. Blobs stay until they are pruned.
         """
 
     def claims(self, key: CacheKey) -> Sequence[Claim]:
@@ -63,14 +62,11 @@ class Store(Protocol):
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return up to `most` keys of the same level that share the most parts with `key`.
 
-        Returns only keys stored up to `before`. Raises sqlite3.Error and OSError.
+        Returns only keys stored up to `before`.
         """
 
     def add_counts(self, batch: Batch) -> bool:
-        """Record the activity of this process and return True; return False if the store keeps no counts.
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Record the activity of this process and return True; return False if the store keeps no counts."""
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
         """Keep `payload`, which differs from a fresh build of `key`, for inspection.

@@ -66,9 +66,7 @@ class Record(NamedTuple):
     def hit(self, read_blob: Callable[[str], bytes | None]) -> Hit | Miss:
         """Return the hit, with the payload read by `read_blob` if it is a blob.
 
-        A miss if that is missing or damaged.
-
-        Raises what `read_blob` raises, except FileNotFoundError.
+        A miss if that is missing or damaged. Raises what `read_blob` raises, except FileNotFoundError.
         """
         if self.payload_blob is None:
             return Hit(self.payload, self.blobs, self.seconds)

@@ -45,9 +45,7 @@ class UnusableKey(OSError):
         self.found = found
 
     def __str__(self) -> str:
-        return (
-            f"not using the key {self.path}: found {self.found}; remove it, then `cachegraph key` makes one"
-        )
+        return f"not using the key {self.path}: found {self.found}; remove it and run `cachegraph key`"
 
 
 class Signature(NamedTuple):
@@ -76,9 +74,8 @@ def own_public_key() -> bytes | None:
 def make_own_key() -> bytes:
     """Return this user's public key; create it first if there is none.
 
-    If several processes create it, one wins.
-
-    Raises UnusableKey for a file that others can read or that is no key, NoDirectoryError, OSError.
+    If several processes create it, one wins. Raises UnusableKey for a file that others can read or that
+    is no key, NoDirectoryError, OSError.
     """
     found = own_public_key()
     if found is not None:

@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 
 class TieredStore:
-    """The store `local`, and behind it each of `shared` in turn."""
+    """The store `local`, and behind it each of `shared` in turn.
+
+    Methods raise sqlite3.Error and OSError unless they say otherwise.
+    """
 
     def __init__(self, local: LocalStore, shared: Sequence[SharedStore]) -> None:
         self.local = local
@@ -84,15 +87,13 @@ class TieredStore:
         return next((content for content in found if content is not None), None)
 
     def scan(self) -> list[Entry]:
-        """Return every entry of the local tier. Raises sqlite3.Error and OSError."""
+        """Return every entry of the local tier."""
         return self.local.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove entries from every tier that this user may write.
 
         Return the largest number that one of them had.
-
-        Raises sqlite3.Error and OSError.
         """
         chosen = set(digests)
         return max(store.delete(chosen, why) for store in self._written)
@@ -106,14 +107,11 @@ class TieredStore:
         return self.local.recorded_cost(key)
 
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
-        """Return the nearest keys of the local tier. Raises sqlite3.Error and OSError."""
+        """Return the nearest keys of the local tier."""
         return self.local.nearest_keys(key, before, most)
 
     def add_counts(self, batch: Batch) -> bool:
-        """Copy shared hits to the local tier, then add counts to its index.
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Copy shared hits to the local tier, then add counts to its index."""
         with self._lock:
             hits, self._to_copy = self._to_copy, {}
         for key, hit in hits.items():

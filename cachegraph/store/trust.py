@@ -83,10 +83,7 @@ class Trust(NamedTuple):
         signers = frozenset(map(public_key, listed))
         try:
             own = own_public_key()
-        except (
-            OSError,
-            NoDirectoryError,
-        ):  # without a usable key this user only reads; `cachegraph doctor` says why
+        except (OSError, NoDirectoryError):  # this user only reads then; `cachegraph doctor` says why
             own = None
         return cls("group", None, signers, *_MODES["group"], own in signers)
 
@@ -100,9 +97,8 @@ class Trust(NamedTuple):
             return f"{self.policy}, files of uid {', '.join(map(str, sorted(self.owners)))}"
         from cachegraph.store.signing import public_key_text
 
-        return (
-            f"{self.policy}, entries signed by {', '.join(sorted(map(public_key_text, self.signers or ())))}"
-        )
+        signers = sorted(map(public_key_text, self.signers or ()))
+        return f"{self.policy}, entries signed by {', '.join(signers)}"
 
 
 PRIVATE = "private"
@@ -127,10 +123,8 @@ class Guard:
         self.check_directory(path.parent)
         self._check_owner(path, status)
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            mode = stat.S_IMODE(status.st_mode)
-            raise Untrusted(
-                path, f"mode {mode:04o}: others can write it", f"chmod {self.trust.file_mode:o} it"
-            )
+            found = f"mode {stat.S_IMODE(status.st_mode):04o}: others can write it"
+            raise Untrusted(path, found, f"chmod {self.trust.file_mode:o} it")
 
     def check_link(self, path: Path) -> None:
         """Raise what `check_file` raises, and Untrusted for a link.
@@ -166,11 +160,8 @@ class Guard:
         self._check_owner(directory, status)
         mode = stat.S_IMODE(status.st_mode)
         if mode & self._forbidden(directory, status):
-            raise Untrusted(
-                directory,
-                f"mode {mode:04o}: others can write in it",
-                f"chmod {self.trust.directory_mode:o} it",
-            )
+            found = f"mode {mode:04o}: others can write in it"
+            raise Untrusted(directory, found, f"chmod {self.trust.directory_mode:o} it")
 
     def _forbidden(self, directory: Path, status: os.stat_result) -> int:
         """Return the mode bits that would let others move a trusted user's files into the directory."""

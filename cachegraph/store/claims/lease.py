@@ -141,9 +141,8 @@ class Lease:
     def _living(self, generation: int) -> Holder | None:
         """Return the holder of that generation.
 
-        None if it is dead, or removed although the client still lists it.
-
-        A file that no holder can have written (too large, untrusted) counts as dead.
+        None if it is dead, or removed although the client still lists it. A file that no holder can
+        have written (too large, untrusted) counts as dead.
         """
         try:
             content = read_file(self._file(generation), self._guard, LARGEST_HOLDER)

@@ -32,10 +32,7 @@ _DIGITS = 32  # of a key
 
 
 class Catalogue:
-    """The rows of `database`.
-
-    Methods raise sqlite3.Error and OSError; without an index they return nothing.
-    """
+    """The rows of `database`. Methods raise sqlite3.Error and OSError; without an index they find none."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,9 +50,8 @@ class Catalogue:
         try:
             with self._database.reading() as connection:
                 streamed = connection.execution_options(yield_per=_ROWS_AT_ONCE)
-                for row in streamed.execute(
-                    schema.SELECT_LISTED[order], {"most": -1 if most is None else most}
-                ):
+                limit = {"most": -1 if most is None else most}
+                for row in streamed.execute(schema.SELECT_LISTED[order], limit):
                     try:
                         entry = entry_of(row)
                     except sqlite3.DataError as error:
@@ -82,34 +78,21 @@ class Catalogue:
             return bytes(row[0])
         return None
 
-    def references(self) -> list[tuple[bytes, BlobReference]]:
-        """Return (key digest, reference) for every reference of every entry."""
-        rows = self._rows(schema.SELECT_REFERENCES, {})
-        return [(digest, BlobReference(name, blob.hex(), size)) for digest, name, blob, size in rows]
-
     def references_of(self, digest: bytes) -> list[BlobReference]:
         """Return the blob references of one entry, in order of name."""
         rows = self._rows(schema.SELECT_REFERENCES_OF, {"key": digest})
-        return [BlobReference(name, blob.hex(), size) for _, name, blob, size in rows]
+        return [BlobReference(name, blob.hex(), size) for name, blob, size in rows]
 
     def misses(self, most: int) -> list[KeptMiss]:
         """Return the latest misses, those of functions first; an index of an older release may have none."""
-        if not self._database.has_table("miss"):
-            return []
-        return [KeptMiss(**row._mapping) for row in self._rows(schema.SELECT_MISSES, {"most": most})]
+        return self._misses(schema.SELECT_MISSES, {"most": most})
 
     def find_misses(self, prefix: str) -> list[KeptMiss]:
         """Return the remembered misses of keys that start with `prefix` (lower-case hexadecimal)."""
-        if not self._database.has_table("miss"):
-            return []
-        rows = self._rows(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
-        return [KeptMiss(**row._mapping) for row in rows]
+        return self._misses(schema.SELECT_MISSES_BY_PREFIX, {"prefix": prefix})
 
     def entry_references_of(self, digest: bytes) -> list[bytes]:
-        """Return the key digests of the entries that one entry refers to.
-
-        An index of an older release has none.
-        """
+        """Return the key digests of the entries that one entry refers to."""
         if not self._database.has_table("reference"):
             return []
         return [other for _, other in self._rows(schema.SELECT_ENTRY_REFERENCES_OF, {"key": digest})]
@@ -117,6 +100,11 @@ class Catalogue:
     def entry_references(self) -> list[tuple[bytes, bytes]]:
         """Return (key digest, key digest of an entry it refers to, there or not) for every such reference."""
         return [(digest, other) for digest, other in self._rows(schema.SELECT_ENTRY_REFERENCES, {})]
+
+    def _misses(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> list[KeptMiss]:
+        if not self._database.has_table("miss"):
+            return []
+        return [KeptMiss(**row._mapping) for row in self._rows(statement, parameters)]
 
     def _rows(self, statement: Select[*tuple[Any, ...]], parameters: dict[str, object]) -> Sequence[Any]:
         try:

@@ -1,7 +1,7 @@
 """Opening one connection to the index, while other processes may be opening it too.
 
 Nothing in cachegraph opens the index file itself: closing such a descriptor would drop every POSIX
-lock that SQLite holds for this process.
+lock that SQLite holds for this process. Functions raise sqlite3.Error and OSError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 import sqlite3
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cachegraph.store.entry import LARGEST_ENTRY
@@ -42,8 +43,6 @@ _CANNOT_SHARE_EXTENDED = frozenset(
 def open_for_reading(path: Path) -> sqlite3.Connection | None:
     """Return a connection that never writes to the index, or None if there is no index yet.
 
-    Raises sqlite3.Error.
-
     SQLite needs its two companion files (-wal, -shm) even to read, and creates them if they are
     missing. If it cannot, in a read-only directory or on a full disk, nobody else can write either,
     and the index is read as an immutable file (is_immutable). Should another process write after
@@ -60,9 +59,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection | None:
                 raise
             if not _is_plain_failure(error) or not _may_write_in(path.parent):
                 break
-            if (
-                pause is not None
-            ):  # the last process to close the index removes the companions while others open it
+            if pause is not None:  # the last process to close the index may be removing the companions
                 time.sleep(pause)
             elif _lacks_descriptors() or _has_log(path):
                 raise
@@ -75,71 +72,57 @@ def is_immutable(connection: sqlite3.Connection) -> bool:
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Return a connection to the index, in WAL mode and migrated; create the index if it is missing.
-
-    Raises sqlite3.Error and OSError.
-    """
+    """Return a connection to the index, in WAL mode and migrated; create the index if it is missing."""
     from cachegraph.store.local.migrations import migrate
 
     _guard_of(path).make_directory(path.parent)
     _make_file(path)
     connection = _connect(path, "mode=rwc", SETUP_TIMEOUT)
-    try:
+    with closed_on_error(connection):
         _enter_wal_mode(connection, path)
         connection.execute(f"PRAGMA busy_timeout = {WRITE_TIMEOUT * 1000:.0f}")
         _run_pragmas(connection, _PRAGMAS + _WRITE_PRAGMAS)
         migrate(connection)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
 def open_unchanged(path: Path) -> sqlite3.Connection:
-    """Return a connection that may write to the index, without migrating it.
-
-    Raises sqlite3.Error and OSError.
-    """
+    """Return a connection that may write to the index, without migrating it."""
     connection = _connect(path, "mode=rw", READ_TIMEOUT)
-    try:
+    with closed_on_error(connection):
         _run_pragmas(connection, _PRAGMAS)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
 def open_damaged(path: Path) -> sqlite3.Connection:
-    """Return a connection to a damaged index that ignores damage in the schema.
-
-    Raises sqlite3.Error and OSError.
-    """
+    """Return a connection to a damaged index that ignores damage in the schema."""
     connection = _connect(path, "mode=ro", READ_TIMEOUT)
-    try:
+    with closed_on_error(connection):
         _run_pragmas(connection, (*_PRAGMAS, "PRAGMA writable_schema = ON"))  # ignores what it cannot parse
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
 def open_for_update(path: Path, timeout: float) -> sqlite3.Connection | None:
-    """Return a connection that writes to the index, migrated, or None if there is none.
-
-    Raises sqlite3.Error.
-    """
+    """Return a connection that writes to the index, migrated, or None if there is none."""
     from cachegraph.store.local.migrations import migrate
 
     if not path_exists(path):
         return None
     connection = _if_set_up(_connect(path, "mode=rw", timeout), ("PRAGMA synchronous = NORMAL",))
     if connection is not None:
-        try:
+        with closed_on_error(connection):
             migrate(connection)
-        except BaseException:
-            connection.close()
-            raise
     return connection
+
+
+@contextmanager
+def closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    """Close `connection` if the block raises."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def path_exists(path: Path) -> bool:
@@ -192,13 +175,10 @@ def _opened(path: Path, query: str) -> sqlite3.Connection | None:
 
 
 def _if_set_up(connection: sqlite3.Connection, pragmas: tuple[str, ...]) -> sqlite3.Connection | None:
-    try:
+    with closed_on_error(connection):
         if connection.execute("PRAGMA user_version").fetchone() != (0,) or _has_tables(connection):
             _run_pragmas(connection, pragmas)
             return connection
-    except BaseException:
-        connection.close()
-        raise
     connection.close()
     return None
 
@@ -222,11 +202,8 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     # Without the limit, a damaged row could make SQLite allocate a gigabyte.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ENTRY)
     connection.text_factory = _text
-    try:
+    with closed_on_error(connection):
         _check_trust(path)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 

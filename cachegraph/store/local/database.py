@@ -36,14 +36,11 @@ CLEARED_SECONDS = 60.0
 _CHECKED_SIZE = 10**9  # bytes; checking them takes about a second
 _SELECT_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _NOTHING_NOW: Identity = (-1, -1)
-"""The identity that a thread has read if its connection was closed meanwhile.
-
-No index has it, so it reads again.
-"""
+"""The identity of no index, noted if the connection was closed during the read, so that it is repeated."""
 
 
 class Database:
-    """The index at `path`. Creating the object opens nothing."""
+    """The index at `path`. Creating the object opens nothing. Methods raise sqlite3.Error and OSError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -73,12 +70,7 @@ class Database:
         return self._select(statement, parameters, only_one=False)
 
     def has_table(self, name: str) -> bool:
-        """Return True if the index has that table.
-
-        One of an older release lacks new tables until it is written to.
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Return True if the index has that table, which one of an older release may lack."""
         return self.select_one(_SELECT_TABLE, (name,)) is not None
 
     def _select(
@@ -165,9 +157,7 @@ class Database:
         return True
 
     def replace_if_damaged(self, suspected: Identity, proof: str = "") -> Replacement | None:
-        """Replace the index if it is still the `suspected` one and is damaged.
-
-        Return the replacement, or None.
+        """Replace the index if it is still the `suspected` one and is damaged; return what was done, or None.
 
         `proof` describes damage that is certain; if it is empty, the index is checked. Raises
         sqlite3.Error and OSError.
@@ -249,10 +239,7 @@ class Database:
             reader.is_outdated = True
 
     def _was_cleared(self, suspected: Identity | None) -> bool:
-        """Return True if that index passed its check a moment ago.
-
-        The check takes too long to repeat it at every failure.
-        """
+        """Return True if that index passed its check a moment ago: repeating it would take too long."""
         if self._cleared is None or self._cleared[0] != suspected:
             return False
         return time.monotonic() - self._cleared[1] < CLEARED_SECONDS

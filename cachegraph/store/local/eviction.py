@@ -14,7 +14,7 @@ without one of its kernels is no hit.
 The database keeps an index by worth and the sums (migrations/0003_eviction.sql), so a put reads
 only what it evicts. A hit does nothing for it: uses are written when a process ends. The limit
 holds at each commit for the bytes that sizes.py defines; only a function that exceeds it alone,
-with all that it refers to, is kept nevertheless.
+with all that it refers to, is kept nevertheless. Functions raise sqlite3.Error and OSError.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Eviction:
 def delete(database: Database, reasons: Mapping[bytes, str]) -> int:
     """Remove entries (key digest -> reason) in one transaction and return how many there were.
 
-    The index remembers the reasons of the latest EVICTED_KEPT removals. Raises sqlite3.Error and OSError.
+    The index remembers the reasons of the latest EVICTED_KEPT removals.
     """
     with database.writing() as connection:
         removed = sum(_remove(connection, digest, why) for digest, why in reasons.items())
@@ -117,10 +117,7 @@ def delete(database: Database, reasons: Mapping[bytes, str]) -> int:
 
 
 def remove_damaged(connection: sqlite3.Connection, digest: bytes) -> int:
-    """Remove an entry without remembering it, in the transaction of `connection`.
-
-    Return how many there were, 0 or 1.
-    """
+    """Remove an entry without remembering it; return how many there were, 0 or 1."""
     return connection.execute(_DELETE_ENTRY, (digest,)).rowcount
 
 
@@ -142,11 +139,9 @@ def remove_freed(database: Database, blobs: Blobs, freed: list[str]) -> None:
 
 
 def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
-    """Remove a file unless an entry refers to it or it was renewed since it was listed.
+    """Remove a file unless an entry refers to it or it was renewed since it was listed; return its bytes.
 
-    Return the bytes freed.
-
-    `connection` must hold the write lock. Raises OSError.
+    `connection` must hold the write lock.
     """
     referred = file.digest and _is_referred_to(connection, bytes.fromhex(file.digest))
     if referred or not file.is_unchanged() or not remove_file(file.path):

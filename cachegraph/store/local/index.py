@@ -1,6 +1,6 @@
 """The statements of a warm process: one SELECT for a hit, and one transaction of counts when it ends.
 
-Sqlite3 alone.
+Sqlite3 alone. Functions raise sqlite3.Error and OSError.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ _COST_OF_LEVEL = """
 
 
 def select_record(select_one: SelectOne, digest: bytes) -> object:
-    """Return the stored record of a key, unchecked, or None. Raises sqlite3.Error and OSError."""
+    """Return the stored record of a key, unchecked, or None."""
     row = select_one(SELECT_RECORD, (digest,))
     return None if row is None else row[0]
 
 
 def has_entry(select_one: SelectOne, digest: bytes) -> bool:
-    """Return True if the index has an entry of that key, sound or not. Raises sqlite3.Error and OSError."""
+    """Return True if the index has an entry of that key, sound or not."""
     return select_one(SELECT_ENTRY_ID, (digest,)) is not None
 
 
 def recorded_cost(select_one: SelectOne, key: CacheKey) -> float | None:
     """Return the seconds that building `key` took, or else the longest of the last 100 builds at its level.
 
-    Return None if nothing of that level was built yet. Raises sqlite3.Error and OSError.
+    Return None if nothing of that level was built yet.
     """
     of_entry = select_one(_COST_OF_ENTRY, (key.digest,))
     row = of_entry or select_one(_COST_OF_LEVEL, (key.level,))
@@ -89,8 +89,6 @@ def add_counts(path: Path, batch: Batch) -> bool:
     """Add counts to the index at `path` in one transaction, without waiting long for other writers.
 
     Return False if there is no index.
-
-    Raises sqlite3.Error and OSError.
     """
     connection = open_for_update(path, FLUSH_TIMEOUT)
     if connection is None:

@@ -31,10 +31,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations in one transaction, unless another process was first.
-
-    Needs autocommit mode.
-    """
+    """Apply the missing migrations in one transaction. Needs autocommit mode."""
     if _is_up_to_date(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -62,32 +59,26 @@ def schema_fault(connection: sqlite3.Connection) -> str:
     """
     version = schema_version(connection)
     if not 0 <= version <= NEWEST_SCHEMA:
-        return (
-            ""
-            if _applied(connection) is not None
-            else f"its schema has number {version}, and matches no release"
-        )
+        known = _applied(connection) is not None
+        return "" if known else f"its schema has number {version}, and matches no release"
     missing = _schema_of(min(version, SCHEMA_VERSION)) - _schema(connection)
     if version > SCHEMA_VERSION:
         missing = frozenset(part for part in missing if part[0] == "column")
-    return (
-        "" if not missing else f"it lacks a part of schema {version}: {' '.join(map(str, min(missing)[:3]))}"
-    )
+    if not missing:
+        return ""
+    return f"it lacks a part of schema {version}: {' '.join(map(str, min(missing)[:3]))}"
 
 
 def _applied(connection: sqlite3.Connection) -> int | None:
-    """Return the number of the last migration applied, judged by the tables.
-
-    None if they match no release up to this.
-    """
+    """Return the number of the last migration applied, judged by the tables, or None."""
     found = _schema(connection)
     if not found:
         return 0
     for number in range(SCHEMA_VERSION, 0, -1):
         if _schema_of(number) == found:
             return number
-    said = schema_version(connection)
-    return said if 0 < said <= SCHEMA_VERSION and _schema_of(said) <= found else None
+    number = schema_version(connection)
+    return number if 0 < number <= SCHEMA_VERSION and _schema_of(number) <= found else None
 
 
 def _schema(connection: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
@@ -118,10 +109,10 @@ def _apply(connection: sqlite3.Connection, number: int) -> None:
 def _apply_missing(connection: sqlite3.Connection) -> None:
     if _is_up_to_date(connection):  # another process was first
         return
-    said = schema_version(connection)
+    number = schema_version(connection)
     applied = _applied(connection)
     if applied is None:
-        raise IndexDamaged(f"migrating the index: its schema has number {said}, and matches no release")
+        raise IndexDamaged(f"migrating the index: its schema has number {number}, and matches no release")
     connection.execute(f"PRAGMA user_version = {applied}")
     for number in range(applied + 1, SCHEMA_VERSION + 1):
         _apply(connection, number)
@@ -129,10 +120,7 @@ def _apply_missing(connection: sqlite3.Connection) -> None:
 
 
 def migration_file(number: int) -> Path:
-    """Return the path of migration `number`.
-
-    Raises FileNotFoundError, with the directory, if it is not shipped.
-    """
+    """Return the path of migration `number`. Raises FileNotFoundError if it is not shipped."""
     directory = migrations_directory()
     for path in directory.glob(f"{number:04d}_*.sql"):
         return path

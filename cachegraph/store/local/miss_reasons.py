@@ -1,7 +1,7 @@
 """Reasons for misses: the entry was evicted, a part of its key changed, or it was never stored.
 
 A miss costs two or three SELECTs on indexed columns. One more finds the nearest keys, for
-explanations.
+explanations. Functions raise sqlite3.Error and OSError.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
     """Return the `most` stored keys of the same level that share the most parts with `key`.
 
     Returns keys stored up to the time `before`; of older entries, only those of the same subject
-    are compared. Raises sqlite3.Error and OSError.
+    are compared.
     """
     if not database.has_table("part"):
         return []
@@ -56,10 +56,7 @@ def nearest_keys(database: Database, key: CacheKey, before: float, most: int) ->
 
 
 def refine(database: Database, key: CacheKey, miss: Miss) -> Miss:
-    """Return a more precise reason than `miss` why `key` has no entry, or `miss`.
-
-    Raises sqlite3.Error and OSError.
-    """
+    """Return a more precise reason than `miss` why `key` has no entry, or `miss`."""
     if not database.has_table("part"):
         return miss
     return _evicted(database, key) or _changed(database, key) or miss

@@ -43,9 +43,8 @@ _DETAIL_TABLES = ("blob_reference", "part", "reference")
 class Publication:
     """All rows of one entry.
 
-    `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key,
-    `parts` the digests of the key's parts, and `references` the digests of the keys of other
-    entries.
+    `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key, `parts`
+    the digests of the key's parts, and `references` the digests of the keys of other entries.
     """
 
     entry: Entry

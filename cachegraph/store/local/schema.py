@@ -186,11 +186,11 @@ SELECT_ENCODING = (
     .join(entry, entry.c.id == encoding.c.entry_id)
     .where(entry.c.digest == bindparam("key"))
 )
-SELECT_REFERENCES = select(
-    entry.c.digest, blob_reference.c.name, blob_reference.c.blob, blob_reference.c.size
-).join(entry, entry.c.id == blob_reference.c.entry_id)
-SELECT_REFERENCES_OF = SELECT_REFERENCES.where(entry.c.digest == bindparam("key")).order_by(
-    blob_reference.c.name
+SELECT_REFERENCES_OF = (
+    select(blob_reference.c.name, blob_reference.c.blob, blob_reference.c.size)
+    .join(entry, entry.c.id == blob_reference.c.entry_id)
+    .where(entry.c.digest == bindparam("key"))
+    .order_by(blob_reference.c.name)
 )
 SELECT_LEVELS = select(entry.c.level, func.count(), func.sum(literal_column(SIZE, Integer))).group_by(
     entry.c.level

@@ -31,9 +31,8 @@ def fault_of(path: Path) -> str:
     try:
         with closing(open_unchanged(path)) as connection:
             # The header first: on a read-only disk it raises before every page is read.
-            return (
-                schema_fault(connection) or _fault_in_header(connection, path) or _fault_in_pages(connection)
-            )
+            fault = schema_fault(connection) or _fault_in_header(connection, path)
+            return fault or _fault_in_pages(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise

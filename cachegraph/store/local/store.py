@@ -37,7 +37,8 @@ _PUT_ATTEMPTS = 3
 class LocalStore:
     """The store in `directory`, which holds at most `max_size` bytes (0: no limit; eviction.py).
 
-    Creating the object does not access the disk.
+    Creating the object does not access the disk. Methods raise sqlite3.Error and OSError unless
+    they say otherwise.
     """
 
     def __init__(self, directory: Path, max_size: int = 0) -> None:
@@ -78,13 +79,13 @@ class LocalStore:
         raise OSError(f"storing {key.hex}: its blobs were removed {_PUT_ATTEMPTS} times during publication")
 
     def scan(self) -> list[Entry]:
-        """Return every entry, the least recently used first. Raises sqlite3.Error and OSError."""
+        """Return every entry, the least recently used first."""
         return self.catalogue.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove entries and return how many there were; their blobs stay until they are pruned.
 
-        A later miss gives `why` as its reason. Raises sqlite3.Error and OSError.
+        A later miss gives `why` as its reason.
         """
         from cachegraph.store.local.eviction import delete  # a hit does not need it
 
@@ -98,7 +99,7 @@ class LocalStore:
             return None
 
     def add_counts(self, batch: Batch) -> bool:
-        """Add counts to the index; return False if there is none. Raises sqlite3.Error and OSError."""
+        """Add counts to the index; return False if there is none."""
         return add_counts(self.layout.index, batch)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
@@ -126,12 +127,12 @@ class LocalStore:
     def nearest_keys(self, key: CacheKey, before: float, most: int) -> Sequence[NearKey]:
         """Return up to `most` keys of the same level that share the most parts with `key`.
 
-        Returns only keys stored up to `before`. Raises sqlite3.Error and OSError.
+        Returns only keys stored up to `before`.
         """
         return nearest_keys(self.database, key, before, most)
 
     def upgrade(self) -> None:
-        """Migrate an index of an older release, if there is one. Raises sqlite3.Error and OSError."""
+        """Migrate an index of an older release, if there is one."""
         connection = open_for_update(self.layout.index, WRITE_TIMEOUT)
         if connection is not None:
             connection.close()

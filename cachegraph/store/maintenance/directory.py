@@ -45,7 +45,10 @@ class FilesHeld(NamedTuple):
 
 
 class CacheDirectory:
-    """The cache in the directory of the user: `local` is its index, `shared` its files, if any."""
+    """The cache in the directory of the user: `local` is its index, `shared` its files, if any.
+
+    Methods raise sqlite3.Error and OSError.
+    """
 
     def __init__(self, placement: Placement) -> None:
         self.local = LocalStore(placement.local.directory)
@@ -81,7 +84,7 @@ class CacheDirectory:
         return iter(heapq.nsmallest(most, every, key=ORDERS[order]))
 
     def files_held(self) -> FilesHeld:
-        """Return the totals of the entry files; reads each file once. Raises sqlite3.Error and OSError."""
+        """Return the totals of the entry files; reads each file once."""
         held = 0
         blobs: dict[bytes, int] = {}
         only: dict[str, tuple[int, int]] = {}
@@ -96,8 +99,7 @@ class CacheDirectory:
     def keys(self, prefix: str, most: int) -> list[bytes]:
         """Return up to `most` digests of keys that start with `prefix`, in order.
 
-        `prefix` has lower-case hexadecimal digits. Reads no entry file. Raises sqlite3.Error and
-        OSError.
+        `prefix` has lower-case hexadecimal digits. Reads no entry file.
         """
         found = {entry.digest for entry in self.local.catalogue.find(prefix, most)}
         if self.shared is not None:
@@ -106,10 +108,7 @@ class CacheDirectory:
         return sorted(found)[:most]
 
     def described(self, digest: bytes) -> StoredFile | Miss:
-        """Return the description of an entry from the index, or else from its file.
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Return the description of an entry from the index, or else from its file."""
         catalogue = self.local.catalogue
         for entry in catalogue.find(digest.hex()):
             references = tuple(catalogue.entry_references_of(digest))
@@ -123,10 +122,7 @@ class CacheDirectory:
         return found
 
     def bytes_in_index(self) -> int:
-        """Return the bytes of the entries and blobs of the index (sizes.py).
-
-        Raises sqlite3.Error and OSError.
-        """
+        """Return the bytes of the entries and blobs of the index (sizes.py)."""
         (held,) = self.local.database.select_one(COUNT_BYTES_HELD, ()) or (0,)
         return int(held)
 
@@ -136,10 +132,7 @@ class CacheDirectory:
         return here + bytes_on_disk(self.shared.layout) if self._is_elsewhere and self.shared else here
 
     def count_files(self) -> int:
-        """Return the number of entries and blobs: rows of the index, if it is readable, and files.
-
-        Raises OSError.
-        """
+        """Return the number of entries and blobs: rows of the index, if it is readable, and files."""
         try:
             rows = self.local.database.select_one("SELECT count(*) FROM entry", ()) or (0,)
         except Exception:  # a damaged index can make SQLite raise anything

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from cachegraph.store.entry import Entry
 from cachegraph.store.files import remove_file
-from cachegraph.store.local.connections import open_for_reading, open_for_update
+from cachegraph.store.local.connections import closed_on_error, open_for_reading, open_for_update
 from cachegraph.store.local.eviction import GRACE_SECONDS, delete, remove_unreferenced
 from cachegraph.store.local.migrations import migrate
 from cachegraph.store.local.sizes import SIZE, WORTH
@@ -120,7 +120,7 @@ def _local_contents(store: LocalStore, now: float, with_stale: bool) -> Contents
     if books is None:
         books = sqlite3.connect(":memory:", isolation_level=None)
         migrate(books)
-    try:
+    with closed_on_error(books):
         books.execute("PRAGMA temp_store = MEMORY")
         books.execute("BEGIN")
         books.execute(CREATE_ITEM)
@@ -130,24 +130,18 @@ def _local_contents(store: LocalStore, now: float, with_stale: bool) -> Contents
                 if is_stale(encoding, record_format):
                     books.execute("UPDATE item SET is_stale = 1 WHERE id = ?", (number,))
         leftovers = list(_local_leftovers(store, now))
-    except BaseException:
-        books.close()
-        raise
     return Contents(books, store.blobs.files(), leftovers, GRACE_SECONDS, knows_uses=True)
 
 
 def _shared_contents(store: SharedStore, now: float, with_stale: bool) -> Contents:
     books = sqlite3.connect(":memory:", isolation_level=None)
-    try:
+    with closed_on_error(books):
         for statement in (CREATE_ITEM, *_CREATE_REFERENCES):
             books.execute(statement)
         for file in store.stored():
             _insert_file(books, file, now, with_stale)
         books.execute(_COUNT_REFERRERS)
         leftovers = list(_shared_leftovers(store, now))
-    except BaseException:
-        books.close()
-        raise
     return Contents(books, store.blobs.files(), leftovers, SHARED_GRACE_SECONDS, knows_uses=False)
 
 

@@ -64,10 +64,9 @@ class Problem(NamedTuple):
 def verify(store: LocalStore | SharedStore, advance: Advance = lambda _: None) -> list[Problem]:
     """Check every entry and blob of `store`, repair it, and return its problems.
 
-    `advance` is called for each thing.
-
-    A file that cannot be read or is not trusted is a problem, and stays. Raises sqlite3.Error and
-    OSError if the index cannot be read or repaired for other reasons than damage.
+    `advance` is called for each thing. A file that cannot be read or is not trusted is a problem, and
+    stays. Raises sqlite3.Error and OSError if the index cannot be read or repaired for other reasons
+    than damage.
     """
     if isinstance(store, SharedStore):
         return [*_check_blobs(store, advance), *_check_entry_files(store, advance)]

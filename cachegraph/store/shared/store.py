@@ -54,6 +54,7 @@ class SharedStore:
 
     With `network`, a miss is checked twice. `trust` names the users whose files are read; by
     default only this user. With `near`, blobs are copied to this node when they are first read.
+    Methods raise OSError unless they say otherwise.
     """
 
     def __init__(
@@ -114,10 +115,7 @@ class SharedStore:
                 yield found
 
     def read_entry(self, name: str, path: Path) -> StoredFile | Miss:
-        """Return the content of the file of the key `name` (hexadecimal), or why it is none.
-
-        Raises OSError.
-        """
+        """Return the content of the file of the key `name` (hexadecimal), or why it is none."""
         content = self._content(name, path)
         found = read_description(content, bytes.fromhex(name))
         if isinstance(found, Miss):
@@ -148,7 +146,7 @@ class SharedStore:
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
         """Remove the entries of these keys and return how many there were; `why` is not kept here.
 
-        Their blobs stay: another host may be about to refer to them. Raises OSError.
+        Their blobs stay: another host may be about to refer to them.
         """
         return sum(remove_file(self.layout.entry(digest.hex())) for digest in digests)
 
