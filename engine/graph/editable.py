@@ -24,10 +24,9 @@ from engine.graph.edits import (
     RemoveOutput,
 )
 from engine.graph.feature import reason_text
-from engine.graph.integrity import check_integrity
 from engine.graph.journal import Journal, all_or_nothing
 from engine.graph.order import GAP
-from engine.graph.tables import GraphTables, Output
+from engine.graph.tables import GraphTables, Output, check_integrity
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Constant, Variable
 

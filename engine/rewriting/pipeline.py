@@ -9,7 +9,7 @@ from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.database import Description, EquilibriumDB, SequenceDB
 from engine.rewriting.inner_graphs import GraphStore, InlineGraphs, InnerGraphs, OptimizeInnerGraphs
 from engine.rewriting.merge import MergeOptimizer
-from engine.rewriting.passes import arithmetic, axes, branches, casts, fills, shapes, slices, sums
+from engine.rewriting.passes import arithmetic, axes, casts, fills, shapes, slices, sums
 from engine.rewriting.passes.constant_folding import constant_folding
 from engine.rewriting.passes.fusion import FusionOptimizer, RecomputeForReductions
 from engine.rewriting.passes.inplace import INPLACE
@@ -44,8 +44,8 @@ CANONICALIZE: tuple[NodeRewriter, ...] = (
     arithmetic.local_div_by_constant,
     arithmetic.local_one_over,
     arithmetic.local_pow_constant,
-    branches.local_mul_branch,
-    branches.local_div_branch,
+    arithmetic.local_mul_branch,
+    arithmetic.local_div_branch,
     sums.local_reduction_of_one,
     sums.local_sum_of_sum,
     sums.local_sum_of_multiple,

@@ -7,7 +7,7 @@ from engine.graph.feature import (
     is_revert,
     register_feature_callback,
 )
-from engine.graph.features.destroy import DestroyHandler
+from engine.graph.features.destroy import DestroyHandler, NoOutputFromInplace, Supervisor
 from engine.graph.features.full_history import FullHistory
 from engine.graph.features.listeners import (
     Bookkeeper,
@@ -15,7 +15,6 @@ from engine.graph.features.listeners import (
     PreserveVariableAttributes,
     PrintListener,
 )
-from engine.graph.features.protection import NoOutputFromInplace, Supervisor
 from engine.graph.features.replace_validate import (
     History,
     ReplacementDidNotRemoveError,

@@ -1,4 +1,7 @@
-"""`DestroyHandler`: the execution order that inplace Ops require; it refuses graphs without such an order.
+"""Features for Ops that overwrite inputs: `DestroyHandler`, `Supervisor` and `NoOutputFromInplace`.
+
+The DestroyHandler finds the order of execution that such Ops require, and refuses graphs without one. The
+others ask it, to forbid overwriting for some variables; without it they forbid nothing.
 
 An Op declares with `view_map` {output: [inputs]} that an output may share the memory of inputs, and with
 `destroy_map` {output: [inputs]} that an output overwrites inputs. The roots of a variable are the variables
@@ -26,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
-from engine.graph.feature import refuse_second, register_feature_callback
+from engine.graph.feature import AlreadyThere, Feature, refuse_second, register_feature_callback, serve_one
 from engine.graph.features.listeners import Bookkeeper
 from engine.graph.order import GAP, raise_ranks
 from engine.graph.tables import Output
@@ -70,7 +73,6 @@ class DestroyHandler(Bookkeeper):
 
     @register_feature_callback
     def on_detach(self, fgraph: EditableGraph) -> None:
-        """Clear all tables."""
         self._forget_all()
         self.fgraph = None
 
@@ -87,7 +89,6 @@ class DestroyHandler(Bookkeeper):
 
     @register_feature_callback
     def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
-        """Remove `node` from all tables."""
         self._touch(node, node.inputs)
         self._forget(node)
         self._stale.pop(node, None)
@@ -257,3 +258,64 @@ def _check_aliases(node: Apply) -> None:
                 f"Ordering a graph: {node} overwrites its input {overwritten} and reads the same memory "
                 f"as input {index}"
             )
+
+
+class Supervisor(Feature):
+    """Forbids a graph in which a node overwrites one of the variables `protected`, or an output.
+
+    A number in `protected` stands for the input at that position when the Feature is attached.
+    """
+
+    def __init__(self, protected: Iterable[Variable | int]) -> None:
+        self.fgraph: EditableGraph | None = None
+        self.protected = list(protected)
+
+    @register_feature_callback
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        if any(isinstance(feature, Supervisor) for feature in fgraph.features):
+            raise AlreadyThere("Attaching Supervisor: the graph has one already")
+        serve_one(self, fgraph)
+        self.protected = [fgraph.inputs[item] if isinstance(item, int) else item for item in self.protected]
+
+    @register_feature_callback
+    def on_detach(self, fgraph: EditableGraph) -> None:
+        self.fgraph = None
+
+    @register_feature_callback
+    def validate(self, fgraph: EditableGraph) -> None:
+        if not hasattr(fgraph, "destroyers"):
+            return
+        for variable in (*self.protected, *fgraph.outputs):
+            if fgraph.destroyers(variable):
+                raise InconsistencyError(
+                    f"Validating a graph: {fgraph.destroyers(variable)[0]} overwrites {variable}, "
+                    "which is protected"
+                )
+
+    def clone(self) -> Supervisor:
+        inputs = [] if self.fgraph is None else self.fgraph.inputs
+        return type(self)([inputs.index(item) if item in inputs else item for item in self.protected])
+
+
+class NoOutputFromInplace(Feature):
+    """Forbids a graph that computes one of the outputs `protected_out_ids` by overwriting an input."""
+
+    def __init__(self, protected_out_ids: Iterable[int]) -> None:
+        self.protected_out_ids = tuple(protected_out_ids)
+
+    @register_feature_callback
+    def on_attach(self, fgraph: EditableGraph) -> None:
+        if any(isinstance(feature, NoOutputFromInplace) for feature in fgraph.features):
+            raise AlreadyThere("Attaching NoOutputFromInplace: the graph has one already")
+
+    @register_feature_callback
+    def validate(self, fgraph: EditableGraph) -> None:
+        if not hasattr(fgraph, "destroyers"):
+            return
+        for place in self.protected_out_ids:
+            output = fgraph.outputs[place]
+            if output.owner is not None and output.index in output.owner.op.destroy_map:
+                raise InconsistencyError(
+                    f"Validating a graph: output {place} ({output}) is computed by overwriting an input of "
+                    f"{output.owner}, which is forbidden for this output"
+                )

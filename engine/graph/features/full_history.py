@@ -32,14 +32,12 @@ class FullHistory(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: EditableGraph) -> None:
-        """Start the history."""
         serve_one(self, fgraph)
         self._start = self._left = fgraph.journal.mark()
         fgraph.journal.keep(self)
 
     @register_feature_callback
     def on_detach(self, fgraph: EditableGraph) -> None:
-        """Discard all steps."""
         self.fgraph = None
         self._steps.clear()
         self._future.clear()

@@ -38,14 +38,12 @@ class Bookkeeper(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: EditableGraph) -> None:
-        """Import the nodes that exist."""
         serve_one(self, fgraph)
         for node in fgraph.toposort():
             cast(_Watcher, self).on_import(fgraph, node, "attach")
 
     @register_feature_callback
     def on_detach(self, fgraph: EditableGraph) -> None:
-        """Prune the nodes that remain."""
         for node in reversed(fgraph.toposort()):
             cast(_Watcher, self).on_prune(fgraph, node, "detach")
         self.fgraph = None
@@ -67,12 +65,10 @@ class NodeFinder(Bookkeeper):
 
     @register_feature_callback
     def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
-        """Add a node to the index."""
         self.nodes.setdefault(node.op, {})[node] = None
 
     @register_feature_callback
     def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
-        """Remove a node from the index."""
         found = self.nodes[node.op]
         del found[node]
         if not found:
@@ -99,29 +95,24 @@ class PrintListener(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: EditableGraph) -> None:
-        """Log the graph."""
         self._write(f"attaching to: {fgraph}")
 
     @register_feature_callback
     def on_detach(self, fgraph: EditableGraph) -> None:
-        """Log the graph."""
         self._write(f"detaching from: {fgraph}")
 
     @register_feature_callback
     def on_import(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
-        """Log the new node."""
         self._write(f"importing: {node}, reason: {reason}")
 
     @register_feature_callback
     def on_prune(self, fgraph: EditableGraph, node: Apply, reason: str | None) -> None:
-        """Log the removed node."""
         self._write(f"pruning: {node}, reason: {reason}")
 
     @register_feature_callback
     def on_change_input(
         self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Log the changed input."""
         self._write(f"changing ({node}.inputs[{i}]) from {old} to {new}, reason: {reason}")
 
 
@@ -136,7 +127,6 @@ class PreserveVariableAttributes(Feature):
     def on_change_input(
         self, fgraph: EditableGraph, node: Apply, i: int, old: Variable, new: Variable, reason: str | None
     ) -> None:
-        """Pass on a name, or take it back."""
         if is_revert(reason):
             self._take_back((node, i, old))
         elif (node, i, new) in self._named:

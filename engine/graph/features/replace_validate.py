@@ -49,13 +49,11 @@ class History(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: EditableGraph) -> None:
-        """Bind this Feature to `fgraph`."""
         refuse_second(fgraph, self)
         serve_one(self, fgraph)
 
     @register_feature_callback
     def on_detach(self, fgraph: EditableGraph) -> None:
-        """Discard all checkpoints."""
         self._marks.clear()
         self.fgraph = None
         fgraph.journal.release(self)
@@ -97,7 +95,6 @@ class Validator(Feature):
 
     @register_feature_callback
     def on_attach(self, fgraph: EditableGraph) -> None:
-        """Refuse a graph that has these methods."""
         refuse_second(fgraph, self)
 
     def validate(self, fgraph: EditableGraph) -> None:

@@ -1,4 +1,4 @@
-"""Neutral elements, signs, quotients and powers with a constant exponent.
+"""Neutral elements, signs, quotients, powers with a constant exponent, and products of branches.
 
 Rewrites must be exact for every float. `x + 0.0` turns -0.0 into 0.0, so it stays unless x cannot be -0.0
 or is no float; `x + (-0.0)` and `x - 0.0` become x. `x * 0` stays: it is NaN where x is infinite. Moving
@@ -6,6 +6,10 @@ signs in a product or sum keeps the number, but a NaN may get another sign. Cons
 if one is a power of two: the result is the same unless one factor alone makes x overflow, or lose digits
 below the normal numbers. `x ** 0.5` becomes `sqrt(x)`, as in numpy's own operator: they differ for x = -inf
 (inf and NaN) and x = -0.0 (0.0 and -0.0).
+
+Products and quotients of a branch that is 0 outside are 0 there, whatever the other factor: so
+`switch(inside, 1, 0) * log(x)`, and gradients of it, are 0 where the logarithm is infinite or NaN, as in
+PyTensor.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from engine.graph.user_ops import is_user_op
 from engine.rewriting.pattern import apply_scalar, scalar_op_of
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar.promotion import FLOATS
-from engine.tensor.elemwise import Elemwise, cast, elemwise
+from engine.tensor.elemwise import Elemwise, cast, elemwise, split, within
 from engine.tensor.matching import dtype_of, operands_of, scalar_value
 
 NEVER_NEGATIVE_ZERO = ("exp", "sqr", "abs", "sigmoid", "softplus")
@@ -209,3 +213,28 @@ def local_pow_constant(fgraph: FunctionGraph, node: Apply) -> list[Variable] | N
     if dtype in FLOATS and value in OF_FLOATS:
         return as_output(apply_scalar(OF_FLOATS[value], base), node)
     return None
+
+
+@node_rewriter([elemwise(scalar.mul)])
+def local_mul_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """where(c, a, 0) * b -> where(c, a * b, 0), of floats."""
+    branches, found = split(node.outputs[0])
+    return _typed(node, within(branches, found)) if branches and _are_floats(node) else None
+
+
+@node_rewriter([elemwise(scalar.true_div)])
+def local_div_branch(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    """where(c, a, 0) / b -> where(c, a / b, 0), of floats."""
+    branches, found = split(node.inputs[0])
+    if not branches or not _are_floats(node):
+        return None
+    return _typed(node, within(branches, apply_scalar(scalar.true_div, found, node.inputs[1])))
+
+
+def _are_floats(node: Apply) -> bool:
+    dtype = dtype_of(node.outputs[0])
+    return dtype in FLOATS and all(dtype_of(variable) == dtype for variable in node.inputs)
+
+
+def _typed(node: Apply, found: Variable) -> list[Variable] | None:
+    return [found] if node.outputs[0].type.is_super(found.type) else None
