@@ -51,18 +51,18 @@ class GraphAnalysis:
         """
         reductions: dict[Variable, list[Apply]] = {}
         for node in nodes:
-            if self._follows(node):
+            if self._may_run_fused(node):
                 # Of several reductions of one input all but one are asked for their lengths alone.
                 reductions.setdefault(node.inputs[0], []).append(node)
         order: list[Apply] = []
         for node in nodes:
-            waiting = [] if self._follows(node) else [node]
+            waiting = [] if self._may_run_fused(node) else [node]
             while waiting:
                 order.append(waiting.pop())
                 waiting += reductions.pop(order[-1].outputs[0], [])[::-1]
         return order
 
-    def _follows(self, node: Apply) -> bool:
+    def _may_run_fused(self, node: Apply) -> bool:
         """Return True if `node` is a reduction that may have a computation in its loops."""
         if not self.rule(node).reduces or node.inputs[0] not in self.fused:
             return False

@@ -61,7 +61,7 @@ def matrix_vector(dtype: str, transposed: bool) -> Kernel:
     call = fortran_call(
         "blas", "gemv", dtype, _letter(not transposed), *matrix, Place("x1"), 1, 0.0, Place("y"), 1
     )
-    nodes = _either(loops, ("m", "k"), BLAS_VECTOR_SIZE, call)
+    nodes = _blas_if_large(loops, ("m", "k"), BLAS_VECTOR_SIZE, call)
     return _kernel(builder, nodes, f"matrix_vector: {dtype}{' transposed' * transposed}")
 
 
@@ -80,7 +80,7 @@ def matrix_matrix(dtype: str, first_transposed: bool, second_transposed: bool) -
     call = fortran_call(
         "blas", "gemm", dtype, *letters, "n", "m", "k", 1.0, *left, *right, 0.0, Place("y"), "n"
     )
-    nodes = _either(loops, ("m", "k", "n"), BLAS_MATRIX_SIZE, call)
+    nodes = _blas_if_large(loops, ("m", "k", "n"), BLAS_MATRIX_SIZE, call)
     transposed = " transposed" * first_transposed, " transposed" * second_transposed
     return _kernel(builder, nodes, f"matrix_matrix: {dtype}{transposed[0]}, {dtype}{transposed[1]}")
 
@@ -124,7 +124,9 @@ def _loops(dtype: str, first: Place, second: Place, kept: tuple[str, ...]) -> tu
     return (Number("zero", dtype, bytes(ITEM_SIZES[dtype])), *nodes)
 
 
-def _either(loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call) -> tuple[Node, ...]:
+def _blas_if_large(
+    loops: tuple[Node, ...], lengths: tuple[str, ...], size: int, call: Call
+) -> tuple[Node, ...]:
     """Return `call` for at least `size` products if BLAS can count the `lengths`, else `loops`."""
     nodes: list[Node] = [
         constant("blas_size", "float64", size),

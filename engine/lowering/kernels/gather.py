@@ -42,7 +42,7 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
     builder.pointer("array", dtype, ("input", 0))
     _declare_index(builder, index_dtype, 1, vector)
     builder.pointer("output", dtype, ("output", 0))
-    copy = _row(
+    copy = _for_each_column(
         vector,
         (ReadElement("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector)),
     )
@@ -123,8 +123,14 @@ def _scatter(
     nodes = (
         constant("none", "int64", 0),
         Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
-        *(() if base == "overwritten" else _initialized(dtype, vector, base == "zeros")),
-        Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype, checked=False), *_row(vector, change))),
+        *(() if base == "overwritten" else _copy_base(dtype, vector, base == "zeros")),
+        Loop(
+            "i",
+            0,
+            "count",
+            1,
+            (*_wrapped_index(index_dtype, checked=False), *_for_each_column(vector, change)),
+        ),
     )
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
     return builder.kernel(nodes, summary)
@@ -168,7 +174,7 @@ def _wrapped_index(
     )
 
 
-def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]:
+def _copy_base(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]:
     """Return the nodes that make the output equal to the base."""
     rows = "size"
     if onto_zeros:
@@ -185,7 +191,7 @@ def _initialized(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]
     return (*before, Loop("r", 0, rows, 1, inner))
 
 
-def _row(vector: bool, body: tuple[Node, ...]) -> tuple[Node, ...]:
+def _for_each_column(vector: bool, body: tuple[Node, ...]) -> tuple[Node, ...]:
     return body if vector else (Loop("j", 0, "row", 1, body),)
 
 

@@ -55,8 +55,8 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
         factored = b"N" if transposed else b"T", "rows", columns, Place("matrix"), "rows", Place("pivots")
         return (fortran_call("lapack", "getrs", dtype, *factored, right, "rows", Place("info")),)
 
-    failed = _nans(dtype, Place("right"), "columns", "factored")
-    nodes = _called(_factorization(dtype), "factored", failed, _for_columns(solved))
+    failed = _fill_with_nan(dtype, Place("right"), "columns", "factored")
+    nodes = _check_info(_factor_lu(dtype), "factored", failed, _solve_columns(solved))
     return _kernel(builder, nodes, f"solve_general: {dtype}{' transposed' * transposed}", ("columns",))
 
 
@@ -71,10 +71,10 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
     _declare_right_side(builder, dtype)
 
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
-        call = _triangular(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
-        return _called(call, name, _nans(dtype, right, columns, name))
+        call = _solve_triangle(dtype, lower == transposed, not transposed, unit_diagonal, right, columns)
+        return _check_info(call, name, _fill_with_nan(dtype, right, columns, name))
 
-    nodes = _for_columns(solved)
+    nodes = _solve_columns(solved)
     summary = f"solve_triangular: {dtype} {'lower' if lower else 'upper'}"
     return _kernel(
         builder,
@@ -97,12 +97,12 @@ def solve_positive(dtype: str, lower: bool) -> Kernel:
     def solved(right: Place, columns: Count, name: str) -> tuple[Node, ...]:
         # The factor lies in LAPACK's other triangle. L y = b, then L' x = y; or U' y = b, then U x = y.
         return (
-            _triangular(dtype, not lower, lower, False, right, columns),
-            _triangular(dtype, not lower, not lower, False, right, columns),
+            _solve_triangle(dtype, not lower, lower, False, right, columns),
+            _solve_triangle(dtype, not lower, not lower, False, right, columns),
         )
 
-    failed = _nans(dtype, Place("right"), "columns", "factored")
-    nodes = _called(_cholesky(dtype, lower), "factored", failed, _for_columns(solved))
+    failed = _fill_with_nan(dtype, Place("right"), "columns", "factored")
+    nodes = _check_info(_factor_cholesky(dtype, lower), "factored", failed, _solve_columns(solved))
     return _kernel(builder, nodes, f"solve_positive: {dtype} {'lower' if lower else 'upper'}", ("columns",))
 
 
@@ -117,8 +117,8 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
     if not fails:
         nan = constant("nan", dtype, float("nan"))
         failed = (nan, Loop("r", 0, "rows", 1, (Loop("c", 0, "rows", 1, (_store("r", "c", "nan"),)),)))
-    zeros = (constant("empty", dtype, 0), _other_triangle(lower))
-    nodes = _called(_cholesky(dtype, lower), "factored", failed, zeros)
+    zeros = (constant("empty", dtype, 0), _clear_other_triangle(lower))
+    nodes = _check_info(_factor_cholesky(dtype, lower), "factored", failed, zeros)
     summary = f"cholesky: {dtype} {'lower' if lower else 'upper'}"
     return _kernel(builder, nodes, summary + " or NaN" * (not fails))
 
@@ -143,7 +143,7 @@ def slogdet(dtype: str) -> Kernel:
     # The result for a matrix of no rows, which is not factored.
     initial = (WriteElement(Place("sign"), "unit"), WriteElement(Place("logarithm"), "nothing"))
     # A pivot that is 0 is no failure here.
-    nodes = (_factorization(dtype), *_diagonal_product(dtype))
+    nodes = (_factor_lu(dtype), *_diagonal_product(dtype))
     return _kernel(builder, nodes, f"slogdet: {dtype}", before=(*constants, *initial))
 
 
@@ -222,7 +222,7 @@ def _kernel(
     return builder.kernel(body, summary)
 
 
-def _called(
+def _check_info(
     call: Call, name: str, failed: tuple[Node, ...], otherwise: tuple[Node, ...] = ()
 ) -> tuple[Node, ...]:
     """Return `call`, then `failed` if its info, which gets this `name`, is not 0, else `otherwise`."""
@@ -235,7 +235,7 @@ def _called(
     )
 
 
-def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ...]:
+def _fill_with_nan(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ...]:
     """Return the nodes that fill these columns of the right-hand side with NaN; `name` begins their names."""
     at, nan, stop = f"{name}_at", f"{name}_nan", "rows"
     counted: tuple[Node, ...] = ()
@@ -247,18 +247,18 @@ def _nans(dtype: str, right: Place, columns: Count, name: str) -> tuple[Node, ..
     return (Number(nan, dtype, bits), *counted, Loop(at, 0, stop, 1, (WriteElement(element, nan),)))
 
 
-def _factorization(dtype: str) -> Call:
+def _factor_lu(dtype: str) -> Call:
     """Return the call that factors the matrix into LU, with exchanged rows."""
     matrix = Place("matrix"), "rows"
     return fortran_call("lapack", "getrf", dtype, "rows", "rows", *matrix, Place("pivots"), Place("info"))
 
 
-def _cholesky(dtype: str, lower: bool) -> Call:
+def _factor_cholesky(dtype: str, lower: bool) -> Call:
     triangle = b"U" if lower else b"L"
     return fortran_call("lapack", "potrf", dtype, triangle, "rows", Place("matrix"), "rows", Place("info"))
 
 
-def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
+def _solve_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tuple[Node, ...]:
     """Return the nodes that solve for all columns in one call, or one after the other for FEW elements.
 
     For more than one column OpenBLAS starts its threads, which takes longer than to solve for few
@@ -277,7 +277,7 @@ def _for_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> tup
     )
 
 
-def _triangular(
+def _solve_triangle(
     dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
 ) -> Call:
     """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that
@@ -290,7 +290,7 @@ def _triangular(
     )
 
 
-def _other_triangle(lower: bool) -> Loop:
+def _clear_other_triangle(lower: bool) -> Loop:
     """Return the loop that writes zeros above the diagonal, or below it."""
     if lower:
         inner: tuple[Node, ...] = (

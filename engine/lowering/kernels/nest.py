@@ -58,14 +58,14 @@ def collapse(operands: Sequence[NestOperand], rank: int, kinds: Sequence[object]
     groups: list[list[int]] = []
     for dim in range(rank):
         joins = dim > 0 and (not kinds or kinds[dim] == kinds[dim - 1])
-        if joins and all(_runs_on(operand, dim) for operand in operands):
+        if joins and all(_joins_previous_dim(operand, dim) for operand in operands):
             groups[-1].append(dim)
         else:
             groups.append([dim])
     return tuple(Axis(tuple(dims), f"i{n}", f"n{n}") for n, dims in enumerate(groups))
 
 
-def _runs_on(operand: NestOperand, dim: int) -> bool:
+def _joins_previous_dim(operand: NestOperand, dim: int) -> bool:
     here, before = operand.broadcast[dim], operand.broadcast[dim - 1]
     return here == before and (here or not operand.strided)
 
@@ -238,12 +238,12 @@ class _Repeated:
         states = inputs[: len(repeat.following)]
         carried = []
         for number, (initial, ref) in enumerate(zip(states, repeat.following, strict=True)):
-            body.append(self._handed_on(number, ref, inputs))
+            body.append(self._name_for_next_pass(number, ref, inputs))
             carried.append(Carried(f"{self.target}_{number}", initial, f"{self.target}_next{number}"))
         until = ""
         if repeat.until is not None:
             until = f"{self.target}_next{len(states)}"
-            body.append(self._handed_on(len(states), repeat.until, inputs))
+            body.append(self._name_for_next_pass(len(states), repeat.until, inputs))
             carried.append(Carried(f"{self.target}_{len(states)}", self.constant(_TRUE), until))
         return (Loop(f"{self.target}_i", 0, steps, 1, tuple(body), tuple(carried), until),)
 
@@ -263,7 +263,7 @@ class _Repeated:
             return f"{self.target}_{position}" if position < len(self.repeat.following) else inputs[position]
         return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
 
-    def _handed_on(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
+    def _name_for_next_pass(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
         """Return the node that names a value for the next pass, which may be the old value of another
         state.
         """

@@ -34,7 +34,7 @@ def _lower_gather(lowering: Lowering, node: Apply) -> None:
     reads = [lowering.contiguous(lowering.value_of(variable)) for variable in (source, index)]
     kernel = gather(dtype(source), dtype(index), not rest)
     result = lowering.allocate(output, reads, lowering.dims[output], (rows,))
-    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+    _call_with_index(lowering, kernel, reads, result, (count, rows, rest), node)
 
 
 def _lower_scatter(lowering: Lowering, node: Apply) -> None:
@@ -53,13 +53,13 @@ def _lower_scatter(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     reads = [lowering.contiguous(lowering.value_of(index)), lowering.contiguous(lowering.value_of(values))]
-    kind, result = _onto(lowering, node, reads, count)
+    kind, result = _array_with_base(lowering, node, reads, count)
     scatter = scatter_set if cast(AdvancedIncSubtensor1, node.op).set_instead_of_inc else scatter_add
     kernel = scatter(dtype(base), dtype(index), not rest, kind)
-    _call(lowering, kernel, reads, result, (count, rows, rest), node)
+    _call_with_index(lowering, kernel, reads, result, (count, rows, rest), node)
 
 
-def _onto(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
+def _array_with_base(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
     """Return the state of the result before the change, and the result; a base to copy is appended to
     `reads`.
     """
@@ -89,7 +89,7 @@ def _lower_wrap(lowering: Lowering, node: Apply) -> None:
     table.call(wrap(dtype(index)), [value], [result], str(op), named=named, about=(str(op.axis),))
 
 
-def _call(
+def _call_with_index(
     lowering: Lowering,
     kernel: Kernel,
     reads: Sequence[Value],
@@ -129,14 +129,14 @@ def _lower_flat_nonzero(lowering: Lowering, node: Apply) -> None:
         table.same(found, lowering.scalar_of(length), Check("mask", str(node.op), (str(axis),)))
     value = lowering.contiguous(lowering.value_of(mask))
     size = table.product(value.dims)
-    dims = lowering.dims[output] = (table.load(_count(lowering, value, size), False),)
+    dims = lowering.dims[output] = (table.load(_count_true(lowering, value, size), False),)
     if not lowering.is_needed(output):
         return
     result = lowering.allocate(output, [value], dims, (size,))
     table.call(positions(), [value], [result], str(node.op), (size,))
 
 
-def _count(lowering: Lowering, mask: Value, size: int) -> Value:
+def _count_true(lowering: Lowering, mask: Value, size: int) -> Value:
     """Return the array with the number of true elements of `mask`."""
     table = lowering.table
     result = table.buffer("int64", (), max(mask.stage, table.stage((size,))))

@@ -11,7 +11,7 @@ from engine.graph.variables import Variable
 from engine.lowering.kernels.elementwise import arange, copy, elementwise
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule
-from engine.lowering.rules.elementwise import baked, is_baked
+from engine.lowering.rules.elementwise import inlined_constant, is_inlined_constant
 from engine.lowering.rules.slicing import write_part
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
@@ -40,13 +40,13 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
     if values:
         kernel = copy(dtype(source), cast(Any, source.type).broadcastable, values[0].strides is not None)
     else:
-        kernel = elementwise([], [], [baked(source)], len(dims))
+        kernel = elementwise([], [], [inlined_constant(source)], len(dims))
     result = lowering.allocate(output, values, dims)
     table.call(kernel, values, [result], str(node.op), dims)
 
 
 def _read(node: Apply) -> list[Variable]:
-    return [] if is_baked(node.inputs[0]) else [node.inputs[0]]
+    return [] if is_inlined_constant(node.inputs[0]) else [node.inputs[0]]
 
 
 def _demand_memory(lowering: Lowering, dims: list[int], node: Apply) -> None:
@@ -62,14 +62,14 @@ def _demand_memory(lowering: Lowering, dims: list[int], node: Apply) -> None:
 def _lower_arange(lowering: Lowering, node: Apply) -> None:
     table, output = lowering.table, node.outputs[0]
     start, stop, step = (lowering.scalar_of(variable) for variable in node.inputs)
-    dims = lowering.dims[output] = (_count(table, node, start, stop, step),)
+    dims = lowering.dims[output] = (_count_steps(table, node, start, stop, step),)
     if not lowering.is_needed(output):
         return
     result = lowering.allocate(output, [], dims, (start, step))
     table.call(arange(), [], [result], str(node.op), dims, {"start": start, "step": step})
 
 
-def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
+def _count_steps(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
     """Return the register of the number of int64s from `start`, in steps of `step`, to before `stop`.
 
     Nothing computed on the way exceeds an int64, whatever the bounds are: each bound is divided, not
@@ -83,7 +83,7 @@ def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
         table.compute("SUB", table.compute("MAX", size, table.constant(0)), one),
         Check("step", str(node.op), about),
     )
-    first, last = (_upwards(table, bound, step) for bound in (start, stop))
+    first, last = (_mirrored_if_downwards(table, bound, step) for bound in (start, stop))
     before, behind = (table.compute("FLOORDIV", bound, size) for bound in (first, last))
     if table.canonical(size) != table.canonical(one):
         rests = [table.compute("MOD", bound, size) for bound in (last, first)]
@@ -97,7 +97,7 @@ def _count(table: Table, node: Apply, start: int, stop: int, step: int) -> int:
     return table.compute("SUB", behind, before)
 
 
-def _upwards(table: Table, bound: int, step: int) -> int:
+def _mirrored_if_downwards(table: Table, bound: int, step: int) -> int:
     """Return the register of `bound` or, if the step is negative, of -1 - `bound`, so that steps go
     upwards.
     """

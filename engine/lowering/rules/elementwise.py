@@ -63,7 +63,7 @@ def read_inputs(node: Apply) -> list[Variable]:
     body = elementwise_body(node)
     used = {ref[1] for statement in body.statements for ref in statement.arguments if ref[0] == "input"}
     used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
-    return [v for position, v in enumerate(node.inputs) if position in used and not is_baked(v)]
+    return [v for position, v in enumerate(node.inputs) if position in used and not is_inlined_constant(v)]
 
 
 def loops_of(lowering: Lowering, node: Apply) -> Loops:
@@ -71,7 +71,9 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     body = elementwise_body(node)
     read = list(dict.fromkeys(read_inputs(node)))
     places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
-    numbers = {position: baked(v) for position, v in enumerate(node.inputs) if is_baked(v)}
+    numbers = {
+        position: inlined_constant(v) for position, v in enumerate(node.inputs) if is_inlined_constant(v)
+    }
 
     def ref(argument: Any) -> Ref:
         if argument[0] != "input":
@@ -105,12 +107,12 @@ def _statements(scalar_op: ScalarOp, dtypes: tuple[str, ...]) -> ScalarBody:
     return scalar_statements(scalar_op, dtypes)
 
 
-def is_baked(variable: Variable) -> bool:
+def is_inlined_constant(variable: Variable) -> bool:
     """Return True if `variable` is a constant of one element, which becomes a part of kernels."""
     return isinstance(variable, Constant) and not is_data(variable) and variable.data.size == 1
 
 
-def baked(variable: Variable) -> Ref:
+def inlined_constant(variable: Variable) -> Ref:
     """Return the reference to the number that `variable` is."""
     return constant_ref(cast(Constant, variable).data)
 
@@ -132,7 +134,7 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
 
 def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     """Lower arithmetic on int64 scalars to registers; return False if `node` is not that."""
-    known = [v in lowering.scalars or is_baked(v) for v in node.inputs]
+    known = [v in lowering.scalars or is_inlined_constant(v) for v in node.inputs]
     if not all(known) or any(dtype(v) != "int64" for v in (*node.inputs, *node.outputs)):
         return False
     body = elementwise_body(node)

@@ -33,7 +33,7 @@ def _lower_dot(lowering: Lowering, node: Apply) -> None:
         return
     values, transposed = [], []
     for variable in node.inputs:
-        value, is_transposed = as_it_lies(lowering, lowering.value_of(variable), dtype(output))
+        value, is_transposed = matrix_as_stored(lowering, lowering.value_of(variable), dtype(output))
         values.append(value)
         transposed.append(is_transposed)
     kernel, reads, lengths = _kernel(dtype(output), values, transposed, left, right, inner)
@@ -59,7 +59,7 @@ def _kernel(
     return vector_vector(dtype), values, (inner,)
 
 
-def as_it_lies(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
+def matrix_as_stored(lowering: Lowering, value: Value, dtype: str) -> tuple[Value, bool]:
     """Return the contiguous memory of `value`, and True if it is to be read as transposed.
 
     It is a copy if `value` is neither, or not of `dtype`.
@@ -117,7 +117,7 @@ def _lower_solver(lowering: Lowering, node: Apply) -> None:
     lowering.dims[output] = (rows, *lowering.dims_of(node.inputs[1])[1:])
     if not lowering.is_needed(output):
         return
-    matrix, transposed = as_it_lies(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
+    matrix, transposed = matrix_as_stored(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
     right = _right_side(lowering, node, matrix, rows)
     if isinstance(op, SolveTriangular):
         kernel = solve_triangular(matrix.dtype, op.lower, op.unit_diagonal, transposed)
@@ -150,7 +150,7 @@ def _lower_slogdet(lowering: Lowering, node: Apply) -> None:
     if not any(map(lowering.is_needed, node.outputs)):
         return
     # A transposed matrix has the same determinant.
-    matrix, _ = as_it_lies(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
+    matrix, _ = matrix_as_stored(lowering, lowering.value_of(node.inputs[0]), dtype(node.inputs[0]))
     results = [lowering.allocate(output, [matrix], (), (rows,)) for output in node.outputs]
     stage = results[0].stage
     copy = _copied(lowering, matrix, stage)

@@ -37,13 +37,13 @@ class Rows(Protocol):
 def sequence_row(table: Table, loop: LoopStep, rows: Value) -> Value:
     """Return the row that each step reads of a sequence."""
     strides = rows.strides or table.strides(rows.dims)
-    pointer = _advanced(table, loop, rows.pointer, strides[0], rows.dtype)
+    pointer = _moving_address(table, loop, rows.pointer, strides[0], rows.dtype)
     dims = rows.dims[1:]
     is_whole = list(map(table.canonical, strides[1:])) == list(map(table.canonical, table.strides(dims)))
     return Value(pointer, rows.dtype, dims, loop.first, None if is_whole else strides[1:], rows.buffer)
 
 
-def _advanced(table: Table, loop: LoopStep, initial: int, elements: int, dtype: str) -> int:
+def _moving_address(table: Table, loop: LoopStep, initial: int, elements: int, dtype: str) -> int:
     """Return a register with the address in `initial` at the first step, and `elements` more at each
     further one.
     """
@@ -109,7 +109,9 @@ class Trace(_State):
 
     def _moving(self, tap: int) -> Value:
         first = self._nth(self.rows, self.m + tap)
-        pointer = _advanced(self.table, self.loop, first.pointer, self.table.product(self.row), self.dtype)
+        pointer = _moving_address(
+            self.table, self.loop, first.pointer, self.table.product(self.row), self.dtype
+        )
         return self._at(pointer, self.rows.buffer, self.loop.first)
 
     def tap(self, tap: int) -> Value:
@@ -121,7 +123,7 @@ class Trace(_State):
 
     def result(self, done: int) -> Value:
         length = self.table.compute("ADDSAT", done, self.table.constant(self.m))
-        return _shortened(self.table, self.rows, length)
+        return _first_rows(self.table, self.rows, length)
 
 
 class Ring(_State):
@@ -185,7 +187,7 @@ class Mapped:
                 self._rows = table.buffer(dtype(self.output), whole, loop.stage)
             else:
                 self._rows = self.lowering.array(self.output, whole, loop.stage)
-            pointer = _advanced(table, loop, self._rows.pointer, table.product(dims), self._rows.dtype)
+            pointer = _moving_address(table, loop, self._rows.pointer, table.product(dims), self._rows.dtype)
         self._row = Value(pointer, self._rows.dtype, tuple(dims), loop.first, None, self._rows.buffer)
         return self._row
 
@@ -210,7 +212,7 @@ class Mapped:
         none is made.
         """
         if self._lengths is None:
-            self._lengths = tuple(self._kept(dim, length) for dim, length in enumerate(dims))
+            self._lengths = tuple(self._length_of_first_row(dim, length) for dim, length in enumerate(dims))
         return self._lengths
 
     @property
@@ -219,7 +221,7 @@ class Mapped:
         assert self._lengths is not None
         return self.table.stage(self._lengths) >= self.loop.floor
 
-    def _kept(self, dim: int, length: int) -> int:
+    def _length_of_first_row(self, dim: int, length: int) -> int:
         """Return the length that the first row has along `dim`, which all others must have."""
         table, loop = self.table, self.loop
         if table.stage((length,)) < loop.floor:
@@ -252,11 +254,11 @@ class Mapped:
     def result(self, done: int) -> Value:
         assert self._rows is not None
         if not self.is_late:
-            return _shortened(self.table, self._rows, done)
+            return _first_rows(self.table, self._rows, done)
         dims = self.lowering.dims[self.output]
         return replace(self._rows, dims=dims, stage=self.loop.stage + 1)
 
 
-def _shortened(table: Table, rows: Value, length: int) -> Value:
+def _first_rows(table: Table, rows: Value, length: int) -> Value:
     """Return the first `length` rows."""
     return replace(rows, dims=(length, *rows.dims[1:]), stage=max(rows.stage, table.stage((length,))))

@@ -35,10 +35,10 @@ def _lower_dimshuffle(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     value = lowering.value_of(source)
-    lowering.values[output] = _rearranged(lowering, value, op.new_order, lowering.dims[output])
+    lowering.values[output] = _permuted_view(lowering, value, op.new_order, lowering.dims[output])
 
 
-def _rearranged(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
+def _permuted_view(lowering: Lowering, value: Value, order: tuple[Any, ...], dims: tuple[int, ...]) -> Value:
     """Return `value` with its dims in another order: strided, unless the dims longer than 1 keep theirs."""
     table = lowering.table
     one = table.constant(1)
@@ -62,9 +62,9 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     may_be_free = [not is_length(length) for length in lengths]
     is_free = [_is_minus_one(length) for length in lengths]
     if is_free == may_be_free:
-        dims = _filled(table, given, is_free, size, check)
+        dims = _lengths_with_known_free(table, given, is_free, size, check)
     else:
-        dims = _worked_out(table, given, may_be_free, size, check)
+        dims = _lengths_with_unknown_free(table, given, may_be_free, size, check)
     lowering.dims[output] = tuple(dims)
     if not lowering.is_needed(output):
         return
@@ -73,7 +73,9 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     lowering.values[output] = Value(value.pointer, dtype(output), tuple(dims), stage, None, value.buffer)
 
 
-def _filled(table: Table, given: list[int], is_free: list[bool], size: int, check: Check) -> list[int]:
+def _lengths_with_known_free(
+    table: Table, given: list[int], is_free: list[bool], size: int, check: Check
+) -> list[int]:
     """Return the lengths `given`, of which the free one, if there is one, is the rest of `size`."""
     known = [register for register, free in zip(given, is_free, strict=True) if not free]
     for register in known:
@@ -87,7 +89,7 @@ def _filled(table: Table, given: list[int], is_free: list[bool], size: int, chec
     return [left if free else register for register, free in zip(given, is_free, strict=True)]
 
 
-def _worked_out(
+def _lengths_with_unknown_free(
     table: Table, given: list[int], may_be_free: list[bool], size: int, check: Check
 ) -> list[int]:
     """Return the lengths `given`, of which one may be -1 at run time: it becomes the rest of `size`."""

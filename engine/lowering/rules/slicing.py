@@ -35,7 +35,7 @@ class _Range(NamedTuple):
     is_full: bool
 
 
-def _ranges(
+def _ranges_taken(
     lowering: Lowering, node: Apply, dims: Sequence[int], numbers: Sequence[Variable]
 ) -> list[_Range]:
     table, entries = lowering.table, cast(Subtensor, node.op).entries
@@ -119,11 +119,11 @@ def _view(table: Table, value: Value, ranges: Sequence[_Range]) -> Value:
     ]
     dims = [cast(int, taken.length) for taken, _ in kept]
     steps = tuple(table.compute("MUL", stride, taken.step) for taken, stride in kept)
-    is_contiguous = not dims or (value.strides is None and _runs_on(table, ranges))
+    is_contiguous = not dims or (value.strides is None and _is_one_piece(table, ranges))
     return table.view(value, offset, dims, None if is_contiguous else steps)
 
 
-def _runs_on(table: Table, ranges: Sequence[_Range]) -> bool:
+def _is_one_piece(table: Table, ranges: Sequence[_Range]) -> bool:
     """Return True if the part is in one piece: single indices, at most one slice of step 1, then whole
     axes.
     """
@@ -136,7 +136,7 @@ def _runs_on(table: Table, ranges: Sequence[_Range]) -> bool:
 def _lower_subtensor(lowering: Lowering, node: Apply) -> None:
     source, *numbers = node.inputs
     output = node.outputs[0]
-    ranges = _ranges(lowering, node, lowering.dims_of(source), numbers)
+    ranges = _ranges_taken(lowering, node, lowering.dims_of(source), numbers)
     lowering.dims[output] = tuple(taken.length for taken in ranges if taken.length is not None)
     if lowering.is_needed(output):
         lowering.values[output] = _view(lowering.table, lowering.value_of(source), ranges)
@@ -147,7 +147,7 @@ def _lower_inc_subtensor(lowering: Lowering, node: Apply) -> None:
     base, part, *numbers = node.inputs
     output = node.outputs[0]
     dims = lowering.dims[output] = lowering.dims_of(base)
-    ranges = _ranges(lowering, node, dims, numbers)
+    ranges = _ranges_taken(lowering, node, dims, numbers)
     broadcast = cast(Any, part.type).broadcastable
     lengths = [taken.length for taken in ranges if taken.length is not None]
     for dim, (due, found) in enumerate(zip(lengths, lowering.dims_of(part), strict=True)):
@@ -157,12 +157,12 @@ def _lower_inc_subtensor(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     given = lowering.value_of(part)
-    target = _view(table, _onto(lowering, node, given, ranges), ranges)
+    target = _view(table, _array_with_base(lowering, node, given, ranges), ranges)
     adds = not cast(IncSubtensor, node.op).set_instead_of_inc
     write_part(lowering, given, broadcast, target, adds, str(node.op))
 
 
-def _onto(lowering: Lowering, node: Apply, given: Value, ranges: Sequence[_Range]) -> Value:
+def _array_with_base(lowering: Lowering, node: Apply, given: Value, ranges: Sequence[_Range]) -> Value:
     """Return the array of the result of `node`, which holds the elements of its base."""
     base, output = node.inputs[0], node.outputs[0]
     dims = lowering.dims[output]
