@@ -102,8 +102,7 @@ class DecodedNode(NamedTuple):
 
 
 class DecodedParts(NamedTuple):
-    """The parts of a graph that was read: types of inputs, nodes, outputs as numbers of variables, constants
-    as text."""
+    """A graph that was read: input types, nodes, outputs as numbers of variables, constants as text."""
 
     inputs: list[str]
     nodes: list[DecodedNode]

@@ -69,8 +69,7 @@ class DecodedGraph:
         return f"{place} ({name})" if name else place
 
     def shown_node(self, number: int) -> str:
-        """Return the number of a node, and the name of its result, or of the first named result computed from
-        it."""
+        """Return a node's number, and the name of its result or of the first named result after it."""
         name = self._name_from(number)
         return f"node {number} ({name})" if name else f"node {number}"
 
@@ -102,8 +101,7 @@ Property = Decoded | DecodedOp | str | DecodedGraph
 
 
 class GraphReader:
-    """A comparison of two encoded graphs, which `read` reads; raises what that raises, and IndexError for no
-    graph."""
+    """A comparison of two graphs that `read` reads; raises what that raises, IndexError for no graph."""
 
     def __init__(self, read: Callable[[bytes], DecodedGraph]) -> None:
         self._read = read
@@ -111,8 +109,7 @@ class GraphReader:
     def __call__(
         self, wanted: bytes, stored: bytes, names: Sequence[str] = (), stored_names: Sequence[str] = ()
     ) -> str:
-        """Return the first node, input or output in which they differ, in one line, with the names of
-        variables."""
+        """Return the first node, input or output in which they differ, with names of variables."""
         one, other = self._read(wanted), self._read(stored)
         one.name(names)
         other.name(stored_names)
@@ -150,8 +147,7 @@ def _property_text(value: Property) -> str:
 
 
 def difference(wanted: DecodedGraph, stored: DecodedGraph) -> str:
-    """Return the first node, input or output in which two graphs differ; raises IndexError for an invalid
-    number."""
+    """Return the first node, input or output in which two graphs differ; raises IndexError if invalid."""
     found = next(_differences(wanted, stored), None)
     return found or "the graphs are the same; only how they are written differs"
 

@@ -27,8 +27,8 @@ class Changed(CachegraphError):
 
     def __str__(self) -> str:
         return (
-            f"compiling a function: {self.found} has changed since its key was made; nothing of it is stored, "
-            "and it is compiled as it is now. Change such things before pytensor.function, or after "
+            f"compiling a function: {self.found} has changed since its key was made; nothing of it is "
+            "stored, and it is compiled as it is now. Change such things before pytensor.function, or after "
             "the first call"
         )
 

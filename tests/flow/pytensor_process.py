@@ -21,7 +21,8 @@ Calls = list[Callable[[], Any]]
 
 
 def reports(*arguments: str, **environment: str) -> dict[str, Any]:
-    """What a fresh process with these arguments reports; the compilation directory is inside the cache's."""
+    """Return the report of a fresh process with these arguments; PyTensor's compile directory is in the
+    cache's."""
     directory = environment.get("CACHEGRAPH_DIR", os.environ["CACHEGRAPH_DIR"])
     variables = {
         **os.environ,
@@ -117,7 +118,7 @@ CASES = {case.__name__: case for case in (elementwise, loop, layers, matrices)}
 
 
 def as_text(value: Any) -> Any:
-    """`value` so that every bit of it shows."""
+    """Return `value` as text that shows its every bit."""
     import numpy as np
 
     if isinstance(value, list | tuple):
@@ -128,7 +129,7 @@ def as_text(value: Any) -> Any:
 
 
 def report(case: str) -> dict[str, Any]:
-    """What came of the function of `case`, how often a mode's rewrites ran for it, inner graphs included, its results."""
+    """Return the outcome for the function of `case`, the runs of a mode's rewrites, and its results."""
     from pytensor.compile.mode import _ActiveModeGraphRewriter
 
     import cachegraph.pytensor
@@ -159,7 +160,7 @@ def _printed(function: Any) -> str:
 
 
 def pickled(file: str) -> dict[str, Any]:
-    """Write a function that has been called to `file`; what the next call gives here."""
+    """Write a function that has been called to `file`; return the result of its next call here."""
     import cachegraph.pytensor
 
     cachegraph.pytensor.install()
@@ -170,7 +171,7 @@ def pickled(file: str) -> dict[str, Any]:
 
 
 def unpickled(file: str) -> dict[str, Any]:
-    """What the function in `file` gives where no adapter is installed, and what that took."""
+    """Return the result of the function in `file`, without the adapter, and its costs."""
     import numpy as np
 
     function = pickle.loads(Path(file).read_bytes())
@@ -184,7 +185,7 @@ def unpickled(file: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Print a report of what the arguments ask for."""
+    """Print the reports that the arguments ask for."""
     if arguments[0] in ("pickle", "unpickle"):
         print(json.dumps({"pickle": pickled, "unpickle": unpickled}[arguments[0]](arguments[1])))
         return

@@ -2,9 +2,10 @@
 
     python tests/flow/pytensor_traps_process.py [--plain] CASE[:VARIANT]...
 
-A case is a function of this module that returns the inputs, the outputs, values for the inputs, and more arguments of
-`pytensor.function`; its variant says which of the graphs that look alike. Prints a line of JSON: for each what was found, the
-results, bit for bit and as numbers, and how many files it left in the temporary directory.
+A case is a function of this module that returns the inputs, the outputs, values for the inputs, and more
+arguments of `pytensor.function`; its variant says which of the graphs that look alike. Prints a line of
+JSON: for each what was found, the results, bit for bit and as numbers, and how many files it left in the
+temporary directory.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ NOT_SYMMETRIC = np.array([[4.0, 1.0], [0.5, 3.0]])
 
 
 def solve(variant: str) -> Case:
-    """A system of equations whose matrix is said to be positive definite, or not: the one shall not get the other's answer."""
+    """Solve equations whose matrix is tagged positive definite, or not: a hit must not mix the two up."""
     a, b = pt.dmatrix("a"), pt.dvector("b")
     if variant != "plain":
         setattr(a.tag, variant, True)
@@ -38,7 +39,7 @@ def solve(variant: str) -> Case:
 
 
 def zeros(variant: str) -> Case:
-    """Divided by zero, by minus zero, by the one and by the other, or the other way round."""
+    """Divide by zero, by minus zero, or by both in either order."""
     x = pt.dvector("x")
     by = {"plus": [0.0], "minus": [-0.0], "both": [0.0, -0.0], "turned": [-0.0, 0.0]}[variant]
     return [x], [x / pt.constant(zero) for zero in by], [np.array([1.0, -1.0])], {}
@@ -172,7 +173,7 @@ CASES = {case.__name__: case for case in (*COMPILED, *RUN_IN_PYTHON)}
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Print a line per case."""
     parser = argparse.ArgumentParser()
     parser.add_argument("cases", nargs="+")
     parser.add_argument("--plain", action="store_true")
@@ -185,7 +186,7 @@ def main() -> None:
 
 
 def report(case: str, plain: bool) -> dict[str, Any]:
-    """What becomes of one case."""
+    """Return the outcome of one case."""
     name, _, variant = case.partition(":")
     inputs, outputs, values, options = CASES[name](variant)
     before = left_behind()
@@ -206,7 +207,7 @@ def report(case: str, plain: bool) -> dict[str, Any]:
 
 
 def left_behind() -> int:
-    """The number of files in the temporary directory."""
+    """Return the number of files in the temporary directory."""
     return sum(path.is_file() for path in Path(os.environ["TMPDIR"]).rglob("*"))
 
 

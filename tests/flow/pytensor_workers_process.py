@@ -2,7 +2,8 @@
 
     python tests/flow/pytensor_workers_process.py sample spawn | sample fork | smc | joblib | compile
 
-Prints a line of JSON with what it found. `compile` waits until the file START exists, so that many start at once.
+Prints a line of JSON with what it found. `compile` waits until the file START exists, so that many start
+at once.
 """
 
 from __future__ import annotations

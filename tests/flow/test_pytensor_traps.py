@@ -1,7 +1,7 @@
 """What PyTensor makes easy to get wrong: each trap with a store that another process filled.
 
-Four processes compile the same cases: one without the adapter, a first and a second with it on one store, and one whose cases look
-like those that are stored and are others.
+Four processes compile the same cases: one without the adapter, a first and a second with it on one store,
+and one whose cases look like those that are stored and are others.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def process(directory: Path, name: str, *cases: str, factor: float = 2.0) -> Rows:
-    """What a fresh process reports, with a hash seed, a temporary and a compilation directory of its own, and the user's Op scaling by `factor`."""
+    """What a fresh process reports, with a hash seed, a temporary and a compilation directory of its own, and
+    the user's Op scaling by `factor`."""
     code, temporary = directory / "code", directory / name / "temporary"
     code.mkdir(exist_ok=True)
     temporary.mkdir(parents=True)

@@ -1,7 +1,8 @@
-"""Programs on several processes compile each function once in all: PyMC's samplers, joblib, and processes that start at once.
+"""Programs on several processes compile each function once in all: PyMC's samplers, joblib, and processes
+that start at once.
 
-A `sitecustomize` writes a line for every miss and every hit of every process, workers included. A miss is a build: as many misses
-as there are entries means that each was built once.
+A `sitecustomize` writes a line for every miss and every hit of every process, workers included. A miss is
+a build: as many misses as there are entries means that each was built once.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ def difference(
 
 
 def _outcome(code: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """Return the results and the arguments afterwards, or the error; the caller's arrays are not
-    overwritten."""
+    """Return the results and the arguments afterwards, or the error; the caller's arrays stay as they are."""
     copies = copy.deepcopy(tuple(arguments))
     try:
         return code(*copies), copies

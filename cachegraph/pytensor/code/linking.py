@@ -31,8 +31,7 @@ from cachegraph.pytensor.describe.flags import IN_KEY
 from cachegraph.pytensor.stored.stored_graph import FIRST_INPUT
 
 UNKEYED = "without a key"
-"""The reason recorded when PyTensor itself says that code cannot be cached, most often because it calls
-Python."""
+"""The reason if PyTensor itself says that code cannot be cached, most often because it calls Python."""
 
 _REWRITING_FLAGS = frozenset(
     name for name in IN_KEY if name in {"cxx", "mode"} or name.startswith("optimizer")
@@ -68,8 +67,7 @@ class StoredLinker(NumbaLinker):
         )
 
     def jit_compile(self, fn: Any) -> Any:
-        """Return a dispatcher whose code is or will be in the store; PyTensor's own where that is
-        impossible."""
+        """Return a dispatcher whose code is or will be in the store, if possible; else PyTensor's own."""
         if self.expects:
             linked = partial(self._linked, fn)
             return stored_function(self.description, linked, self.basis)
@@ -118,8 +116,7 @@ def linking_flags() -> dict[str, Any]:
 
 
 def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
-    """Return PyTensor's dispatcher of `graph`, linked under `flags`: those in force when its function was
-    made."""
+    """Return PyTensor's dispatcher of `graph`, linked under `flags`, those of the function's making."""
     changed = {name: value for name, value in flags.items() if getattr(config, name) != value}
     nodes = linker.schedule(graph)
     inputs, outputs, storage_map = map_storage(graph, nodes)
@@ -170,8 +167,7 @@ class InnerFunctionNodes:
 
 
 def output_cells(sources: Sequence[int], inputs: Sequence[Cell]) -> list[Cell]:
-    """Return a cell per result: that of an input or an earlier result where PyTensor shares them, else a new
-    one."""
+    """Return a cell per result: that of the input or earlier result that PyTensor shares, or a new one."""
     cells = list(inputs)
     for source in sources:
         cells.append(cells[source - FIRST_INPUT] if source >= FIRST_INPUT else [None])

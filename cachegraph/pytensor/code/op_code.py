@@ -45,8 +45,7 @@ _fresh: list[tuple[StoredOverloads, Any, Any]] | None = None
 
 @contextmanager
 def storing_op_code() -> Iterator[None]:
-    """Have the code of Ops that PyTensor links and numba compiles meanwhile, in any thread, kept in the
-    store."""
+    """Keep in the store the code of Ops that PyTensor links and numba compiles meanwhile, in any thread."""
     from pytensor.link.numba.dispatch import basic
 
     global _depth
@@ -157,8 +156,7 @@ def _constants(node: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return numba's `file_cache` changed: of PyTensor's functions, those with completed keys have a
-    cache."""
+    """Return numba's `file_cache` changed: of PyTensor's functions, only completed keys have a cache."""
     from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 
     recent: dict[Any, Any] = {}
@@ -175,8 +173,7 @@ def _caching(file_cache: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _basis_of(function: Any, key: str) -> Basis | None:
-    """Return what tells whether `key` still holds, for a function by others that PyTensor has wrapped in
-    `function`."""
+    """Return the basis of `key`, for a function by others that PyTensor has wrapped in `function`."""
     bases = getattr(function.__globals__.get("jitable_func"), _BASES, {})
     found: Basis | None = bases.get(key.partition("_")[0])
     return found

@@ -59,8 +59,7 @@ def stored_function(
 
 
 def pytensor_address(variable: str) -> CythonFunction | None:
-    """Return the C function whose address a global variable holds by PyTensor's naming; None for any other
-    name."""
+    """Return the C function whose address a global variable holds by PyTensor's naming, or None."""
     found = _ADDRESS.fullmatch(variable)
     if found is None:
         return None
@@ -163,8 +162,7 @@ class StoredFunction(CPUDispatcher):
         return self._inspected("inspect_asm", signature)
 
     def typeof_pyval(self, val: Any) -> Any:
-        """Return numba's type of an argument; PyTensor's own types (sparse matrices) are loaded when
-        needed."""
+        """Return numba's type of an argument; PyTensor's own types are loaded when needed."""
         found = super().typeof_pyval(val)
         if found == types.pyobject:
             import_module(_SPARSE)
@@ -267,8 +265,7 @@ class StoredFunction(CPUDispatcher):
         return Correction(differs, artifact, compiled)
 
     def _freshly_compiled(self, arguments: Any) -> tuple[Any, Any, list[Any]]:
-        """Compile without the store; return PyTensor's dispatcher, the overload, and the code of its Ops
-        (fresh_op_code)."""
+        """Compile without the store; return the dispatcher, the overload, and the code of Ops."""
         with fresh_op_code() as of_ops:
             dispatcher = self._freshly_linked()
             return dispatcher, self._compile_with(dispatcher, arguments), of_ops
@@ -379,8 +376,7 @@ class StoredFunction(CPUDispatcher):
 
 
 def _stand_in(name: str) -> Any:
-    """Return a Python function for a dispatcher that was made of none; like PyTensor's, it takes any
-    arguments."""
+    """Return a Python function for a dispatcher that is made of none; like PyTensor's, it takes anything."""
 
     def stand_in(*args: Any) -> Any:
         raise NotImplementedError("the code of this function is in the store")

@@ -112,8 +112,7 @@ _OF_READERS = frozenset(
 
 
 def state_of(value: Any) -> dict[str, object]:
-    """Return the attributes of `value` that are identity, by name; raises Unfingerprintable if some may be
-    hidden."""
+    """Return the attributes of `value` that are identity; raises Unfingerprintable if some may be hidden."""
     cls: type = type(value)
     left_out, slots = attributes_of(cls)
     state = {name: item for name, item in getattr(value, "__dict__", {}).items() if name not in left_out}
@@ -122,8 +121,7 @@ def state_of(value: Any) -> dict[str, object]:
 
 @lru_cache(maxsize=2048)
 def attributes_of(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the attributes of instances of `cls` that are not identity, and its slots; raises
-    Unfingerprintable for hidden ones."""
+    """Return the attributes of `cls` that are not identity, and its slots; raises Unfingerprintable."""
     if not all(base.__flags__ & HEAP_TYPE for base in cls.__mro__[:-1]):
         raise Unfingerprintable(
             name_of(cls), "it derives from a native class, whose state its attributes do not show"

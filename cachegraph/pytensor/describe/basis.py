@@ -37,8 +37,7 @@ class Basis:
         self._coded = tuple(context.coded)
 
     def __reduce__(self) -> Any:
-        """Pickle the arrays alone: elsewhere other things are registered, and code is what the reader
-        imports."""
+        """Pickle the arrays alone: a reader has other registrations, and its own code."""
         return _carried, (self.arrays,)
 
     def changed(self) -> str | None:
@@ -134,8 +133,7 @@ def _holding(table: Any, now: Registry, then: Registry) -> Iterator[None]:
 
 
 def _by_others(name: str, registry: Registry) -> list[Row]:
-    """Return the rows of the table `name` that are not PyTensor's own, cached until something is
-    registered."""
+    """Return the rows of table `name` that are not PyTensor's own, cached until something is registered."""
     known = _known.get(name)
     if known is None or known[0] != registry:
         rows = registry.items()
@@ -165,8 +163,7 @@ def _tables() -> Iterator[tuple[str, Any]]:
 
 
 def _registry_of(table: Any) -> Registry:
-    """Return the rows of a function of functools.singledispatch, to change them: its `registry` is
-    read-only."""
+    """Return the rows of a singledispatch function, to change them: its `registry` is read-only."""
     register = table.register
     cells = dict(zip(register.__code__.co_freevars, register.__closure__, strict=True))
     registry: Registry = cells["registry"].cell_contents

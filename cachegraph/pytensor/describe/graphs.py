@@ -157,8 +157,7 @@ class PyTensorGraphEncoder(GraphEncoder):
 
 
 def nodes_of(inputs: Sequence[Any], outputs: Iterable[Any]) -> list[Any]:
-    """Return the nodes between `inputs` and `outputs`, depth first from the outputs, each after those it
-    needs."""
+    """Return the nodes between `inputs` and `outputs`, depth first, each after those it needs."""
     done = {id(variable) for variable in inputs}
     found: list[Any] = []
     for output in outputs:

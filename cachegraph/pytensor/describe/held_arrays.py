@@ -56,15 +56,13 @@ class HeldArrays:
         return None
 
     def array(self, name: bytes, *view: Any) -> Any:
-        """Return the array, or the part of it, that a reference means; raises LookupError and ValueError for
-        an invalid one."""
+        """Return the array, or the view, that a reference means; raises LookupError or ValueError."""
         whole = self._first[name]
         return _view(whole, *view) if view else whole
 
 
 def name_of_array(array: Any) -> bytes:
-    """Return the strong digest of an array's content and of its layout as numba sees it; raises
-    Unfingerprintable."""
+    """Return the strong digest of an array's content and layout; raises Unfingerprintable."""
     return strong_digest(layout(array) + encode(array))
 
 

@@ -29,8 +29,7 @@ _INSTALLING = 60.0
 
 
 def host_checkouts() -> tuple[str, ...]:
-    """Return the loaded host packages that are no release; the key has a digest of their whole source
-    instead."""
+    """Return the loaded host packages that are no release; the key has a digest of their source."""
     return tuple(name for name in HOST_PACKAGES if name in sys.modules and _is_checkout(name))
 
 

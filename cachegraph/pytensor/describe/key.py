@@ -136,8 +136,7 @@ def describe_inner(op: Any, node: Any, mode: Any) -> GraphDescription:
 
 
 def is_data(constant: Any) -> bool:
-    """Return True if large_constants makes this constant data: a plain array of more than FEW_ELEMENTS
-    numbers."""
+    """Return True if large_constants makes this constant data: a plain array of many numbers."""
     data = constant.data
     return type(data) is np.ndarray and data.size > FEW_ELEMENTS and data.dtype.kind in "fiu"
 

@@ -111,8 +111,7 @@ def _with_parts(ops: Iterable[Any]) -> list[Any]:
 
 
 def _look_through(item: Any, counts: Callable[[str], bool]) -> None:
-    """Refuse a function, or the methods of `item` that count and its functions, if they may read outside
-    state."""
+    """Refuse a function, or the methods of `item` that count, if they may read outside state."""
     if isinstance(item, FunctionType):
         refuse_external_state([item], {}, HOST_PACKAGES)
         return

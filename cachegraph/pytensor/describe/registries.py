@@ -49,8 +49,7 @@ ASSUMPTIONS = (
     "CLIENT_INFER_REGISTRY",
     "KEY_REGISTRY",
 )
-"""Tables of pytensor.assumptions.core; an older release lacks the last two. The last has only names of
-keys."""
+"""Tables of pytensor.assumptions.core; older releases lack the last two. The last has only names."""
 
 PYTENSOR = ("pytensor",)
 _KNOWN_TO_PYTENSOR = ("numpy", "scipy", "numba", "xarray")
@@ -108,8 +107,7 @@ def is_of_pytensor(cls: object, function: object) -> bool:
 
 
 def _assumed() -> Iterator[tuple[str, object, object]]:
-    """Yield what others taught about matrices (pytensor/assumptions/core.py), each with its place among the
-    rules tried."""
+    """Yield the rules of others about matrices (pytensor/assumptions/core.py), each with its position."""
     core = sys.modules["pytensor.assumptions.core"]
     _refuse_unknown_tables(core)
     for (key, cls), rules in core.ASSUMPTION_INFER_REGISTRY.items():
@@ -140,8 +138,7 @@ def _implications() -> dict[str, list[str]]:
 
 
 def is_of(packages: tuple[str, ...], item: Any) -> bool:
-    """Return True if `packages` and Python alone made `item`: a function by its globals and the functions it
-    holds."""
+    """Return True if only `packages` and Python made `item`: a function by its globals and contents."""
     pending, seen = [item], set[int]()
     while pending:
         part = pending.pop()

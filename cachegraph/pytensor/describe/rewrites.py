@@ -83,8 +83,7 @@ def encode_databases(roots: tuple[Any, ...], late: frozenset[str], context: Enco
 
 
 def _reached(roots: tuple[Any, ...]) -> dict[int, Any]:
-    """Return the databases reached from `roots`, by id, in the order of the search: first registered, first
-    met."""
+    """Return the databases reached from `roots`, by id, in the order of registration."""
     found: dict[int, Any] = {}
     pending = list(reversed(roots))
     while pending:
@@ -185,8 +184,7 @@ def _only(database: Any, name: str) -> Any:
 
 
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
-    """Return False for the entry of a rewriter that belongs to late packages of which the graph has
-    nothing."""
+    """Return False for a rewriter that belongs to late packages of which the graph has nothing."""
     outside = [package for package in LATE if package in sys.modules and package not in late]
     return not outside or _rewrites_beyond(rewriter, outside)
 

@@ -97,8 +97,7 @@ def user_tags(holder: Any) -> dict[str, object]:
 def encode_notes(
     inputs: Sequence[Any], outputs: Sequence[Any], nodes: Sequence[Any], context: EncodingContext
 ) -> bytes:
-    """Return the encoding of the names and tags in a graph; raises Unfingerprintable for a tag that has
-    none."""
+    """Return the encoding of a graph's names and tags; raises Unfingerprintable for a tag."""
     variables = enumerate((*inputs, *_variables(nodes), *(v for v in outputs if isinstance(v, Constant))))
     of_variables = [(place, v.name, user_tags(v)) for place, v in variables if v.name or user_tags(v)]
     rows = ((place, user_tags(node), list(op_names(node.op))) for place, node in enumerate(nodes))
@@ -117,8 +116,7 @@ def op_names(op: Any) -> Iterator[str | None]:
 
 
 def refuse_user_tags(nodes: Sequence[Any]) -> None:
-    """Raise Unfingerprintable for user tags at `nodes` of user Ops, which may read them: a stored graph has
-    none."""
+    """Raise Unfingerprintable for user tags at `nodes`, whose Ops may read them: a stored graph has none."""
     for node in nodes:
         for holder in (node, *node.inputs, *node.outputs):
             if tags := user_tags(holder):

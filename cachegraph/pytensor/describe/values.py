@@ -70,8 +70,7 @@ _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes))
 _CONTAINERS = frozenset((tuple, list, dict, set, frozenset))
 _IMMUTABLE = (np.generic, type(None), bool, int, float, complex, str, slice)
 _PLAIN_OPS: dict[tuple[object, ...], bytes] = {}
-"""Encodings by class and marshalled attributes, for Ops of exactly equal plain values (types and signs of
-zeros included)."""
+"""Encodings by class and marshalled attributes, for Ops whose plain values are exactly equal."""
 
 
 Writer = Callable[[Any, "EncodingContext"], bytes]
@@ -101,8 +100,7 @@ class EncodingContext:
         self.code = 0
         """How often code was encoded: an item that holds code may mean another thing next time."""
         self.foreign = 0
-        """How often something was encoded that may run code of neither PyTensor nor PyMC, which may read
-        anything."""
+        """How often something was encoded that may run, and so read with, code of others than the hosts."""
 
     def op(self, op: Any) -> bytes:
         """Return the encoding of `op`, written once per description."""
@@ -181,8 +179,7 @@ class ObjectEncoder(ValueEncoder):
 
 
 def encode_value(value: object, context: EncodingContext) -> bytes:
-    """Return the canonical encoding of `value`, which may contain PyTensor's values; raises
-    Unfingerprintable."""
+    """Return the encoding of `value`, which may contain PyTensor's values; raises Unfingerprintable."""
     encoder = ObjectEncoder(context)
     encoder.value(value)
     return encoder.encoding
@@ -219,8 +216,7 @@ def encode_op(op: Any, context: EncodingContext) -> bytes:
 
 
 def _remembered(op: Any, context: EncodingContext) -> bytes | None:
-    """Return the encoding of an Op of a release that holds plain values and such Ops, shared by all equal
-    Ops."""
+    """Return the encoding, shared by equal Ops, of a release's Op that holds plain values and such Ops."""
     cls: type = type(op)
     if _release_row(cls, context.described) is None:
         return None
@@ -251,8 +247,7 @@ def _remembered(op: Any, context: EncodingContext) -> bytes | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Return True if marshal writes all of `value`; of arrays and numpy's numbers it would write the bits
-    alone."""
+    """Return True if marshal writes all of `value`; of arrays and numpy's numbers it writes bits alone."""
     cls = type(value)
     if cls in _CONTAINERS:
         items = (*value, *value.values()) if cls is dict else value
@@ -261,8 +256,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def encode_constant(constant: Any, context: EncodingContext) -> bytes:
-    """Return the encoding of a constant: type, bits, and an array's memory layout; raises
-    Unfingerprintable."""
+    """Return the encoding of a constant: type, bits, an array's layout; raises Unfingerprintable."""
     data = constant.data
     type_ = prefixed(encode_type(constant.type, context))
     if type(data) is np.ndarray:
@@ -329,8 +323,7 @@ def _code_row(cls: type, context: EncodingContext) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
-    """Return the tag and the writer of instances of `cls`, if they are PyTensor's; None for all other
-    values."""
+    """Return the tag and the writer of instances of `cls` if they are PyTensor's, else None."""
     bases = cls.__mro__  # issubclass would have abstract classes ask all of their subclasses
     for base, kind in _KINDS:
         if base in bases:
@@ -345,27 +338,11 @@ def _refuse_variable(value: Any, context: EncodingContext) -> bytes:
     raise Unfingerprintable(name_of(type(value)), "a variable outside of its graph means nothing; hold none")
 
 
-def _encode_frozen_graph(value: Any, context: EncodingContext) -> bytes:
-    return context.encode_frozen(value, context)
-
-
-def _encode_frozendict(value: Any, context: EncodingContext) -> bytes:
-    return encode_value(value._dict, context)
-
-
-def _encode_ordered(value: Any, context: EncodingContext) -> bytes:
-    return encode_value(tuple(value), context)
-
-
 def _encode_mode(value: Any, context: EncodingContext) -> bytes:
     """Encode a Mode that an Op holds; the databases that it queries are in the key of every function."""
     if type(value) is not Mode or value.optdb is not optdb:
         raise Unfingerprintable(name_of(type(value)), "let Ops hold plain Modes of PyTensor's own database")
     return encode_value((value.linker, value.provided_optimizer, value._optimizer), context)
-
-
-def _encode_union(value: Any, context: EncodingContext) -> bytes:
-    return encode_value(value.__args__, context)
 
 
 def _encode_partial(value: Any, context: EncodingContext) -> bytes:
@@ -375,8 +352,7 @@ def _encode_partial(value: Any, context: EncodingContext) -> bytes:
 
 
 def _encode_rewriter(value: Any, context: EncodingContext) -> bytes:
-    """Encode a rewriter made of a function: by its name alone if a module of a release holds it under the
-    function's name."""
+    """Encode a rewriter made of a function; by name alone if a release's module holds it by that name."""
     function = value.fn
     released = type(function) is FunctionType and _is_released(function, context.described)
     if released and getattr(sys.modules[function.__module__], function.__name__, None) is value:
@@ -393,8 +369,7 @@ def _release_row_of_module(module: str, described: tuple[str, ...]) -> bytes:
 
 
 def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
-    """Encode a function of a release, importable or not, by its position in the source and its free
-    variables."""
+    """Encode a function of a release by its position in the source and its free variables."""
     code = value.__code__
     encoder = ObjectEncoder(context)
     encoder.text(value.__module__)
@@ -409,8 +384,7 @@ def _encode_released_function(value: Any, context: EncodingContext) -> bytes:
 
 
 def _is_released(function: Any, described: tuple[str, ...]) -> bool:
-    """Return True if a module of a release defined `function`; a wrapper copies the name, but has other
-    globals."""
+    """Return True if a release's module defined `function`; a wrapper copies the name, not the globals."""
     module = function.__globals__.get("__name__")
     if module != function.__module__ or not isinstance(module, str) or module not in sys.modules:
         return False
@@ -442,7 +416,7 @@ def _is_within(code: CodeType, outer: CodeType) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Return True if a function or class, or that of an instance, comes from outside PyTensor, PyMC and their
+    """Return True if a function, class or instance comes from outside PyTensor, PyMC and their
     dependencies."""
     kind = type(value).__module__
     if type(value) is FunctionType:
@@ -471,12 +445,12 @@ _KINDS: tuple[tuple[type, tuple[bytes, Writer]], ...] = (
     (Type, (b"Y", encode_type)),
     (Constant, (b"K", encode_constant)),
     (Variable, (b"", _refuse_variable)),
-    (FrozenFunctionGraph, (b"G", _encode_frozen_graph)),
+    (FrozenFunctionGraph, (b"G", lambda graph, context: context.encode_frozen(graph, context))),
     (AbstractFunctionGraph, (b"", _refuse_variable)),
     (Mode, (b"A", _encode_mode)),
-    (frozendict, (b"Q", _encode_frozendict)),
-    (OrderedSet, (b"U", _encode_ordered)),
-    (UnionType, (b"V", _encode_union)),
+    (frozendict, (b"Q", lambda value, context: encode_value(value._dict, context))),
+    (OrderedSet, (b"U", lambda value, context: encode_value(tuple(value), context))),
+    (UnionType, (b"V", lambda value, context: encode_value(value.__args__, context))),
     (FunctionType, _FUNCTION),
     (partial, (b"Z", _encode_partial)),
     (FromFunctionNodeRewriter, (b"J", _encode_rewriter)),

@@ -28,8 +28,7 @@ def unmark(inputs: Sequence[Any]) -> Any:
 
 
 def is_same_graph(first: Any, second: Any) -> bool:
-    """Return True if two graphs apply the same Op objects to the same constants and to inputs at the same
-    positions."""
+    """Return True if two graphs apply the same Op objects to the same constants and input positions."""
     if len(first.inputs) != len(second.inputs) or len(first.outputs) != len(second.outputs):
         return False
     pairs: dict[Any, Any] = dict(zip(first.inputs, second.inputs, strict=True))
@@ -54,8 +53,7 @@ def is_same_graph(first: Any, second: Any) -> bool:
 
 
 def _is_same_node(a: Any, b: Any) -> bool:
-    """Return True if the same Op computes `a` and `b`, of as many variables, with results of the same
-    types."""
+    """Return True if the same Op computes `a` and `b`, of as many variables, with the same types."""
     first, second = a.owner, b.owner
     return (
         first.op is second.op

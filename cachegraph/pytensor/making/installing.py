@@ -13,36 +13,37 @@ KNOWN = ("3.3",)
 """The minor versions of PyTensor whose makers and linkers the adapter was written for."""
 
 _PARAMETERS = {
-    "pytensor.compile.mode:Mode.function_maker": "self",
-    "pytensor.compile.maker:FunctionMaker.__init__": "self inputs outputs mode accept_inplace function_class profile on_unused_input fgraph name "
-    "no_fgraph_prep trust_input",
-    "pytensor.compile.maker:FunctionMaker.create": "self input_storage storage_map",
-    "pytensor.compile.maker:FunctionMaker.create_fgraph": "input_specs output_specs accept_inplace fgraph features force_clone",
-    "pytensor.compile.maker:FunctionMaker.prepare_fgraph": "inputs outputs additional_outputs fgraph mode profile",
-    "pytensor.compile.maker:FunctionMaker.check_unused_inputs": "inputs outputs on_unused_input",
-    "pytensor.compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single return_none maker trust_input "
-    "name",
-    "pytensor.compile.rewriting:rewrite_inner_graph": "fgraph match rewrite",
-    "pytensor.compile.aliasing:infer_reuse_pattern": "fgraph outputs_to_disown",
-    "pytensor.compile.aliasing:Supervisor.__init__": "self protected",
-    "pytensor.link.basic:PerformLinker.accept": "self fgraph no_recycling profile",
-    "pytensor.link.basic:JITLinker.make_all": "self input_storage output_storage storage_map",
-    "pytensor.link.basic:JITLinker.create_jitable_thunk": "self compute_map order input_storage output_storage storage_map",
-    "pytensor.link.numba.linker:NumbaLinker.fgraph_convert": "self fgraph kwargs",
-    "pytensor.link.numba.linker:NumbaLinker.jit_compile": "self fn_and_cache",
-    "pytensor.graph.fg:FunctionGraph.__init__": "self inputs outputs features clone update_mapping clone_kwds",
-    "pytensor.graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
-    "pytensor.graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
+    "compile.mode:Mode.function_maker": "self",
+    "compile.maker:FunctionMaker.__init__": "self inputs outputs mode accept_inplace function_class "
+    "profile on_unused_input fgraph name no_fgraph_prep trust_input",
+    "compile.maker:FunctionMaker.create": "self input_storage storage_map",
+    "compile.maker:FunctionMaker.create_fgraph": "input_specs output_specs accept_inplace fgraph features "
+    "force_clone",
+    "compile.maker:FunctionMaker.prepare_fgraph": "inputs outputs additional_outputs fgraph mode profile",
+    "compile.maker:FunctionMaker.check_unused_inputs": "inputs outputs on_unused_input",
+    "compile.executor:Function.__init__": "self vm input_storage output_storage outputs unpack_single "
+    "return_none maker trust_input name",
+    "compile.rewriting:rewrite_inner_graph": "fgraph match rewrite",
+    "compile.aliasing:infer_reuse_pattern": "fgraph outputs_to_disown",
+    "compile.aliasing:Supervisor.__init__": "self protected",
+    "link.basic:PerformLinker.accept": "self fgraph no_recycling profile",
+    "link.basic:JITLinker.make_all": "self input_storage output_storage storage_map",
+    "link.basic:JITLinker.create_jitable_thunk": "self compute_map order input_storage output_storage "
+    "storage_map",
+    "link.numba.linker:NumbaLinker.fgraph_convert": "self fgraph kwargs",
+    "link.numba.linker:NumbaLinker.jit_compile": "self fn_and_cache",
+    "graph.fg:FunctionGraph.__init__": "self inputs outputs features clone update_mapping clone_kwds",
+    "graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
+    "graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
 }
-"""What the adapter calls, overrides or replaces -> the parameter names that it knows."""
+"""What the adapter calls, overrides or replaces in PyTensor -> the parameter names that it knows."""
 
 _INNER_REWRITING = (
     "pytensor.compile.rewriting",
     "pytensor.scan.rewriting.db",
     "pytensor.tensor.rewriting.optimize",
 )
-"""The modules that import `rewrite_inner_graph`, each under its own name, to prepare inner graphs for a
-linker."""
+"""The modules that import `rewrite_inner_graph`, each under its own name."""
 
 _ABSENT = object()
 _before: list[tuple[Any, str, Any]] = []
@@ -125,7 +126,8 @@ def _refuse_unknown() -> None:
             f"PyTensor {', '.join(f'{known}.x' for known in KNOWN)}",
             "install such a PyTensor or a newer cachegraph, or try install(force=True)",
         )
-    for place, expected in _PARAMETERS.items():
+    for name, expected in _PARAMETERS.items():
+        place = f"pytensor.{name}"
         item = _item(place)
         found = _parameters(item)
         if found == expected:
@@ -152,8 +154,7 @@ def _item(place: str) -> Any:
 
 
 def _parameters(item: Any) -> str:
-    """Return the parameter names of a function, of the wrapped one if it says so; else what is there
-    instead."""
+    """Return the parameter names of a function (of a declared wrapped one), or what is there instead."""
     try:
         return " ".join(inspect.signature(item).parameters)
     except (TypeError, ValueError):

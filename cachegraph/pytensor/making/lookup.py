@@ -133,8 +133,7 @@ class Lookup:
         self.bypass(Bypass(kind, str(error)))
 
     def _build(self) -> Artifact:
-        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable for a graph without a stored
-        form."""
+        """Rewrite, pack and link; raises what PyTensor raises, and Unstorable without a stored form."""
         context = self._context()
         begin = perf_counter()
         on_data = with_data(self.wanted, self._described.constants, self._data) if self._data else None
@@ -152,8 +151,7 @@ class Lookup:
         return Artifact(stored.content, seconds=seconds, summary=summary)
 
     def _refuse_external_state(self, graph: Any, folded: Sequence[Any]) -> None:
-        """Raise Unfingerprintable if `graph` depends on more than its key describes, Changed if that has
-        changed."""
+        """Raise Unfingerprintable if `graph` depends on more than its key, Changed if the basis changed."""
         described = self._described
         made_of = (*described.ops, *(node.op for node in graph.apply_nodes))
         refuse_external_reads(made_of, folded, described.rewriters)
@@ -182,8 +180,7 @@ class Lookup:
         return graph
 
     def _verify(self, accept_inplace: bool, found: Found[StoredGraph]) -> Correction[StoredGraph] | None:
-        """Rewrite a copy of the graph and compare it with the stored one; return a correction if they
-        differ."""
+        """Rewrite a copy of the graph; return a correction if the stored one differs."""
         begin = perf_counter()
         copied = with_data(self.wanted, self._described.constants, self._data)
         graph = _rewritten(copied, self.mode, accept_inplace)
@@ -223,8 +220,7 @@ def _rewritten(copied: Specification, mode: Any, accept_inplace: bool) -> Any:
 
 
 def _difference(stored: StoredGraph, made: StoredGraph) -> str | None:
-    """Return the first difference of two stored graphs, for people, or None; raises what loading them
-    raises."""
+    """Return the first difference of two stored graphs, or None; raises what loading them raises."""
     first, second = stored.load(), made.load()
     if first.freeze() == second.freeze():
         return None

@@ -45,7 +45,7 @@ _PICKLED = (
 
 
 class CachedMaker(FunctionMaker):
-    """CachedMaker makes what FunctionMaker makes of the same arguments; `cache_info` says how it came about.
+    """A maker of what FunctionMaker makes of the same arguments; `cache_info` says how it came about.
 
     If the cache does not help, for whatever reason, FunctionMaker does all of the work.
     """
@@ -212,8 +212,7 @@ class CachedMaker(FunctionMaker):
         mark(self.inputs, self)
 
     def _original(self, wanted: Specification, fgraph: Any, no_fgraph_prep: bool) -> Any:
-        """Return the maker whose function is copied, if linking `fgraph` would give the same code; else
-        None."""
+        """Return the maker whose function is copied if linking `fgraph` gives the same code, else None."""
         original = unmark(wanted.inputs)
         if original is None or not no_fgraph_prep or self.profile or original._code is None:
             return None

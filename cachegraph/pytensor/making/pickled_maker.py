@@ -1,5 +1,4 @@
-"""The content of a pickled maker: what another process needs to run the function, without the unoptimized
-graph."""
+"""The content of a pickled maker: all that running its function elsewhere needs."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class PickledMaker:
         results: Sequence[Any],
         graph: StoredGraph,
     ) -> PickledMaker:
-        """Return the content for a maker with these attributes, whose graph is `graph` and computes variables
-        like `results`."""
+        """Return the content for a maker with these attributes and the stored graph `graph`."""
         short = CacheKey(graph.key.level, (), graph.key.digest, graph.key.confirmation)
         return cls(
             attributes,

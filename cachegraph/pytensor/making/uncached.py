@@ -35,8 +35,7 @@ class UncachedMaking:
         return maker.fgraph
 
     def link(self, graph: StoredGraph) -> None:
-        """Make the function, with its code kept under the description of `graph`; raises what PyTensor
-        raises."""
+        """Make the function, with its code stored as that of `graph`; raises what PyTensor raises."""
         maker = self.maker
         plain = maker.linker
         try:

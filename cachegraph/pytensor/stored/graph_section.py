@@ -101,8 +101,7 @@ class GraphTable:
 
     @property
     def section(self) -> Section:
-        """The section; raises KeyError for a variable that is no input, no constant, and no output of a
-        node."""
+        """The section; raises KeyError for a variable that is no input, constant, or node's output."""
         outputs = [self._numbers[output] for output in self._outputs]
         applied = [len(outputs), *outputs, *(number for node in self._nodes for number in self._node(node))]
         packed = struct.pack(f"<{len(applied)}I", *applied)
@@ -172,6 +171,15 @@ def pack_frozen(graph: Any, external: Sequence[object]) -> bytes:
     positions = tuple(node.topo_idx for node in order)
     types = tuple(variable.type for variable in graph.inputs)
     return pickling.dumps((section.dumps(external), types, positions))
+
+
+def pack_inner_graphs(graphs: Sequence[Any], external: list[object]) -> list[bytes]:
+    """Return frozen graphs in stored form, inner ones first; add to `external` what refers to them."""
+    packed = []
+    for graph in graphs:
+        packed.append(pack_frozen(graph, external))
+        external += named_by(graph)
+    return packed
 
 
 def unpack_frozen(content: bytes, external: Sequence[object]) -> Any:

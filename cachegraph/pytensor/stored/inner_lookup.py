@@ -30,7 +30,7 @@ from cachegraph.pytensor.describe.key import GraphDescription, describe_inner
 from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
 from cachegraph.pytensor.errors import Changed, note_failure
 from cachegraph.pytensor.stored.externals import Context
-from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_frozen, unpack_frozen
+from cachegraph.pytensor.stored.graph_section import inner_graphs, named_by, pack_inner_graphs, unpack_frozen
 
 FORMAT = 2
 
@@ -47,10 +47,8 @@ def with_inner_lookup(rewrite_inner_graph: Callable[..., Any]) -> Callable[..., 
 def pack_inner(graph: Any, context: Context) -> bytes:
     """Return the frozen `graph` in its stored form; raises as stored_graph.pack does."""
     external = context.external()
-    packed = []
-    for held in [*inner_graphs([node.op for node in graph.toposort()], external), graph]:
-        packed.append(pack_frozen(held, external))
-        external += named_by(held)
+    held = inner_graphs([node.op for node in graph.toposort()], external)
+    packed = pack_inner_graphs([*held, graph], external)
     return b"".join((bytes((FORMAT,)), pack_uint(len(packed)), *map(prefixed, packed)))
 
 
@@ -70,8 +68,7 @@ def unpack_inner(content: bytes, context: Context) -> Any:
 
 
 def _find_or_rewrite(rewrite: Any, linker: Any, op: Any, node: Any, inner: Any, *, mode: Any) -> None:
-    """Have `inner`, the thawed graph of `op`, freeze to what `rewrite` makes of it: found in the cache, or
-    made."""
+    """Have `inner`, the thawed graph of `op`, freeze to `rewrite`'s result, found in the cache or made."""
     lookup = _InnerLookup(op)
     if type(linker) is NumbaLinker and lookup.finds(node, mode):
         inner.freeze = lambda: lookup.found  # PyTensor takes its result over by calling this
@@ -124,8 +121,7 @@ class _InnerLookup:
         return graph
 
     def keep(self, inner: Any, folded: Sequence[Any], seconds: float) -> None:
-        """Store the result `inner`, if it has a key and a stored form; `folded` are the Ops run. Never
-        raises."""
+        """Store the result `inner`, if it has a key and a stored form; never raises."""
         if self._key is None:
             return
         try:

@@ -35,8 +35,7 @@ class ExactNodes:
         self._twins: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
     def get(self, key: Any) -> Any:
-        """Return the node of that key with the same bits in its constants and a like Op; None if there is
-        none."""
+        """Return the node of that key with the same bits in its constants and a like Op, or None."""
         found = self.shared.get(key)
         if found is None or (_has_bits(found, key[1]) and _is_alike(found.op, key[0])):
             return found
@@ -67,8 +66,7 @@ def _is_alike(op: Any, wanted: Any) -> bool:
 
 
 def _held(op: Any) -> bytes:
-    """Return the encoding of a user Op, or of one that holds one; empty for other Ops and for one without an
-    encoding."""
+    """Return the encoding of an Op that is a user's or holds one; empty for others, and without one."""
     if not any(is_user_op(part) for part in (op, *parts_of(op))):
         return b""
     try:

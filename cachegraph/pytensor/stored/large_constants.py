@@ -38,14 +38,12 @@ class DataCell(list[Any]):
 
 
 def data_inputs(constants: Sequence[Any]) -> list[Any]:
-    """Return an input for each constant, with a copy of its value, given as shared variables are; it is not
-    overwritten."""
+    """Return an input per constant, which holds a copy of its value and is never overwritten."""
     return [_input(_shared(constant)) for constant in constants]
 
 
 def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[Any]) -> Specification:
-    """Return `wanted` on a copy of its graph, with the variables of `data` as further inputs in place of
-    `constants`."""
+    """Return `wanted` on a copy of its graph, with the inputs `data` in place of `constants`."""
     known = dict(zip(constants, (spec.variable for spec in data), strict=True))
     known.update((spec.variable, spec.variable) for spec in wanted.inputs)
     _copy_graph(wanted.results, known)

@@ -50,8 +50,7 @@ def dumps(value: object, external: Sequence[object]) -> bytes:
 
 
 def held_graphs(ops: Sequence[Any], external: Sequence[object]) -> list[Any]:
-    """Return the frozen graphs that `ops` hold themselves; raises what pickle raises for an Op that it
-    refuses."""
+    """Return the frozen graphs that `ops` hold themselves; raises what pickle raises."""
     finder = _Finder(external)
     finder.dump(ops)
     return finder.graphs
@@ -82,8 +81,7 @@ class _Pickler(pickle.Pickler):
 
     @cached_property
     def _described(self) -> dict[bytes, int]:
-        """The numbers of user Ops by their encodings: another Op with the same encoding is replaced by that
-        one."""
+        """The numbers of user Ops by their encodings; an equal encoding means that Op."""
         return {encode_op_alone(op): self._numbers[id(op)] for op in self._users}
 
     def reducer_override(self, obj: Any) -> Any:

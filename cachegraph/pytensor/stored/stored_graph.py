@@ -44,7 +44,7 @@ from cachegraph.pytensor.stored.graph_section import (
     Section,
     inner_graphs,
     named_by,
-    pack_frozen,
+    pack_inner_graphs,
     unpack_frozen,
 )
 
@@ -94,8 +94,7 @@ class StoredGraph:
             return unpack(self.content, self.context(), self.inputs)
 
     def outline(self) -> Any:
-        """Return what a new Function reads of its graph: the inputs, and which results are computed by a
-        node."""
+        """Return what a new Function reads of its graph: inputs, and which results a node computes."""
         roots = [None] * len(self.inputs)
         for source in self.sources:
             is_fresh = source < FIRST_INPUT
@@ -118,10 +117,7 @@ def pack(fgraph: Any, context: Context) -> bytes:
     """
     external = context.external()
     order = fgraph.toposort()
-    frozen = []
-    for graph in inner_graphs([node.op for node in order], external):
-        frozen.append(pack_frozen(graph, external))
-        external += named_by(graph)
+    frozen = pack_inner_graphs(inner_graphs([node.op for node in order], external), external)
     table = GraphTable(fgraph.inputs, order, fgraph.outputs, arrays_in(external))
     kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), context.names)
     main = pickling.dumps((table.section.dumps(external), kept, _features(fgraph)))
@@ -131,8 +127,7 @@ def pack(fgraph: Any, context: Context) -> bytes:
 
 
 def read_sources(content: bytes) -> list[int]:
-    """Return where each result of the graph in `content` comes from; raises InvalidEncoding if `pack` did not
-    write it."""
+    """Return where each result of the graph in `content` comes from; raises InvalidEncoding."""
     return _read_sources(Reader(content, "reading an optimized graph"))
 
 
@@ -175,8 +170,7 @@ def _read_sources(reader: Reader) -> list[int]:
 
 
 def _kept_names(variables: Sequence[Any], first: int, names: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Return pairs (number of a variable, number of its name); `first` is the number of the first of
-    `variables`."""
+    """Return pairs (number of a variable, number of its name), counting variables from `first`."""
     numbers: dict[str, int] = {}
     for number, name in names.items():
         numbers.setdefault(name, number)

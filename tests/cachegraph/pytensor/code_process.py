@@ -1,10 +1,10 @@
-"""A process that makes functions of PyTensor whose code is kept in the store, and prints what happened as JSON.
+"""A process that makes functions of PyTensor whose code is kept in the store, and prints what happened as
+JSON.
 
     python tests/cachegraph/pytensor/code_process.py NAME [NAME ...]
 
-NAME is a function below that makes inputs, outputs,
-updates and arguments. Printed for each: results or errors, what was compiled, and what the function held; then what the
-process has imported and counted.
+NAME is a function below that makes inputs, outputs, updates and arguments. Printed for each: results or
+errors, what was compiled, and what the function held; then what the process has imported and counted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def doubled() -> Any:
 
 
 def solved() -> Any:
-    """Calls LAPACK, by addresses that PyTensor's code asks Python for."""
+    """Call LAPACK, at addresses that PyTensor's code asks Python for."""
     import pytensor.tensor as pt
 
     a = pt.matrix("a")
@@ -64,7 +64,7 @@ def listed() -> Any:
 
 
 def performed() -> Any:
-    """Runs in Python: numba has no code of its own for it, and cannot cache what calls back."""
+    """Run in Python: numba has no code of its own for it, and cannot cache callbacks."""
     import pytensor.tensor as pt
     from pytensor import wrap_py
 
@@ -123,7 +123,7 @@ def report(name: str) -> dict[str, Any]:
 
 
 def inlined(code: Any) -> Any:
-    """What a function that numba compiles gets by calling `code`."""
+    """Return the result of a function that numba compiles and that calls `code`."""
     import numba
 
     @numba.njit

@@ -1,4 +1,4 @@
-"""The adapter is tested where PyTensor is installed."""
+"""Fixtures for the adapter's tests, which run only if PyTensor is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if importlib.util.find_spec("pytensor") is None:
 
 @pytest.fixture
 def adapter() -> Iterator[Any]:
-    """The adapter, installed for one test."""
+    """Install the adapter for one test."""
     import cachegraph.pytensor
 
     cachegraph.pytensor.install()

@@ -1,4 +1,4 @@
-"""How the tests describe a function: as the adapter does, from what pytensor.function hands to its maker."""
+"""Descriptions of functions for the tests, from what pytensor.function gives its maker."""
 
 from __future__ import annotations
 

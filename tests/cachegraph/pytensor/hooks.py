@@ -1,4 +1,4 @@
-"""What the adapter takes the place of in PyTensor."""
+"""What the adapter replaces in PyTensor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def hooked() -> dict[str, Any]:
-    """Where -> what is there now."""
+    """Return each replaced place -> the object that is there now."""
     from pytensor.compile import rewriting
     from pytensor.compile.mode import Mode
     from pytensor.scan.rewriting import db

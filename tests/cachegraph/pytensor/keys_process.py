@@ -12,7 +12,7 @@ from tests.cachegraph.pytensor.recipes import build, made
 
 
 def recipe_key(seed: int, prefix: str = "") -> str:
-    """The key of the recipe of that number, with its variables named with `prefix`."""
+    """Return the key of the recipe of that number, with `prefix` in the names of its variables."""
     built = build(made(seed), prefix)
     return key_of(built.inputs, built.outputs, updates=built.updates)
 

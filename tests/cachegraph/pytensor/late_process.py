@@ -33,11 +33,11 @@ class Plain(Op):
 
 
 class Scaled(Plain):
-    """Multiplies by a global of what numba compiles."""
+    """An Op that multiplies by a global which numba's function reads."""
 
 
 class Registered(Plain):
-    """Adds what its implementation was made with."""
+    """An Op that adds the number with which its implementation was made."""
 
 
 @register_funcify_default_op_cache_key(Scaled)
@@ -50,7 +50,7 @@ def scaled(op: Any, **kwargs: Any) -> Any:
 
 
 class Summed(Plain):
-    """Multiplies by the sum of a constant, which its implementation takes from the graph."""
+    """An Op that multiplies by the sum of a constant, which its implementation reads from the graph."""
 
 
 @register_funcify_default_op_cache_key(Summed)
@@ -75,7 +75,7 @@ def register(term: float) -> None:
 
 
 def overwritten(length: int) -> tuple[Any, Callable[[], object]]:
-    """A function of an array, of a view of it, and of what is folded of it, and what overwrites it."""
+    """Return a function of an array, of its view and of a folded result, and what overwrites the array."""
     data, x = np.linspace(0.0, 1.0, 3 * length).reshape(3, length), pt.vector("x")
     table = pt.constant(data)
     f = pytensor.function([x], pt.exp(table.T * x).sum(axis=0) + table[:2, 1].sum())

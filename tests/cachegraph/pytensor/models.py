@@ -1,4 +1,4 @@
-"""Functions of each kind that PyTensor and PyMC make, to describe and to compile: name -> what makes inputs and outputs."""
+"""Functions of each kind that PyTensor and PyMC make: name -> a function that returns inputs and outputs."""
 
 from __future__ import annotations
 

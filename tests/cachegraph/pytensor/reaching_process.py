@@ -2,7 +2,8 @@
 
     python -m tests.cachegraph.pytensor.reaching_process [FACTOR] [MODULE ...]
 
-The modules are imported first. With a FACTOR another implementation is registered for an Op of the function, by that number.
+The modules are imported first. With a FACTOR another implementation is registered for an Op of the
+function, by that number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A process that registers what reads a file and the environment, and prints how functions came about, as JSON."""
+"""A process that registers what reads a file and the environment, and prints how functions came about, as
+JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Random PyTensor graphs as recipes: plain data that is built into a graph, the same in every process, or changed at one site.
+"""Random PyTensor graphs as recipes: plain data, built into a graph in any process, or changed at one
+site.
 
-A recipe is a list of steps, each of which names what it does, the variables it takes by number, and its options. Variables
-are two matrices of 4 x 4, two vectors of 4 (one of them shared), a whole-number vector and a scalar, then what the steps make.
+A recipe is a list of steps. A step names an operation, its variables by number, and its options. Variables
+are two matrices of 4 x 4, two vectors of 4 (one of them shared), a whole-number vector and a scalar, then
+the results of the steps.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ DRAWS = ("normal", "gumbel", "logistic", "laplace")
 
 @dataclass(frozen=True)
 class Step:
-    """What is done (`kind`), to which variables, with which options."""
+    """One operation (`kind`), with its variables and options."""
 
     kind: str
     takes: tuple[int, ...]
@@ -43,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps, which variables are computed in the end, and how inputs and outputs are specified."""
+    """Steps, the numbers of the outputs, and how inputs and outputs are specified."""
 
     steps: tuple[Step, ...]
     outputs: tuple[int, ...]
@@ -63,7 +65,7 @@ class Built:
 
 
 def made(seed: int) -> Recipe:
-    """The recipe of that number, of 2 to 9 steps."""
+    """Return the recipe of that number, of 2 to 9 steps."""
     random = Random(seed)
     steps: list[Step] = []
     for _ in range(random.randint(2, 9)):
@@ -86,7 +88,7 @@ def _step(random: Random, count: int) -> Step:
 
 
 def mutated(recipe: Recipe, seed: int) -> Iterator[tuple[str, Recipe]]:
-    """Every part of `recipe`, changed: (which, the recipe with another value there)."""
+    """Yield each one-site change of `recipe`: (its name, the changed recipe)."""
     random = Random(seed)
     for position, step in enumerate(recipe.steps):
         for place, choices in enumerate(STEPS[step.kind][2]):
@@ -129,7 +131,7 @@ def _differs(first: Any, second: Any) -> bool:
 
 
 def build(recipe: Recipe, prefix: str = "") -> Built:
-    """The graph of `recipe`, its variables named with `prefix`."""
+    """Return the graph of `recipe`, with `prefix` in the names of its variables."""
     inputs = [
         pt.dmatrix(prefix + "a"), pt.dmatrix(prefix + "b"), pt.dvector(prefix + "x"),
         pt.lvector(prefix + "n"), pt.fscalar(prefix + "s"),
@@ -152,20 +154,20 @@ def build(recipe: Recipe, prefix: str = "") -> Built:
 
 
 def values() -> list[Any]:
-    """Values for the inputs of every graph."""
+    """Return values for the inputs of every graph."""
     generator = np.random.default_rng(5)
     a, b = generator.normal(size=(2, 4, 4))
     return [a, b, generator.normal(size=4), np.array([3, -1, 0, 2]), np.float32(0.75)]
 
 
 class _Maker:
-    """Does the steps; the generator is replaced whenever something is drawn."""
+    """A builder of steps; each draw replaces the generator."""
 
     def __init__(self, rng: Any) -> None:
         self.rng = rng
 
     def vector(self, x: Any) -> Any:
-        """Something of `x` that is a vector of 4 float64."""
+        """Return a vector of 4 float64 that depends on `x`."""
         x = x.astype("float64")
         return x[0] if x.ndim == 2 else pt.ones(4) * x if x.ndim == 0 else x
 
@@ -269,4 +271,4 @@ STEPS: dict[str, tuple[Callable[..., Any], int, tuple[tuple[Any, ...], ...]]] = 
     "loop": (_Maker.loop, 2, ((0.5, 0.25), FLAGS)),
     "composite": (_Maker.composite, 1, (SCALAR, SCALAR, (1.0, 0.5, float("nan")))),
 }
-"""How each kind of step is done, of how many variables, and what its options may be."""
+"""Kind of step -> its builder, its number of variables, and the choices of its options."""

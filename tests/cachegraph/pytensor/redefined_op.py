@@ -1,4 +1,4 @@
-"""An Op whose definition another process changes: prints what it makes of 1."""
+"""A process with an Op whose definition the test edits: prints its result for 1."""
 
 import numpy as np
 import pytensor

@@ -1,4 +1,4 @@
-"""A hierarchical regression of PyMC, with the adapter: prints its log-probability and gradient, bit for bit."""
+"""A hierarchical regression of PyMC with the adapter: prints log-probability and gradient, bit for bit."""
 
 import json
 

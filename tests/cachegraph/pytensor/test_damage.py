@@ -1,4 +1,4 @@
-"""A damaged store gives misses and the right results, whatever of a function of PyTensor was damaged."""
+"""A damaged store gives misses and right results, whatever part of a PyTensor function was damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES = np.array([1.0, 2.0, 0.25])
 
 
 def make() -> Any:
-    """A function with an inner graph and a constant large enough to be a blob of its own."""
+    """Return a function with an inner graph and a constant large enough for a blob."""
     from pytensor.compile.builders import OpFromGraph
 
     x = pt.vector("x")
@@ -46,7 +46,7 @@ def check(function: Any) -> None:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that has the function, its inner graph and its code."""
+    """Return a store that has the function, its inner graph and its code."""
     directory = tmp_path_factory.mktemp("damage") / "cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CACHEGRAPH_DIR", str(directory))
@@ -59,7 +59,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of that store, in use."""
+    """Use a copy of that store."""
     directory = tmp_path / "cache"
     shutil.copytree(filled, directory)
     monkeypatch.setenv("CACHEGRAPH_DIR", str(directory))
@@ -153,7 +153,7 @@ def test_entries_that_hold_nonsense_are_misses(store: Path, level: str) -> None:
 
 
 class Hostile:
-    """What a pickle of it runs when it is loaded."""
+    """An object whose pickle runs code when it is loaded."""
 
     def __init__(self, canary: Path) -> None:
         self.canary = canary

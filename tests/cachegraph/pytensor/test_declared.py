@@ -1,4 +1,5 @@
-"""What the installed PyTensor and PyMC know is declared, in the key or not; a release that knows more fails here."""
+"""All flags, tags, tables and attributes of the installed PyTensor and PyMC are declared, in the key or
+not."""
 
 from __future__ import annotations
 
@@ -30,14 +31,14 @@ OTHER_BACKENDS = (
     "/misc/check_duplicate_key.py",
 )
 LATER_FLAGS = {"generated_src_dir"}
-"""Flags that not each release of PyTensor 3.3 has."""
+"""Flags that only some releases of PyTensor 3.3 have."""
 LATER_MODULES = {"pytensor.conditional"}
-"""Modules that not each release of PyTensor 3.3 has."""
+"""Modules that only some releases of PyTensor 3.3 have."""
 OF_NO_TAG = {"removed_by", "name", "position_cutoff", "append", "clear", "__dict__"}
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """(module, text) of all that is installed of PyTensor and PyMC, but for what other backends need."""
+    """Return (module, text) of all installed modules of PyTensor and PyMC but those for other backends."""
     for package in ("pytensor", "pymc"):
         spec = importlib.util.find_spec(package)
         if spec is None or spec.origin is None:
@@ -98,7 +99,7 @@ def test_tables_are_where_they_are_said_to_be() -> None:
 
 
 def ops() -> set[type]:
-    """Every class of Ops that the modules of PyTensor and PyMC define, of those that can be imported here."""
+    """Return every class of Ops in the modules of PyTensor and PyMC that can be imported here."""
     for module, text in SOURCES.items():
         if re.search(r"^class \w+\(\w*(Op|RV|RandomVariable|Variable)\w*[,)]", text, re.MULTILINE):
             try:
@@ -114,7 +115,7 @@ def ops() -> set[type]:
 
 
 def set_later(cls: type) -> Iterator[str]:
-    """The attributes that methods of `cls` set on self after it was made."""
+    """Return the attributes that methods of `cls` set on self after its construction."""
     for method in methods(cls.__module__).get(cls.__name__, ()):
         if method.name not in ("__init__", "__setstate__"):
             yield from assigned(method)
@@ -122,7 +123,7 @@ def set_later(cls: type) -> Iterator[str]:
 
 @cache
 def methods(module: str) -> dict[str, list[ast.FunctionDef]]:
-    """The methods of each class that `module` defines."""
+    """Yield the methods of each class that `module` defines."""
     found = [node for node in ast.walk(ast.parse(SOURCES.get(module, ""))) if isinstance(node, ast.ClassDef)]
     return {cls.name: [item for item in cls.body if isinstance(item, ast.FunctionDef)] for cls in found}
 

@@ -1,4 +1,4 @@
-"""Two thousand random graphs: equal keys mean equal results, and every change at one site makes another key."""
+"""Two thousand random graphs: equal keys mean equal results, and each one-site change another key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys() -> list[str]:
 
 
 def results(recipe: Recipe) -> bytes:
-    """The bits that two calls give, and what is then in the shared variables, by PyTensor's Python linker."""
+    """Return the bits of two calls and of the shared variables afterwards, by PyTensor's Python linker."""
     built = build(recipe)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What an Op computes is in the key: its class by release or by code, all of its attributes, the graphs within it."""
+"""The key contains what an Op computes: its class by release or code, all attributes, inner graphs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scaled(Op):
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Make a module of its own of a source, as a user's script or package is."""
+    """Make a module from source, like a user's script or package."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def make(name: str, source: str) -> ModuleType:
@@ -99,7 +99,7 @@ def test_a_users_op_within_other_ops_is_its_code(module: Any) -> None:
 
 
 class Holder(Op):
-    """An Op that holds anything, outside of __props__."""
+    """An Op that holds any value outside of __props__."""
 
     __props__ = ()
 

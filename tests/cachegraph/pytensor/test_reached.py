@@ -1,4 +1,4 @@
-"""Of what others registered with PyTensor a key has what the code in hand can reach, and all of that."""
+"""Of what others registered with PyTensor, a key has exactly what the code in hand can reach."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def finished(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_imports_change_no_key_of_an_ops_code_and_another_implementation_does() -> None:
-    """PyMC registers how pandas' frames become variables, `pytensor.xtensor` rewrites: neither has to do with the Ops."""
+    """PyMC registers conversions of pandas' frames, `pytensor.xtensor` rewrites: neither concerns the Ops."""
     first = finished(started())
     assert (first["hits"], first["result"]) == (0, pytest.approx([math.e, math.e**2]))
     others = [started("pymc"), started("pytensor.xtensor")]
@@ -65,11 +65,11 @@ def test_imports_change_no_key_of_an_ops_code_and_another_implementation_does() 
 
 
 class Frame:
-    """Of a package that neither PyTensor nor PyMC knows."""
+    """A class of a package that neither PyTensor nor PyMC knows."""
 
 
 class Own(Op):
-    """An Op of a user's."""
+    """A user Op."""
 
     __props__ = ()
 
@@ -81,7 +81,7 @@ class Own(Op):
 
 
 class Held(Type):
-    """A Type of a user's."""
+    """A user Type."""
 
     def filter(self, data: Any, strict: bool = False, allow_downcast: bool | None = None) -> Any:
         return data
@@ -118,7 +118,7 @@ def rewrite_of_own(fgraph: Any, node: Any) -> Any:
 
 
 def graphs_of_others() -> dict[str, Any]:
-    """Graphs in which there is something of a user's, by what that is."""
+    """Yield graphs that contain something of a user's, by what that is."""
     held = CumOp(axis=0, mode="add")
     held.held = Frame
     return {
@@ -152,7 +152,7 @@ def test_what_is_registered_for_a_class_of_others_is_in_the_keys_of_what_has_cod
 
 
 def keys_of(graph: Any) -> list[str]:
-    """The key of a graph, and that which it has when its parts have been described before."""
+    """Return the key of a graph, made twice: the second time from cached encodings."""
     inputs = [v for v in ancestors_of(graph) if v.owner is None and not isinstance(v, Constant)]
     return [key_of(inputs, graph), key_of(inputs, graph)]
 
@@ -205,7 +205,7 @@ def test_what_is_registered_for_an_op_of_pytensors_or_an_abstract_class_is_in_ev
 
 
 def key_of_code(op: Any) -> str:
-    """The completed key of the code that numba is to compile for `op` alone."""
+    """Return the completed key of the code that numba compiles for `op` alone."""
     from pytensor.link.numba.dispatch import basic
 
     with storing_op_code():
@@ -229,7 +229,7 @@ def test_what_is_registered_for_a_class_of_others_is_in_the_key_of_the_code_of_a
 
 @dataclass
 class Calling:
-    """What a user can call, and look into."""
+    """An Op that calls a user's function."""
 
     factor: float
 
@@ -248,6 +248,6 @@ def test_an_instance_of_a_users_class_is_code_by_others_whatever_name_it_takes()
 
 
 def renamed(calling: Any) -> Any:
-    """As functools.wraps does it."""
+    """Copy the names of a function, as functools.wraps does."""
     calling.__module__ = "numpy"
     return calling

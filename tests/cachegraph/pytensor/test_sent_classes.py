@@ -1,4 +1,4 @@
-"""A class that comes in a pickle by value, as workers get it, has the key of the imported one: their code is the same."""
+"""A class pickled by value, as workers get it, has the key of the imported one: their code is the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides how a graph is compiled is in its key: mode, rewrites, what others registered, flags, code."""
+"""The key contains what decides how a graph is compiled: mode, rewrites, registrations, flags, code."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_flag_that_decides_nothing_is_not_in_the_key() -> None:
 
 
 def test_a_flag_that_nobody_declared_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a later release of PyTensor has one."""
+    """A later release of PyTensor may have one."""
     plain = key_of([x], x + 1)
     monkeypatch.setitem(config._config_var_dict, "unheard_of", IntParam(1))
     monkeypatch.setattr(type(config), "unheard_of", 1, raising=False)
@@ -194,13 +194,13 @@ def test_values_are_no_part_of_the_key_of_a_function_of_shared_variables() -> No
 
 @node_rewriter([Elemwise])
 def by_what_is_noted(fgraph: Any, node: Any) -> Any:
-    """A rewrite that goes by names and tags."""
+    """A rewrite that reads names and tags."""
     noted = node.inputs[0].name == "beta" or hasattr(node.tag, "mine")
     return [pt.log1p(node.inputs[0])] if noted else None
 
 
 def noted_keys(mode: Any) -> list[str]:
-    """The keys of graphs that differ in a name, or in a tag of somebody's own, alone."""
+    """Return the keys of graphs that differ only in a name, or in a user tag."""
     first, second, third, named = (
         pt.vector("alpha"),
         pt.vector("beta"),

@@ -2,8 +2,10 @@
 
     python tests/cachegraph/pytensor/verifying_process.py (call | swap | poison-exp) NAME [NAME ...]
 
-NAME is a function below that makes a function and its arguments. With `swap`, the code of each is then replaced in the store by
-that of the next, with good sums; with `poison-exp`, what PyTensor compiles for `exp` is a sine. Printed: of each function results by call, and hits and misses of its code; then what was counted and logged.
+NAME is a function below that makes a function and its arguments. With `swap`, the code of each is then
+replaced in the store by that of the next, with good sums; with `poison-exp`, what PyTensor compiles for
+`exp` is a sine. Printed: of each function results by call, and hits and misses of its code; then what was
+counted and logged.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def several() -> Any:
 
 
 def counted() -> Any:
-    """A shared value that each call adds to, in place."""
+    """Return a function with a shared value that each call increases in place."""
     import pytensor
     import pytensor.tensor as pt
 
@@ -61,7 +63,7 @@ def drawn() -> Any:
 
 
 def overwritten() -> Any:
-    """An argument that the function works in, which is seen in what the second call gives."""
+    """Return a function that overwrites its argument; the second call's result shows it."""
     import pytensor
     import pytensor.tensor as pt
 
@@ -99,7 +101,7 @@ def called(function: Any, arguments: list[Any]) -> Any:
 
 
 def swap(functions: list[Any]) -> None:
-    """Keep the code of each function but the last under the key of the one before it."""
+    """Store the code of each function but the last under the key of the one before it."""
     from cachegraph.cache import default_cache
 
     for (first, _), (second, _) in pairwise(functions):

@@ -1,4 +1,4 @@
-"""Two functions do the same with arguments, or what one of them does otherwise is said."""
+"""Comparing two compiled functions: they do the same with their arguments, or the difference is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled code of a PyTensor function is found by another process: linked, not compiled, and right."""
+"""Another process finds the compiled code of a PyTensor function: linked, not compiled, and right."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = ("doubled", "solved", "drawn", "asserted", "listed")
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that has the code of `doubled`."""
+    """Return a store that has the code of `doubled`."""
     directory = tmp_path_factory.mktemp("filled") / "cachegraph"
     [row, _] = in_fresh_process("doubled", CACHEGRAPH_DIR=str(directory))
     assert row["compiled"] > 0
@@ -36,13 +36,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(filled: Path, cache_directory: Path) -> Path:
-    """A copy of it for one test."""
+    """Return a copy of it for one test."""
     subprocess.run(["cp", "-r", str(filled), str(cache_directory)], check=True)
     return cache_directory
 
 
 def changed(directory: Path, change: Callable[[bytes], bytes]) -> int:
-    """Change what the index holds of compiled code; how many entries were."""
+    """Change the indexed compiled code; return how many entries there were."""
     with closing(sqlite3.connect(directory / "v1" / "index.sqlite")) as database, database:
         rows = database.execute(
             "SELECT record.rowid, content FROM record JOIN entry ON entry.id = entry_id WHERE level = 'numba'"
@@ -78,7 +78,7 @@ def test_a_second_process_links_and_gives_the_same_bits_and_errors() -> None:
 
 @pytest.mark.slow
 def test_a_model_gives_the_same_bits_where_it_was_compiled_and_where_it_was_found() -> None:
-    """By numba's own linking it does not: under fastmath, what a process compiled before changes what a function calls."""
+    """numba's own linking does not: under fastmath, code compiled earlier changes what a function calls."""
     script = ROOT / "tests/cachegraph/pytensor/regression.py"
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     first, second = (
@@ -128,7 +128,7 @@ def test_what_runs_in_python_is_not_stored_and_is_linked_at_once() -> None:
 
 
 def test_where_numba_compiles_nothing_the_python_function_is_called_and_nothing_stored() -> None:
-    """As when `numba.njit` is replaced by a function that does nothing, to look into an implementation."""
+    """People replace `numba.njit` by a function that does nothing, to look into an implementation."""
     from cachegraph.cache import default_cache
     from cachegraph.pytensor.code.stored_function import stored_function
 
@@ -154,7 +154,7 @@ def test_numbers_that_are_multiplied_by_share_the_code_of_the_product(adapter: A
 
 
 def test_pytensors_own_functions_for_numba_read_no_constant_of_a_graph() -> None:
-    """Only what links a whole graph does, which makes a key of each constant."""
+    """Only the linking of a whole graph does; it puts each constant into a key."""
     import pytensor.link.numba.dispatch as dispatch
 
     directory = Path(dispatch.__file__).parent
@@ -168,7 +168,7 @@ def test_pytensors_own_functions_for_numba_read_no_constant_of_a_graph() -> None
 
 
 def names_of_constants(node: ast.AST) -> list[str]:
-    """What a statement imports from PyTensor that has to do with constants, and the data of a node's input."""
+    """Return the names that a statement imports for constants, and the data of a node's input."""
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pytensor"):
         return [name.name for name in node.names if "constant" in name.name.lower()]
     if isinstance(node, ast.Attribute) and node.attr == "data" and "inputs[" in ast.unparse(node.value):
@@ -214,7 +214,7 @@ def test_a_killed_compiler_is_replaced() -> None:
 
 @pytest.mark.slow
 def test_an_op_of_another_definition_does_not_get_the_code_of_the_first(tmp_path: Path) -> None:
-    """PyTensor's key of an Op is the name of its class: the second process would be given the code of the first."""
+    """PyTensor's key of an Op is its class name: the second process would get the code of the first."""
     source = (ROOT / "tests/cachegraph/pytensor/redefined_op.py").read_text()
     results = []
     for factor in (2, 3, 2):
@@ -260,7 +260,7 @@ def test_what_numba_is_not_to_compile_is_called_as_it_is(monkeypatch: pytest.Mon
 
 
 def test_pytensor_names_the_addresses_that_it_fills() -> None:
-    """A variable of PyTensor's code is filled by its name: what a name stands for is what PyTensor would fill it with."""
+    """PyTensor fills a variable of its code by its name, so the name determines the address."""
     import pytensor.link.numba.dispatch as dispatch
 
     root = Path(os.path.dirname(dispatch.__file__)) / "linalg"

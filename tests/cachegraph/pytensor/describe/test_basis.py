@@ -1,4 +1,4 @@
-"""Numba compiles at the first call: what changed since the function was made is compiled as PyTensor does, and never kept."""
+"""Changes between making a function and its first call: PyTensor's results, and nothing stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.cachegraph.pytensor.code_process import ROOT
 
 
 class Overwriting(Op):
-    """Gives a copy of what it is given, and overwrites that."""
+    """An Op that returns a copy of its input, and overwrites the input."""
 
     __props__ = ()
 
@@ -46,7 +46,7 @@ def in_fresh_process(tmp_path: Path, way: str, when: str) -> tuple[dict[str, Any
 
 
 def expected(scale: float, factor: float) -> dict[str, Any]:
-    """What PyTensor computes: what was folded and looked up is of before the change, what numba freezes is of after it."""
+    """Return PyTensor's results: folding and lookups happen before the change, numba's freezing after it."""
     x = np.array([0.1, 0.2, 0.3])
     sums = {}
     for name, length in {"frozen": 40, "too large to freeze": 50_000}.items():

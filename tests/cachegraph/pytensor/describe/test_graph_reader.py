@@ -1,4 +1,4 @@
-"""Where two graphs of PyTensor differ first is told in words, from the bytes of their keys alone."""
+"""The first difference of two PyTensor graphs, in words, read from the bytes of their keys alone."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_reading_imports_no_pytensor() -> None:
 
 
 def regression(prior: Any, scale: float) -> tuple[list[Any], list[Any]]:
-    """A log density as PyMC makes them: many nodes, of which those have names that a person gave or would know."""
+    """Return a log density as PyMC makes them: many nodes, some of them named by a person."""
     effect, spread = pt.scalar("effect"), pt.scalar("spread_log__")
     observed = pt.constant(np.arange(40.0), name="y_data")
     sigma = pt.exp(spread)

@@ -1,4 +1,4 @@
-"""A stored graph refers to the arrays of the graph in hand, and to parts of their memory, instead of holding numbers."""
+"""References of stored graphs to the arrays of the graph in hand, and to views of their memory."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from cachegraph.pytensor.describe.host_packages import is_edited
 
 ROOT = Path(__file__).parents[4]
 BEFORE_A_PROCESS = 0.3
-"""Seconds: the kernel tells when a process began to a few hundredths of one."""
+"""Seconds; the kernel gives a process's start to a few hundredths of a second."""
 DESCRIBE = """
 import sys, pathlib
 import pytensor, pytensor.tensor as pt
@@ -31,7 +31,7 @@ print(pytensor.__file__, key_of([x], pt.exp(x)))
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the installed PyTensor, where no release is installed."""
+    """Return a copy of the installed PyTensor, without an installation record."""
     spec = importlib.util.find_spec("pytensor")
     assert spec is not None
     assert spec.origin is not None

@@ -130,7 +130,7 @@ def test_what_is_in_an_array_now_is_in_the_key_of_a_graph_that_holds_it() -> Non
 
 
 class Adding(Op):
-    """An Op that runs in Python, by what it is given."""
+    """An Op that adds a number in Python."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Code that runs before a function is stored, and may read files, clocks or the environment, makes it a bypass."""
+"""Code that may read files, clocks or the environment before a function is stored: a bypass."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_what_an_op_of_a_function_reads_is_looked_through(adapter: Any) -> None:
 
 
 def test_an_op_may_read_when_the_function_is_called(adapter: Any) -> None:
-    """And one that is folded may compute."""
+    """A folded Op may compute."""
     y = pt.vector("y")
     for expected in ("miss", "hit"):
         assert explain(pytensor.function([y], Calling(opened)(y), mode="NUMBA")).outcome == expected

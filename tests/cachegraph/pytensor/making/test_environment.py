@@ -1,4 +1,4 @@
-"""The adapter raises nothing out of a program whose user has no place for a cache."""
+"""The adapter raises nothing in a program whose user has no place for a cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong in the adapter, the function is made by PyTensor: one log line, one counter, the right result."""
+"""Failures of the adapter: PyTensor makes the function, with one log line, one count and the right result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ON_A_HIT = {
 
 
 def _function() -> tuple[Any, Any]:
-    """A function with an update, and its shared variable."""
+    """Return a function with an update, and its shared variable."""
     x = pt.vector("x")
     count = pytensor.shared(np.float64(1.0), name="count")
     made = pytensor.function([x], [pt.exp(x) + count, x.sum()], updates={count: count + x[0]}, name="made")

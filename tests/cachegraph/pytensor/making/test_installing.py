@@ -1,4 +1,4 @@
-"""The adapter put into PyTensor and taken out again."""
+"""The adapter installed into PyTensor and uninstalled."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_another_version_is_taken_when_it_is_forced(monkeypatch: pytest.MonkeyPa
 
 def test_a_maker_with_another_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def create(self: Any, input_storage: Any = None, storage_map: Any = None, more: Any = None) -> None:
-        """A later PyTensor's."""
+        """A later PyTensor's signature."""
 
     monkeypatch.setattr(FunctionMaker, "create", create)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Functions that come from the cache are PyTensor's functions in every respect."""
+"""Functions from the cache are PyTensor's functions in every respect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES = np.array([1.0, 2.0])
 
 @pytest.fixture(autouse=True, scope="module")
 def one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """One directory for this file, so that each function is compiled once in it."""
+    """Use one directory for this file, so that each function is compiled once."""
     directory = tmp_path_factory.mktemp("makers") / "cache"
     return directory
 
@@ -46,7 +46,7 @@ def installed(one_cache: Path, cache_directory: Path, monkeypatch: pytest.Monkey
 
 
 def make(**options: Any) -> tuple[Any, Any, Any]:
-    """A function with an update and a random draw, its shared variable and its generator."""
+    """Return a function with an update and a random draw, its shared variable and its generator."""
     x = pt.vector("x")
     count = pytensor.shared(np.float64(1.0), name="count")
     rng = pt.random.shared_rng(seed=11)
@@ -57,7 +57,7 @@ def make(**options: Any) -> tuple[Any, Any, Any]:
 
 
 def hit(**options: Any) -> tuple[Any, Any, Any]:
-    """The same function, from the cache, whose graph nobody has looked at."""
+    """Return the same function from the cache, its graph not read yet."""
     make()
     made = make(**options)
     assert explain(made[0]).outcome == "hit"
@@ -328,7 +328,7 @@ def test_memory_may_be_kept_between_calls_and_freed() -> None:
 
 
 class Doubled(Op):
-    """A user's Op, which only Python computes."""
+    """A user Op that only Python computes."""
 
     __props__ = ("factor",)
 
@@ -358,13 +358,13 @@ def test_users_ops_of_any_class_are_those_of_the_graph_in_hand() -> None:
 
 
 class Held(Doubled):
-    """An Op of which PyTensor takes any two for equal."""
+    """An Op whose instances PyTensor finds equal."""
 
     __props__ = ()
 
 
 class Nameless(Doubled):
-    """An Op that equals itself alone, whatever it computes."""
+    """An Op that equals only itself."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -457,7 +457,7 @@ def test_graphs_that_hold_sparse_matrices_are_stored() -> None:
 
 @pytest.mark.parametrize("reduce", [pt.sum, pt.max, pt.all, pt.prod, pt.cumsum])
 def test_ops_that_have_run_in_python_are_stored(reduce: Any) -> None:
-    """As constant folding runs them: they remember by what they have computed."""
+    """Constant folding runs them: they cache what they compute with."""
     x = pt.vector("x")
     reduced = reduce(x * 3.0)
     pytensor.function([x], reduced, mode=Mode("py", None))(VALUES)
@@ -467,7 +467,7 @@ def test_ops_that_have_run_in_python_are_stored(reduce: Any) -> None:
 
 
 def test_what_is_read_from_the_store_warns_of_nothing() -> None:
-    """Where variables of 64 bits are an error, those of a graph that was stored are its own affair."""
+    """Even if variables of 64 bits are an error, a stored graph may hold them."""
     for _ in range(2):
         x = pt.fvector("x")
         function = pytensor.function(
@@ -489,7 +489,7 @@ def test_what_gives_the_types_of_pytensors_scalar_operations_can_be_stored() -> 
 
 
 class Recording(Op):
-    """An Op that keeps what it has seen."""
+    """An Op that records its inputs."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""The mode verify makes what was found anew, graphs and code: a wrong entry is caught, replaced, and gives no wrong result."""
+"""Mode verify compiles hits again: a wrong entry is found and replaced, and gives no wrong result."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_arguments_that_cannot_be_copied_are_computed_with_what_pytensor_compile
 def test_what_numba_inlines_of_a_function_is_compiled_anew(
     adapter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no call by whose results it could be compared."""
+    """There is no call whose results could be compared."""
     import numba
     from numba.core import event
 

@@ -1,4 +1,4 @@
-"""Frozen graphs are stored and come back as the same objects."""
+"""Frozen graphs are stored, and come back as the same objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that Ops hold are rewritten once, whatever functions hold them."""
+"""Inner graphs are rewritten once, whatever functions hold them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES = np.array([1.0, 2.0])
 
 
 def from_graph(factor: float) -> Any:
-    """An OpFromGraph within another, scaled."""
+    """Return a function of an OpFromGraph within another, scaled."""
     x = pt.vector("x")
     inner = OpFromGraph([x], [pt.exp(x) * x.sum()])
     outer = OpFromGraph([x], [inner(x) + 1.0])
@@ -26,7 +26,7 @@ def from_graph(factor: float) -> Any:
 
 
 def loop(factor: float) -> Any:
-    """A Scan, scaled."""
+    """Return a function of a Scan, scaled."""
     x = pt.vector("x")
     first = pt.as_tensor(np.float64(0.0))
     out = pytensor.scan(lambda a, b: a * b + 1, sequences=[x], outputs_info=[first], return_updates=False)
@@ -34,7 +34,7 @@ def loop(factor: float) -> Any:
 
 
 def minimum(factor: float) -> Any:
-    """The minimum of a square, scaled."""
+    """Return a function of the minimum of a square, scaled."""
     x, at = pt.vector("x"), pt.vector("at")
     found, _ = minimize(((at - x) ** 2).sum(), at, method="BFGS", optimizer_kwargs={"tol": 1e-10})
     return pytensor.function([x], pt.sum(found) * factor, givens={at: x * 0.5}), np.float64(3.0) * factor

@@ -1,4 +1,4 @@
-"""While the adapter is installed, frozen nodes that differ in bits are two; then PyTensor's table is what it was."""
+"""With the adapter, frozen nodes that differ in bits are two; without it, PyTensor's table is restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cachegraph.pytensor
 
 @pytest.fixture
 def exact() -> Any:
-    """The adapter is installed, and PyTensor's own table is what comes back after it."""
+    """Install the adapter, and check that PyTensor's own table comes back afterwards."""
     shared = FrozenApply._cache
     cachegraph.pytensor.install()
     yield
@@ -31,7 +31,7 @@ def scaled(number: Any) -> Any:
 
 
 def held(op: Any) -> bytes:
-    """The bits of the constants within `op`."""
+    """Return the bits of the constants within `op`."""
     variables = [variable for node in op.fgraph.toposort() for variable in node.inputs]
     return b"".join(np.asarray(v.data).tobytes() for v in variables if isinstance(v, Constant))
 
@@ -76,7 +76,7 @@ def test_nodes_that_were_made_before_are_the_same_ones(request: pytest.FixtureRe
 
 
 class Times(ps.UnaryScalarOp):
-    """Two of these are equal, whatever they multiply by."""
+    """An Op whose instances are equal, whatever they multiply by."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Large constants as data: other data is the same function, and no rewrite has seen what is in them."""
+"""Large constants as data: other data is the same function, and no rewrite reads their numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def installed() -> Iterator[None]:
 
 
 def regression(observed: np.ndarray, group: np.ndarray | None = None, scale: float = 2.0) -> Any:
-    """A likelihood of `observed` in groups, with its gradient and a constant that is returned as it is."""
+    """Return a likelihood of `observed` in groups, its gradient, and a constant output."""
     mu = pt.vector("mu")
     data = pt.constant(observed, name="observed")
     picked = mu[np.arange(40) % 4 if group is None else group]
