@@ -38,7 +38,7 @@ from engine.compiling.inner_graphs import load_graph
 from engine.runtime.container import unpack_kernel
 from engine.runtime.errors import BackendError
 from engine.runtime.program import ProgramFormatError, unpack_program
-from tests.cachegraph.fingerprint_cases import cases
+from tests.cachegraph.fingerprint.golden_cases import cases
 from tests.cachegraph.pickling.hostile_pickles import TRUSTED
 
 KEY = CacheKey.build("kernel", {"loops": encode((1, "a"))})

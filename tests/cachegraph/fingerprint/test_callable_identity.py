@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from cachegraph.fingerprint import fingerprint
-from tests.cachegraph.callable_process import FOOTER
-from tests.cachegraph.generated_callables import HELPERS, PRELUDE, Piece, module_source, pieces
-from tests.cachegraph.mutations import mutants
+from tests.cachegraph.fingerprint.callable_process import FOOTER
+from tests.cachegraph.fingerprint.generated_callables import HELPERS, PRELUDE, Piece, module_source, pieces
+from tests.cachegraph.fingerprint.mutations import mutants
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = Path(__file__).parents[1] / "callable_process.py"
+PROGRAM = Path(__file__).with_name("callable_process.py")
 SEED = 20
 FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
 

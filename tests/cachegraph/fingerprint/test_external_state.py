@@ -14,7 +14,7 @@ import pytest
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.external_state import refuse_external_state
-from tests.cachegraph.outside_cases import COMPUTING, READING, TELLING
+from tests.cachegraph.fingerprint.external_state_cases import COMPUTING, READING, TELLING
 
 
 def from_environment() -> Any:

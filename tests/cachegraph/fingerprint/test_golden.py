@@ -10,8 +10,8 @@ import pytest
 
 from cachegraph.fingerprint import encode
 
-HERE = Path(__file__).resolve().parents[1]
-ROOT = HERE.parents[1]
+PROGRAM = Path(__file__).with_name("golden_cases.py")
+ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "fingerprints.json").read_text())
 
 
@@ -23,7 +23,7 @@ def test_a_fresh_process_gives_the_known_answers(start_method: str, hash_seed: s
     if start_method == "fork" and not hasattr(os, "fork"):
         pytest.skip("this platform has no fork")
     environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    program = [sys.executable, str(HERE / "fingerprint_cases.py"), start_method]
+    program = [sys.executable, str(PROGRAM), start_method]
     done = subprocess.run(program, env=environ, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == GOLDEN
 

@@ -27,7 +27,7 @@ from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
 from cachegraph.numba_cache.compiled import MAGIC, NotStorable, pack_overload
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
-from tests.cachegraph.numba_process import in_fresh_process, kept
+from tests.cachegraph.numba_cache.numba_process import in_fresh_process, kept
 
 KINDS = ("added", 1, "factorial", 5, "summed", 6, "raising", 4, "raising", -4)
 RESULTS = [12.0, 120.0, 12.0, [2.0, [4.0, 0.0]], "ValueError('negative', -4.0)"]
@@ -144,7 +144,7 @@ def test_an_entry_for_other_types_is_a_miss() -> None:
 @pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_nothing_wrong(cache_directory: Path) -> None:
     program = (
-        "from tests.cachegraph.numba_process import *\n"
+        "from tests.cachegraph.numba_cache.numba_process import *\n"
         "for n in range(1000): kept(added(n)[0], f'added {n}')(np.ones(3))\n"
     )
     root = Path(__file__).resolve().parents[3]

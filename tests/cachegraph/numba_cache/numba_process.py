@@ -1,6 +1,6 @@
 """A process that runs functions compiled by numba, their overloads kept in the store, and prints what happened as JSON.
 
-    python tests/cachegraph/numba_process.py NAME ARGUMENT [NAME ARGUMENT ...]
+    python tests/cachegraph/numba_cache/numba_process.py NAME ARGUMENT [NAME ARGUMENT ...]
 
 NAME is a function below that makes a dispatcher of the number ARGUMENT, and says what to call it with. Printed for each:
 the result, how often it was found, and which functions of this file were compiled meanwhile.
@@ -26,7 +26,7 @@ import cachegraph
 from cachegraph.fingerprint import encode
 from cachegraph.numba_cache import keep_overloads
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def added(number: int) -> tuple[Any, tuple[Any, ...]]:

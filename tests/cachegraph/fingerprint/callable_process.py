@@ -20,7 +20,7 @@ from cachegraph.fingerprint import fingerprint
 FOOTER = """
 if __name__ == "__main__":
     import sys
-    from tests.cachegraph.callable_process import report
+    from tests.cachegraph.fingerprint.callable_process import report
     report(__name__, sys.argv[1])
 """
 

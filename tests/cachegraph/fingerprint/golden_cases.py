@@ -1,6 +1,6 @@
 """The values whose encodings are known answers. Run as a program, it prints what this process makes of them as JSON.
 
-    python tests/cachegraph/fingerprint_cases.py [here | spawn | fork]
+    python tests/cachegraph/fingerprint/golden_cases.py [here | spawn | fork]
 
 Changing an answer in tests/golden/fingerprints.json means that every key changes: raise HASH_VERSION first, note it in
 the history in cachegraph/fingerprint/encoder.py, then redirect the output of this program into that file.
