@@ -10,8 +10,8 @@ from typing import Any
 from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
+from engine.codegen.llvm.compile import compile_kernel
 from engine.codegen.machine import compile_machine, machine_source
-from engine.codegen.numba.parallel import compile_kernels, cost_of
 from engine.compiling.key import kernel_key
 from engine.compiling.load import (
     CompilationTally,
@@ -123,10 +123,10 @@ def build_kernels(
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
         begin = perf_counter()
-        artifacts = _compiled({key: kernels[key] for key in missing})
+        artifacts = [_compiled(key, kernels[key]) for key in missing]
         tally.compiled += len(missing)
         tally.compile_seconds += perf_counter() - begin
-        return [artifacts[key] for key in missing]
+        return artifacts
 
     def load(key: CacheKey, payload: bytes) -> LinkedKernel:
         return loader.load(payload, symbol_of(key))
@@ -158,21 +158,14 @@ def _record(callback: Callback, functions: Mapping[FrozenFunctionGraph, Callback
     return CallbackUse(callback.kind, callback.version, callback.options, named)
 
 
-def _compiled(missing: Mapping[CacheKey, Kernel | None]) -> dict[CacheKey, Artifact]:
-    """Compile kernels together, in several processes if that pays; each is charged its share of the time."""
-    kernels = {key: kernel for key, kernel in missing.items() if kernel is not None}
-    artifacts = {key: _compiled_machine(key) for key in missing if key not in kernels}
+def _compiled(key: CacheKey, kernel: Kernel | None) -> Artifact:
+    """Compile `kernel`, or the machine if it is None."""
+    if kernel is None:
+        return _compiled_machine(key)
     begin = perf_counter()
-    objects = (
-        compile_kernels([(kernel, symbol_of(key)) for key, kernel in kernels.items()]) if kernels else []
-    )
-    total = sum(map(cost_of, kernels.values())) or 1.0
-    seconds_per_cost = (perf_counter() - begin) / total
-    for (key, kernel), levels in zip(kernels.items(), objects, strict=True):
-        content = pack_kernel(symbol_of(key), process_triple(), levels)
-        seconds = {"compile": seconds_per_cost * cost_of(kernel)}
-        artifacts[key] = Artifact(content, seconds=seconds, summary=kernel.summary)
-    return artifacts
+    symbol = symbol_of(key)
+    content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
+    return Artifact(content, seconds={"compile": perf_counter() - begin}, summary=kernel.summary)
 
 
 def _compiled_machine(key: CacheKey) -> Artifact:

@@ -31,7 +31,7 @@ COMPILING = (
     "engine.lowering.lower",
     "engine.lowering.rules",
     "engine.lowering.kernels",
-    "engine.codegen.numba",
+    "engine.codegen",
 )
 """What a warm start has no use for."""
 

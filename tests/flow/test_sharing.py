@@ -18,16 +18,16 @@ MACHINE = 1
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels compiled while a test runs, in words."""
-    from engine.codegen.numba import compile as numba_compile
+    from engine.compiling import programs as kernel_compiler
 
     compiled: list[str] = []
-    original = numba_compile.compile_kernel
+    original = kernel_compiler.compile_kernel
 
     def remember(kernel: Any, symbol: str) -> dict[str, bytes]:
         compiled.append(kernel.summary)
         return original(kernel, symbol)
 
-    monkeypatch.setattr(numba_compile, "compile_kernel", remember)
+    monkeypatch.setattr(kernel_compiler, "compile_kernel", remember)
     return compiled
 
 

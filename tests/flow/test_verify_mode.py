@@ -20,7 +20,7 @@ from cachegraph.cache import Artifact, Hit, default_cache
 from cachegraph.caching.counters import Tally
 from cachegraph.key import CacheKey
 from engine import OpFromGraph
-from engine.codegen.numba import compile as numba_compile
+from engine.compiling import programs as kernel_compiler
 from engine.compiling.load import symbol_of
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
@@ -45,9 +45,9 @@ def tally(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tally]:
 def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The kernels that are compiled while a test runs."""
     compiled: list[Any] = []
-    original = numba_compile.compile_kernel
+    original = kernel_compiler.compile_kernel
     monkeypatch.setattr(
-        numba_compile,
+        kernel_compiler,
         "compile_kernel",
         lambda kernel, symbol: compiled.append(kernel) or original(kernel, symbol),
     )
@@ -153,7 +153,7 @@ def test_a_kernel_that_computes_something_else_is_caught(
     use = program.kernels[1]
     key = CacheKey("kernel", (("kernel", b""),), bytes.fromhex(use.digest), bytes.fromhex(use.confirmation))
     symbol = symbol_of(key)
-    planted = pack_kernel(symbol, process_triple(), numba_compile.compile_kernel(wrong, symbol))
+    planted = pack_kernel(symbol, process_triple(), kernel_compiler.compile_kernel(wrong, symbol))
     plant(key, planted)
     process_loader.cache_clear()
     np.testing.assert_allclose(function()(POINT), np.sin(POINT) + 1)  # nothing else can tell

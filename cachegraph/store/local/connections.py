@@ -223,13 +223,15 @@ def _check_trust(path: Path) -> None:
         file = Path(f"{path}{companion}")
         with suppress(FileNotFoundError, NotADirectoryError):
             guard.check_link(file)
-            _refuse_endless(file)
+            _refuse_special(file)
 
 
-def _refuse_endless(file: Path) -> None:
-    """Raise OSError for a pipe or a device: opening it could block forever."""
-    mode = os.lstat(file).st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+def _refuse_special(file: Path) -> None:
+    """Raise OSError for anything but a regular file.
+
+    Opening a pipe or a device may wait for ever, and for a directory in the place of a companion SQLite waits 10 s.
+    """
+    if not stat.S_ISREG(os.lstat(file).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))
 
 

@@ -1,31 +1,68 @@
-"""User functions on numbers, compiled by numba to be linked into kernels.
+"""Functions of user Ops, compiled by numba to be linked into kernels.
 
-Each is compiled from scratch for this, in numba's full contexts, without wrappers, and with the options
-of its decorator; a plain Python function gets numpy's rules for division by 0. The functions that it
-calls are linked along. compile.py checks that its code needs no more than a kernel may.
+numba compiles a function again for this, without wrappers and with the options of its decorator; a plain Python function
+gets numpy's rules for division by 0. An entry with a C interface is put before it:
+
+    int32 entry(number or (address, int64 length per dimension) per argument, result *)
+
+It returns 0, or 1 if the function raised. A bool is a byte.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba.core import cgutils, compiler, types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.arrayobj import populate_array
 
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
-from engine.codegen.numba.contexts import TYPES
-from engine.runtime.kernel_interface import FUNCTION_RAISED
+from cachegraph.object_code.elf import read_symbols
+from engine.codegen.llvm.compile import isolate, optimize
+from engine.runtime.externals import is_allowed
+from engine.runtime.target import compiled_levels
 from engine.scalar.embedded import DESCRIBED, Embedded
 
-Generate = Callable[..., ir.Value]
+TYPES: dict[str, Any] = {
+    "float64": types.float64,
+    "float32": types.float32,
+    "int64": types.int64,
+    "int32": types.int32,
+    "bool": types.boolean,
+}
+"""numba's type of the numbers of each dtype."""
+
+_STATUS, _WORD, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
+_RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
+"""A function of numba's returns a status: 0 unless it raised."""
 
 _compiled: dict[str, Any] = {}
-"""The compiled functions by name; one name always means the same function."""
+"""By name; what a name stands for never changes."""
+_entries: dict[str, bytes] = {}
+"""By name, the bitcode of functions that may be part of kernels."""
+
+
+def entry_bitcode(embedded: Embedded, symbol: str) -> bytes:
+    """Return a module that defines `symbol` alone: the entry of `embedded`, once in a process.
+
+    Raises FunctionRefused if numba refuses the function, or if its code is not fit for a kernel.
+    """
+    with global_compiler_lock:
+        if embedded.name not in _entries:
+            compiled = compile_function(embedded)
+            _check_code(embedded, compiled)
+            module = llvm.parse_assembly(str(_entry(embedded, compiled, symbol)))
+            module.link_in(compiled.library._get_module_for_linking(), preserve=True)
+            isolate(module, symbol)
+            _entries[embedded.name] = module.as_bitcode()
+    return _entries[embedded.name]
 
 
 def compile_function(embedded: Embedded) -> Any:
@@ -68,46 +105,75 @@ def dispatcher_like(function: Any) -> Any:
     return numba.njit(locals=function.locals, pipeline_class=pipeline, **options)(plain)
 
 
-def generator_of(name: str, result: str) -> Generate:
-    """Return the function that emits the call of the compiled function `name` and the check for an exception.
+def _check_code(embedded: Embedded, compiled: Any) -> None:
+    """Raise FunctionRefused if the code needs more than a kernel may call.
 
-    An array is passed as its address and then its lengths.
+    An exception in a function on arrays has to reach the caller, so such a function may not raise.
     """
-    found = _compiled[name]
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
-        described, convention = found.fndesc, context.call_conv
-        arguments = list(_arrays(builder, described.argtypes, arguments))
-        context.active_code_library.add_linking_library(found.library)
-        function = context.declare_function(builder.module, described)
-        status, value = convention.call_function(
-            builder, function, described.restype, described.argtypes, arguments
-        )
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_value(builder, ir.Constant(ir.IntType(32), FUNCTION_RAISED))
-        return context.cast(builder, value, described.restype, TYPES[result])
-
-    return generate
+    symbol = compiled.fndesc.llvm_func_name
+    module = compiled.library._final_module.clone()
+    isolate(module, symbol)
+    machine = optimize(module, compiled_levels()[0])
+    refused = sorted(
+        name for name in read_symbols(machine.emit_object(module)).undefined if not is_allowed(name)
+    )
+    if refused:
+        raise embedded.refused(f"its code needs {', '.join(refused)}")
+    if embedded.ranks is not None and set(_RETURNED.findall(str(module.get_function(symbol)))) != {"0"}:
+        raise embedded.refused("it may raise an exception")
 
 
-def _arrays(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
-    """Yield the arguments of types `of`; an array is built from its address and its lengths."""
+def _entry(embedded: Embedded, compiled: Any, symbol: str) -> ir.Module:
+    """Return a module with the entry of `compiled`."""
+    context = cpu_target.target_context
+    described, convention = compiled.fndesc, context.call_conv
+    module = context.create_module(symbol)
+    result = _interface_type(embedded.result)
+    parameters = [*_parameters(embedded), result.as_pointer()]
+    entry = ir.Function(module, ir.FunctionType(_STATUS, parameters), symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    arguments = list(_arguments(builder, described.argtypes, entry.args[:-1]))
+    function = context.declare_function(module, described)
+    status, value = convention.call_function(
+        builder, function, described.restype, described.argtypes, arguments
+    )
+    with cgutils.if_unlikely(builder, status.is_error):
+        builder.ret(_STATUS(1))
+    value = context.cast(builder, value, described.restype, TYPES[embedded.result])
+    builder.store(builder.zext(value, result) if embedded.result == "bool" else value, entry.args[-1])
+    builder.ret(_STATUS(0))
+    return module
+
+
+def _parameters(embedded: Embedded) -> Iterator[ir.Type]:
+    for position, dtype in enumerate(embedded.arguments):
+        if embedded.ranks is None:
+            yield _interface_type(dtype)
+        else:
+            yield from [ir.PointerType(), *[_WORD] * embedded.ranks[position]]
+
+
+def _interface_type(dtype: str) -> ir.Type:
+    return _BYTE if dtype == "bool" else cpu_target.target_context.get_value_type(TYPES[dtype])
+
+
+def _arguments(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
+    """Yield the arguments of types `of`; arrays are put together from their address and lengths."""
+    context = cpu_target.target_context
     rest = list(words)
     for argument in of:
         if not isinstance(argument, types.Array):
-            yield rest.pop(0)
+            number = rest.pop(0)
+            yield builder.trunc(number, ir.IntType(1)) if isinstance(argument, types.Boolean) else number
             continue
-        context = cpu_target.target_context
         array = context.make_array(argument)(context, builder)
         size = context.get_abi_sizeof(context.get_data_type(argument.dtype))
         pointer, lengths = rest.pop(0), [rest.pop(0) for _ in range(argument.ndim)]
-        strides = [ir.Constant(ir.IntType(64), size)]
+        strides = [_WORD(size)]
         for extent in lengths[:0:-1]:
             strides.insert(0, builder.mul(strides[0], extent))
         data = builder.bitcast(pointer, context.get_data_type(argument.dtype).as_pointer())
-        populate_array(
-            array, data, lengths, strides[: argument.ndim], ir.Constant(ir.IntType(64), size), None
-        )
+        populate_array(array, data, lengths, strides[: argument.ndim], _WORD(size), None)
         yield array._getvalue()
 
 

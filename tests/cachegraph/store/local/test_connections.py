@@ -97,3 +97,18 @@ def test_without_inodes_for_its_companions_an_index_is_read_as_it_is(tmp_path: P
         reader.close()
     finally:
         subprocess.run(["umount", volume], check=True)
+
+
+@pytest.mark.parametrize("companion", ["", "-wal", "-shm"])
+def test_a_directory_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path, companion: str) -> None:
+    """SQLite tries for ten seconds to share an index whose -shm it cannot open."""
+    index = tmp_path / "v1" / "index.sqlite"
+    connections.open_for_writing(index).close()
+    file = Path(f"{index}{companion}")
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    if companion == "-shm":
+        Path(f"{index}-wal").write_bytes(b"no log")
+    for opens in (connections.open_for_reading, connections.open_for_writing):
+        with pytest.raises(OSError, match="not a regular file"):
+            opens(index)

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.numba.compile import compile_kernel
-from engine.codegen.numba.parallel import has_functions
+from engine.codegen.llvm.compile import compile_kernel
 from engine.errors import FunctionRefused
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
@@ -256,8 +255,3 @@ def test_a_function_of_other_dtypes_than_it_was_made_for_is_no_kernel():
     body = statement(logistic, "float32")
     with pytest.raises(InvalidKernel, match="given"):
         compile_kernel(elementwise([FLAT], [body], [("value", 0)], 1), "k_wrong")
-
-
-def test_kernels_with_functions_are_compiled_in_this_process():
-    assert has_functions(kernel_of(logistic, "float64").body)
-    assert not has_functions(elementwise([FLAT], [], [("input", 0)], 1).body)

@@ -1,19 +1,19 @@
-"""Object code: one object per CPU level, only allowed symbols, and the same bytes every time."""
+"""Object code: one object a CPU level, nothing asked of a process but what is allowed, the same bytes every time."""
 
 import gc
 import platform
+import subprocess
+import sys
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from llvmlite.binding.ffi import ObjectRef
 
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.numba import compile as compiler
-from engine.codegen.numba import contexts
-from engine.codegen.numba.compile import compile_kernel
-from engine.codegen.numba.contexts import freed
-from engine.codegen.numba.printer import print_kernel
+from engine.codegen.llvm import compile as compiler
+from engine.codegen.llvm.compile import compile_kernel
+from engine.codegen.llvm.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
@@ -22,14 +22,14 @@ from engine.lowering.operations import SIGNATURES
 from engine.lowering.statements import Statement
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
-from engine.runtime.target import compiled_levels, process_triple
+from engine.runtime.target import compiled_levels
 
 TWO = ("constant", "float64", np.float64(2).tobytes())
 FLAT = NestOperand("float64", (False,))
 
 
 def everything():
-    """Return a kernel with every operation of floats."""
+    """Every operation of floats in one kernel."""
     names = [op for op, signature in SIGNATURES.items() if "float64" in signature.dtypes]
     body = [
         Statement(
@@ -66,13 +66,9 @@ def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
 
 
 def assembly(kernel, level):
-    bitcode = compiler._linked(compiler._lowered(print_kernel(kernel)), "k_x")
-    module = llvm.parse_bitcode(bitcode)
-    machine = llvm.Target.from_triple(process_triple()).create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
-    compiler._optimize(module, machine)
-    return machine.emit_assembly(module)
+    module = llvm.parse_assembly(print_kernel(kernel, "k_x").text)
+    compiler.isolate(module, "k_x")
+    return compiler.optimize(module, level).emit_assembly(module)
 
 
 @pytest.mark.skipif(
@@ -97,25 +93,21 @@ def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
     assert any(register in line for line in packed)
 
 
-@pytest.mark.skipif(
-    llvm.ModulePassManager._dispose is not ObjectRef._dispose, reason="this llvmlite frees its passes itself"
-)
-def test_what_llvm_and_numba_make_for_a_kernel_is_freed_when_it_is_compiled(monkeypatch):
-    made, disposed = [], []
-
-    def counting(passes):
-        result = freed(passes)
-        made.append(type(result))
-        return result
-
-    for module in (compiler, contexts):
-        monkeypatch.setattr(module, "freed", counting)
-    for kind in (contexts._ModulePasses, contexts._FunctionPasses):
-        dispose = kind._dispose
-        monkeypatch.setattr(kind, "_dispose", lambda self, d=dispose: (disposed.append(type(self)), d(self)))
-    registries = len(contexts.contexts()[0]._registries)
+def test_the_passes_of_a_kernel_are_freed_when_it_is_compiled(monkeypatch):
+    disposed = []
+    kind = compiler._FreedPasses
+    dispose = kind._dispose
+    monkeypatch.setattr(kind, "_dispose", lambda self: (disposed.append(kind), dispose(self)))
     compile_kernel(everything(), "k_everything")
     gc.collect()
-    assert sorted(map(str, made)) == sorted(map(str, disposed))
-    assert {contexts._ModulePasses, contexts._FunctionPasses} <= set(made)
-    assert len(contexts.contexts()[0]._registries) == registries
+    assert len(disposed) == len(compiled_levels())
+
+
+def test_a_kernel_without_functions_of_user_ops_is_compiled_without_numba():
+    script = """
+import sys
+from tests.engine.codegen.llvm.test_compile import compile_kernel, everything
+compile_kernel(everything(), "k_everything")
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[4], check=True)

@@ -1,0 +1,1 @@
+"""Kernels printed as LLVM IR text, optimized and emitted by LLVM."""

@@ -1,0 +1,173 @@
+"""LLVM IR as text: types, values, and a builder that writes one function instruction by instruction.
+
+The methods have the names of LLVM's instructions. Nothing is checked here: LLVM's verifier does that, before any pass.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmType:
+    """A type by its `name` in LLVM; of floating point if it has a `suffix`, the one of intrinsics such as llvm.exp.f64."""
+
+    name: str
+    suffix: str = ""
+
+    def __call__(self, number: float) -> LlvmValue:
+        """Return the constant of this type; a floating-point one is rounded to it."""
+        return LlvmValue(self, _float_text(number, self) if self.suffix else str(int(number)))
+
+
+@dataclass(frozen=True, slots=True)
+class LlvmValue:
+    """A value: its type, and its name or constant expression."""
+
+    type: LlvmType
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.type.name} {self.text}"
+
+
+DOUBLE = LlvmType("double", "f64")
+FLOAT = LlvmType("float", "f32")
+WORD = LlvmType("i64")
+STATUS = LlvmType("i32")
+BYTE = LlvmType("i8")
+BIT = LlvmType("i1")
+POINTER = LlvmType("ptr")
+
+
+def _float_text(number: float, of: LlvmType) -> str:
+    """LLVM writes both types by the bits of a double; those of a float have to be exact."""
+    if of is FLOAT and math.isfinite(number):
+        (number,) = struct.unpack("<f", struct.pack("<f", number))
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+
+@dataclass
+class FunctionText:
+    """A function under construction, in order: the block that is written last is the current one.
+
+    `entry` has what must run once before all else (stack slots); `declarations` what the function refers to.
+    """
+
+    entry: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    declarations: dict[str, str] = field(default_factory=dict)
+    block: str = "start"
+    is_ended: bool = False
+    _count: int = 0
+
+    # ---- names and blocks
+
+    def fresh(self, stem: str = "v") -> str:
+        """Return a name that the function does not have yet."""
+        self._count += 1
+        return f"{stem}{self._count}"
+
+    def begin_block(self, name: str) -> None:
+        """Begin the block `name`, which the code before it must jump to."""
+        self.lines.append(f"{name}:")
+        self.block, self.is_ended = name, False
+
+    def branch(self, target: str) -> None:
+        """End the block with a jump to `target`."""
+        self._end(f"br label %{target}")
+
+    def cbranch(self, condition: LlvmValue, then: str, otherwise: str) -> None:
+        """End the block with a jump to `then` if `condition` is true, else to `otherwise`."""
+        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+
+    def ret(self, status: int) -> None:
+        """End the block, and the function, with `status`."""
+        self._end(f"ret i32 {status}")
+
+    def _end(self, instruction: str) -> None:
+        if not self.is_ended:  # what follows a return is never reached
+            self.lines.append(f"  {instruction}")
+        self.is_ended = True
+
+    def value(self, of: LlvmType, instruction: str) -> LlvmValue:
+        """Append `instruction` and return its value, which is of type `of`."""
+        value = LlvmValue(of, f"%{self.fresh()}")
+        self.define(value, instruction)
+        return value
+
+    def define(self, value: LlvmValue, instruction: str) -> None:
+        """Append `instruction`, which defines `value`: one that was named before it is computed."""
+        if not self.is_ended:
+            self.lines.append(f"  {value.text} = {instruction}")
+
+    def effect(self, instruction: str) -> None:
+        """Append `instruction`, which has no value."""
+        if not self.is_ended:
+            self.lines.append(f"  {instruction}")
+
+    def phi(self, value: LlvmValue, incoming: Sequence[tuple[LlvmValue, str]]) -> None:
+        """Define `value` as that of `incoming`'s block which was left last."""
+        pairs = ", ".join(f"[ {arrived.text}, %{block} ]" for arrived, block in incoming)
+        self.lines.append(f"  {value.text} = phi {value.type.name} {pairs}")
+
+    # ---- memory
+
+    def slot(self, element: LlvmType, count: int = 1) -> LlvmValue:
+        """Return the address of `count` uninitialized elements that live as long as the call."""
+        name = f"%{self.fresh('slot')}"
+        self.entry.append(f"  {name} = alloca {element.name}, i64 {count}, align 16")
+        return LlvmValue(POINTER, name)
+
+    def element(self, of: LlvmType, pointer: LlvmValue, index: LlvmValue) -> LlvmValue:
+        """Return the address of an element of type `of`."""
+        return self.value(POINTER, f"getelementptr inbounds {of.name}, {pointer}, {index}")
+
+    def load(self, of: LlvmType, address: LlvmValue, align: int) -> LlvmValue:
+        """Return the value at `address`."""
+        return self.value(of, f"load {of.name}, {address}, align {align}")
+
+    def store(self, value: LlvmValue, address: LlvmValue, align: int) -> None:
+        """Write `value` to `address`."""
+        self.effect(f"store {value}, {address}, align {align}")
+
+    def ptrtoint(self, pointer: LlvmValue) -> LlvmValue:
+        """Return the address as a number."""
+        return self.value(WORD, f"ptrtoint {pointer} to i64")
+
+    # ---- calls
+
+    def call(
+        self, result: LlvmType, name: str, arguments: Sequence[LlvmValue], attributes: str = ""
+    ) -> LlvmValue:
+        """Return what the function `name` gives, which is declared with `attributes`."""
+        types = ", ".join(argument.type.name for argument in arguments)
+        self.declarations.setdefault(name, f"declare {result.name} @{name}({types}) {attributes}".rstrip())
+        return self.value(result, f"call {result.name} @{name}({', '.join(map(str, arguments))})")
+
+    def call_for_effect(self, name: str, arguments: Sequence[LlvmValue]) -> None:
+        """Call the function `name`, which returns nothing."""
+        types = ", ".join(argument.type.name for argument in arguments)
+        self.declarations.setdefault(name, f"declare void @{name}({types})")
+        self.effect(f"call void @{name}({', '.join(map(str, arguments))})")
+
+    # ---- arithmetic
+
+    def op(self, instruction: str, x: LlvmValue, *others: LlvmValue) -> LlvmValue:
+        """Return what `instruction` (fadd, xor, fneg, ...) gives for operands of one type, in that type."""
+        return self.value(x.type, f"{instruction} {', '.join([str(x), *[other.text for other in others]])}")
+
+    def compare(self, instruction: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+        """Return the bit that `instruction` (such as "fcmp olt" or "icmp eq") gives for `x` and `y`."""
+        return self.value(BIT, f"{instruction} {x}, {y.text}")
+
+    def convert(self, instruction: str, x: LlvmValue, to: LlvmType) -> LlvmValue:
+        """Return `x` in the type `to`, by `instruction` (sext, fptosi, ...)."""
+        return self.value(to, f"{instruction} {x} to {to.name}")
+
+    def select(self, condition: LlvmValue, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+        """Return `x` where the bit `condition` is set, else `y`."""
+        return self.value(x.type, f"select {condition}, {x}, {y}")

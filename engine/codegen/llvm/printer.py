@@ -1,0 +1,255 @@
+"""Kernels as LLVM IR text: one function `i32 symbol(ptr)` per kernel, in SSA form as the loop language is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
+from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
+from engine.lowering.check import Names, check_kernel
+from engine.lowering.loops import (
+    Address,
+    Array,
+    Bound,
+    Call,
+    Carried,
+    Compute,
+    Evaluate,
+    Fail,
+    If,
+    Kernel,
+    Literal,
+    Loop,
+    Node,
+    Number,
+    Place,
+    Pointer,
+    ReadElement,
+    Reference,
+    WriteElement,
+)
+from engine.runtime.kernel_interface import FUNCTION_RAISED, ITEM_SIZES, OK
+from engine.scalar.embedded import Embedded
+
+_ARGUMENTS = LlvmValue(POINTER, "%arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelText:
+    """A printed kernel: the `text` of a module, and the `functions` of user Ops that it declares (`entry_name`)."""
+
+    text: str
+    functions: tuple[Embedded, ...]
+
+
+def entry_name(function: Embedded) -> str:
+    """Return the symbol under which kernels call `function`."""
+    return f"user_{function.name}"
+
+
+def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
+    """Return `kernel` as a module that defines `symbol`; raises InvalidKernel if the kernel contradicts itself."""
+    printer = _KernelPrinter(check_kernel(kernel))
+    printer.print(kernel)
+    function = printer.function
+    body = [*function.entry, "  br label %start", "start:", *function.lines]
+    lines = [
+        *printer.literals,
+        f'define i32 @"{symbol}"(ptr %arguments) nounwind {{',
+        "entry:",
+        *body,
+        "}",
+        *function.declarations.values(),
+    ]
+    return KernelText("\n".join(lines) + "\n", tuple(printer.functions.values()))
+
+
+@dataclass
+class _KernelPrinter:
+    """One kernel being printed. `values` has what the names of the kernel stand for at this point."""
+
+    names: Names
+    function: FunctionText = field(default_factory=FunctionText)
+    values: dict[str, LlvmValue] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
+    functions: dict[str, Embedded] = field(default_factory=dict)
+    literals: list[str] = field(default_factory=list)
+
+    def print(self, kernel: Kernel) -> None:
+        for position, parameter in enumerate(kernel.parameters):
+            self.positions[parameter.name] = position
+            of = POINTER if isinstance(parameter, Pointer) else WORD
+            self.values[parameter.name] = self.function.load(of, self.argument(position), 8)
+        self.body(kernel.body)
+        self.function.ret(OK)
+
+    def argument(self, position: int) -> LlvmValue:
+        return self.function.element(WORD, _ARGUMENTS, WORD(position))
+
+    def body(self, body: tuple[Node, ...]) -> None:
+        for node in body:
+            match node:
+                case Loop():
+                    self.loop(node)
+                case If():
+                    self.branch(node)
+                case Fail():
+                    self.fail(node)
+                case WriteElement(place, value):
+                    self.store(place, self.values[value])
+                case Array(name, dtype, size):
+                    self.values[name] = self.function.slot(_stored(dtype), size)
+                case Call(external, arguments):
+                    self.function.call_for_effect(
+                        external, [self.address(argument) for argument in arguments]
+                    )
+                case _:
+                    self.values[node.target] = self.computed(node)
+
+    def computed(self, node: Number | Compute | Evaluate | ReadElement) -> LlvmValue:
+        match node:
+            case Number(_, dtype, value):
+                return constant_of(dtype, value)
+            case ReadElement(_, place):
+                return self.load(place)
+            case Evaluate(_, function, arrays):
+                words = [self.values[word] for array in arrays for word in (array.pointer, *array.lengths)]
+                return self.called(function, words)
+            case Compute(_, op, arguments, dtype):
+                values = [self.values[name] for name in arguments]
+                if isinstance(op, Embedded):
+                    return self.called(op, values)
+                operand = self.names.values[arguments[-1]]
+                dtypes = (operand, dtype) if op == "cast" else (operand,)
+                return emit_operation(self.function, op, dtypes, values)
+
+    def called(self, function: Embedded, values: list[LlvmValue]) -> LlvmValue:
+        """Return what `function` gives for `values`; if it raises, the kernel ends."""
+        self.functions[function.name] = function
+        b, of = self.function, _stored(function.result)
+        result = b.slot(of)
+        words = [b.convert("zext", value, BYTE) if value.type.name == "i1" else value for value in values]
+        status = b.call(STATUS, entry_name(function), [*words, result])
+        raised, after = b.fresh("raised"), b.fresh("returned")
+        b.cbranch(b.compare("icmp eq", status, STATUS(0)), after, raised)
+        b.begin_block(raised)
+        b.ret(FUNCTION_RAISED)
+        b.begin_block(after)
+        return self.as_value(b.load(of, result, ITEM_SIZES[function.result]), function.result)
+
+    # ---- control
+
+    def loop(self, node: Loop) -> None:
+        """Print a loop with its test at the end, entered only if there is a first pass."""
+        b = self.function
+        body, after = b.fresh("loop"), b.fresh("after")
+        start, stop = self.bound(node.start), self.bound(node.stop)
+        initial = [self.values[carried.initial] for carried in node.carried]
+        before = b.block
+        b.cbranch(b.compare("icmp slt", start, stop), body, after)
+        b.begin_block(body)
+        head = len(b.lines)  # the phis need what the body computes
+        index = self.values[node.index] = LlvmValue(WORD, f"%{b.fresh()}")
+        states = [LlvmValue(value.type, f"%{b.fresh()}") for value in initial]
+        self.values.update(zip([carried.name for carried in node.carried], states, strict=True))
+        self.body(node.body)
+        following_index = self.function.value(WORD, f"add nsw {index}, {node.step}")
+        following = [self.values[carried.following] for carried in node.carried]
+        latch = b.block
+        b.cbranch(self.goes_on(node, following_index, stop), body, after)
+        rest = b.lines[head:]
+        del b.lines[head:]
+        b.phi(index, [(start, before), (following_index, latch)])
+        for state, first, later in zip(states, initial, following, strict=True):
+            b.phi(state, [(first, before), (later, latch)])
+        b.lines += rest
+        b.begin_block(after)
+        self.carry_out(
+            node.carried,
+            [[(first, before), (later, latch)] for first, later in zip(initial, following, strict=True)],
+        )
+
+    def goes_on(self, node: Loop, following_index: LlvmValue, stop: LlvmValue) -> LlvmValue:
+        b = self.function
+        more = b.compare("icmp slt", following_index, stop)
+        if not node.until:
+            return more
+        return b.select(self.values[node.until], LLVM_TYPES["bool"](0), more)
+
+    def carry_out(self, carried: tuple[Carried, ...], arriving: list[list[tuple[LlvmValue, str]]]) -> None:
+        """After a loop the name of a state means its last value."""
+        for state, incoming in zip(carried, arriving, strict=True):
+            last = LlvmValue(incoming[0][0].type, f"%{self.function.fresh()}")
+            self.function.phi(last, incoming)
+            self.values[state.name] = last
+
+    def branch(self, node: If) -> None:
+        b = self.function
+        then, otherwise, after = b.fresh("then"), b.fresh("else"), b.fresh("endif")
+        b.cbranch(self.values[node.condition], then, otherwise if node.otherwise else after)
+        b.begin_block(then)
+        self.body(node.then)
+        b.branch(after)
+        if node.otherwise:
+            b.begin_block(otherwise)
+            self.body(node.otherwise)
+            b.branch(after)
+        b.begin_block(after)
+
+    def fail(self, node: Fail) -> None:
+        b = self.function
+        for position, name in enumerate(node.details):
+            address = b.element(WORD, self.values[node.pointer], WORD(position))
+            b.store(self.values[name], address, ITEM_SIZES["int64"])
+        b.ret(node.status)
+
+    # ---- memory
+
+    def load(self, place: Place) -> LlvmValue:
+        dtype = self.names.pointers[place.pointer]
+        return self.as_value(self.function.load(_stored(dtype), self.at(place), ITEM_SIZES[dtype]), dtype)
+
+    def store(self, place: Place, value: LlvmValue) -> None:
+        dtype = self.names.pointers[place.pointer]
+        stored = self.function.convert("zext", value, BYTE) if dtype == "bool" else value
+        self.function.store(stored, self.at(place), ITEM_SIZES[dtype])
+
+    def as_value(self, stored: LlvmValue, dtype: str) -> LlvmValue:
+        """A bool is a byte in memory and a bit elsewhere."""
+        return self.function.compare("icmp ne", stored, BYTE(0)) if dtype == "bool" else stored
+
+    def at(self, place: Place) -> LlvmValue:
+        """Return the address of the element at `place`."""
+        of = _stored(self.names.pointers[place.pointer])
+        return self.function.element(of, self.values[place.pointer], self.offset(place))
+
+    def offset(self, place: Place) -> LlvmValue:
+        total: LlvmValue | None = None
+        for term in place.terms:
+            product = self.values[term[0]]
+            for factor in term[1:]:
+                product = self.function.op("mul nsw", product, self.values[factor])
+            total = product if total is None else self.function.op("add nsw", total, product)
+        return total or WORD(0)
+
+    def address(self, argument: Address | Reference | Literal) -> LlvmValue:
+        """Return an argument of an external: an address, as a number."""
+        match argument:
+            case Address(place):
+                return self.function.ptrtoint(self.at(place))
+            case Reference(parameter):
+                return self.function.ptrtoint(self.argument(self.positions[parameter]))
+            case Literal(value):
+                name = f"@literal{len(self.literals)}"
+                content = "".join(f"\\{byte:02X}" for byte in value)
+                kind = f"internal unnamed_addr constant [{len(value)} x i8]"
+                self.literals.append(f'{name} = {kind} c"{content}", align 16')
+                return self.function.ptrtoint(LlvmValue(POINTER, name))
+
+    def bound(self, bound: Bound) -> LlvmValue:
+        return self.values[bound] if isinstance(bound, str) else WORD(bound)
+
+
+def _stored(dtype: str) -> LlvmType:
+    """Return the type of an element in memory."""
+    return BYTE if dtype == "bool" else LLVM_TYPES[dtype]

@@ -1,0 +1,313 @@
+"""LLVM IR of the scalar operations: numpy's meaning, spelled out for each dtype (operations.py says what it is).
+
+No operation can trap: a divisor that would (0, or -1 under the smallest integer) is replaced before the division.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from engine.codegen.llvm.ir_text import BIT, DOUBLE, FLOAT, WORD, FunctionText, LlvmType, LlvmValue
+from engine.codegen.llvm.polygamma import emit_psi, emit_tri_gamma, in_float64
+from engine.lowering.operations import FLOATS, INTEGERS
+
+LLVM_TYPES = {"float64": DOUBLE, "float32": FLOAT, "int64": WORD, "int32": LlvmType("i32"), "bool": BIT}
+_LLVM_INTRINSICS = {
+    "exp": "llvm.exp",
+    "log": "llvm.log",
+    "sqrt": "llvm.sqrt",
+    "sin": "llvm.sin",
+    "cos": "llvm.cos",
+    "pow": "llvm.pow",
+    "abs": "llvm.fabs",
+    "copysign": "llvm.copysign",
+    "floor": "llvm.floor",
+    "ceil": "llvm.ceil",
+    "trunc": "llvm.trunc",
+    "round": "llvm.rint",
+    "exp2": "llvm.exp2",
+    "log2": "llvm.log2",
+    "log10": "llvm.log10",
+    "maximum": "llvm.maximum",
+    "minimum": "llvm.minimum",
+}
+_LIBM = {
+    **{op: op for op in ("expm1", "log1p", "tanh", "tan", "sinh", "cosh", "erf", "erfc")},
+    **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
+    "gamma": "tgamma",
+}
+_SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
+_COMPARISONS = {op: op for op in ("lt", "le", "gt", "ge", "eq")} | {"neq": "ne"}
+
+_PURE = "nounwind willreturn memory(none)"
+
+
+def constant_of(dtype: str, value: bytes) -> LlvmValue:
+    """Return the scalar of `dtype` whose little-endian bytes are `value`, bit for bit."""
+    of = LLVM_TYPES[dtype]
+    if dtype == "bool":
+        return of(value != b"\0")
+    bits = int.from_bytes(value, "little", signed=True)
+    return LlvmValue(of, f"bitcast (i{8 * len(value)} {bits} to {of.name})") if dtype in FLOATS else of(bits)
+
+
+def emit_operation(
+    builder: FunctionText, op: str, dtypes: tuple[str, ...], arguments: list[LlvmValue]
+) -> LlvmValue:
+    """Emit `op` of `arguments` (of dtype dtypes[0], behind `where`'s condition) and return the result."""
+    dtype = dtypes[0]
+    if op == "cast":
+        return _cast(builder, dtype, dtypes[1], arguments[0])
+    if op == "where":
+        return builder.select(*arguments)
+    if op == "identity":
+        return arguments[0]
+    if op in _COMPARISONS:
+        return _compare(builder, _COMPARISONS[op], dtype, *arguments)
+    if dtype in FLOATS:
+        return _emit_float(builder, op, dtype, arguments)
+    return (_INTEGER_OPERATIONS if dtype in INTEGERS else _BOOL_OPERATIONS)[op](builder, *arguments)
+
+
+def _compare(b: FunctionText, relation: str, dtype: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    if dtype in FLOATS:
+        return b.compare(f"fcmp {'u' if relation == 'ne' else 'o'}{relation}", x, y)
+    if relation in ("eq", "ne"):
+        return b.compare(f"icmp {relation}", x, y)
+    return b.compare(f"icmp {'u' if dtype == 'bool' else 's'}{relation}", x, y)
+
+
+# ---- floats
+
+
+def _emit_float(b: FunctionText, op: str, dtype: str, arguments: list[LlvmValue]) -> LlvmValue:
+    if op in _LLVM_INTRINSICS:
+        return _call_intrinsic(b, op, *arguments)
+    if op in _LIBM:
+        return _call_libm(b, _LIBM[op], *arguments)
+    return _FLOAT_OPERATIONS[op](b, *arguments)
+
+
+def _call_intrinsic(b: FunctionText, op: str, *arguments: LlvmValue) -> LlvmValue:
+    operand = arguments[0].type
+    return b.call(operand, f"{_LLVM_INTRINSICS[op]}.{operand.suffix}", arguments)
+
+
+def _call_libm(b: FunctionText, name: str, *arguments: LlvmValue) -> LlvmValue:
+    """Call libm's function of doubles of that name, or its counterpart for floats."""
+    operand = arguments[0].type
+    return b.call(operand, name if operand is DOUBLE else f"{name}f", arguments, _PURE)
+
+
+def _is_infinite(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    return b.compare("fcmp oeq", _call_intrinsic(b, "abs", x), x.type(math.inf))
+
+
+def _gammaln(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """libm's, but for minus infinity, where it is SciPy's."""
+    smallest = x.type(-math.inf)
+    return b.select(b.compare("fcmp oeq", x, smallest), smallest, _call_libm(b, "lgamma", x))
+
+
+def _polygamma(emit: Any) -> Callable[[FunctionText, LlvmValue], LlvmValue]:
+    def emit_operation(b: FunctionText, x: LlvmValue) -> LlvmValue:
+        return in_float64(emit, b, x, lambda op, value: _emit_float(b, op, "float64", [value]))
+
+    return emit_operation
+
+
+def _is_nan(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    return b.compare("fcmp uno", x, x)
+
+
+def _float_sign(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    zero, one = x.type(0.0), x.type(1.0)
+    signed = b.select(b.compare("fcmp olt", x, zero), x.type(-1.0), b.select(_is_nan(b, x), x, zero))
+    return b.select(b.compare("fcmp ogt", x, zero), one, signed)
+
+
+def _small_exponential(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """exp(-|x|), which neither overflows nor loses what is small."""
+    return _call_intrinsic(b, "exp", b.op("fneg", _call_intrinsic(b, "abs", x)))
+
+
+def _sigmoid(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    small, one = _small_exponential(b, x), x.type(1.0)
+    numerator = b.select(b.compare("fcmp olt", x, x.type(0.0)), small, one)
+    return b.op("fdiv", numerator, b.op("fadd", one, small))
+
+
+def _softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    positive = b.select(b.compare("fcmp ogt", x, x.type(0.0)), x, x.type(0.0))
+    return b.op("fadd", positive, _call_libm(b, "log1p", _small_exponential(b, x)))
+
+
+def _is_opposite(b: FunctionText, remainder: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """C's remainder is not 0 and has the sign that the divisor `y` has not: Python's is one divisor further."""
+    zero = y.type(0.0)
+    opposite = b.op("xor", b.compare("fcmp olt", y, zero), b.compare("fcmp olt", remainder, zero))
+    return b.op("and", b.compare("fcmp une", remainder, zero), opposite)
+
+
+def _float_mod(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    zero = x.type(0.0)
+    remainder = b.op("frem", x, y)
+    moved = b.select(_is_opposite(b, remainder, y), b.op("fadd", remainder, y), remainder)
+    signed = b.select(b.compare("fcmp oeq", remainder, zero), _call_intrinsic(b, "copysign", zero, y), moved)
+    return b.select(b.compare("fcmp oeq", y, zero), remainder, signed)
+
+
+def _float_floor_div(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """numpy's npy_divmod, which is Python's float_divmod: the quotient of what the remainder leaves, rounded."""
+    zero, one = x.type(0.0), x.type(1.0)
+    ratio, remainder = b.op("fdiv", x, y), b.op("frem", x, y)
+    quotient = b.op("fdiv", b.op("fsub", x, remainder), y)
+    quotient = b.select(_is_opposite(b, remainder, y), b.op("fsub", quotient, one), quotient)
+    whole = _call_intrinsic(b, "floor", quotient)
+    rounded = b.select(
+        b.compare("fcmp ogt", b.op("fsub", quotient, whole), x.type(0.5)), b.op("fadd", whole, one), whole
+    )
+    is_zero = b.compare("fcmp oeq", quotient, zero)
+    result = b.select(is_zero, _call_intrinsic(b, "copysign", zero, ratio), rounded)
+    return b.select(b.compare("fcmp oeq", y, zero), ratio, result)
+
+
+_FLOAT_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
+    "add": lambda b, x, y: b.op("fadd", x, y),
+    "sub": lambda b, x, y: b.op("fsub", x, y),
+    "mul": lambda b, x, y: b.op("fmul", x, y),
+    "true_div": lambda b, x, y: b.op("fdiv", x, y),
+    "floor_div": _float_floor_div,
+    "mod": _float_mod,
+    "neg": lambda b, x: b.op("fneg", x),
+    "sqr": lambda b, x: b.op("fmul", x, x),
+    "sign": _float_sign,
+    "sigmoid": _sigmoid,
+    "softplus": _softplus,
+    "reciprocal": lambda b, x: b.op("fdiv", x.type(1.0), x),
+    "isnan": _is_nan,
+    "isinf": _is_infinite,
+    "gammaln": _gammaln,
+    "psi": _polygamma(emit_psi),
+    "tri_gamma": _polygamma(emit_tri_gamma),
+}
+
+
+# ---- integers
+
+
+def _integer_division(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Python's quotient and remainder; 0 and 0 by 0, and the wrapped negative of `x` and 0 by -1."""
+    zero, one = x.type(0), x.type(1)
+    by_zero = b.compare("icmp eq", y, zero)
+    by_minus_one = b.compare("icmp eq", y, x.type(-1))
+    divisor = b.select(b.op("or", by_zero, by_minus_one), one, y)
+    quotient, remainder = b.op("sdiv", x, divisor), b.op("srem", x, divisor)
+    opposite = b.compare("icmp slt", b.op("xor", remainder, divisor), zero)
+    moved = b.op("and", b.compare("icmp ne", remainder, zero), opposite)
+    quotient = b.select(moved, b.op("sub", quotient, one), quotient)
+    remainder = b.select(moved, b.op("add", remainder, divisor), remainder)
+    quotient = b.select(by_minus_one, b.op("sub", zero, x), quotient)
+    return b.select(by_zero, zero, quotient), remainder
+
+
+def _integer_power(b: FunctionText, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
+    """Square again and again; the exponent's bits are read from the lowest until none is left."""
+    before, loop, after = b.block, b.fresh("power"), b.fresh("power_end")
+    zero, one = x.type(0), x.type(1)
+    result, square, left, multiplied, squared, shifted = (
+        LlvmValue(x.type, f"%{b.fresh()}") for _ in range(6)
+    )
+    b.branch(loop)
+    b.begin_block(loop)
+    b.phi(result, [(one, before), (multiplied, loop)])
+    b.phi(square, [(x, before), (squared, loop)])
+    b.phi(left, [(exponent, before), (shifted, loop)])
+    odd = b.compare("icmp ne", b.op("and", left, one), zero)
+    product = b.op("mul", result, square)
+    b.define(multiplied, f"select {odd}, {product}, {result}")
+    b.define(squared, f"mul {square}, {square.text}")
+    b.define(shifted, f"lshr {left}, {one.text}")
+    b.cbranch(b.compare("icmp ne", shifted, zero), loop, after)
+    b.begin_block(after)
+    return multiplied
+
+
+def _integer_sign(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    positive = b.convert("zext", b.compare("icmp sgt", x, x.type(0)), x.type)
+    return b.op("sub", positive, b.convert("zext", b.compare("icmp slt", x, x.type(0)), x.type))
+
+
+_INTEGER_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
+    "add": lambda b, x, y: b.op("add", x, y),
+    "sub": lambda b, x, y: b.op("sub", x, y),
+    "mul": lambda b, x, y: b.op("mul", x, y),
+    "floor_div": lambda b, x, y: _integer_division(b, x, y)[0],
+    "mod": lambda b, x, y: _integer_division(b, x, y)[1],
+    "pow": _integer_power,
+    "maximum": lambda b, x, y: b.select(b.compare("icmp sge", x, y), x, y),
+    "minimum": lambda b, x, y: b.select(b.compare("icmp sle", x, y), x, y),
+    "neg": lambda b, x: b.op("sub", x.type(0), x),
+    "sqr": lambda b, x: b.op("mul", x, x),
+    "abs": lambda b, x: b.select(b.compare("icmp slt", x, x.type(0)), b.op("sub", x.type(0), x), x),
+    "sign": _integer_sign,
+    "and_": lambda b, x, y: b.op("and", x, y),
+    "or_": lambda b, x, y: b.op("or", x, y),
+    "xor": lambda b, x, y: b.op("xor", x, y),
+    "invert": lambda b, x: b.op("xor", x, x.type(-1)),
+    **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
+}
+
+_BOOL_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
+    "add": lambda b, x, y: b.op("or", x, y),
+    "mul": lambda b, x, y: b.op("and", x, y),
+    "maximum": lambda b, x, y: b.op("or", x, y),
+    "minimum": lambda b, x, y: b.op("and", x, y),
+    "abs": lambda b, x: x,
+    "sqr": lambda b, x: x,
+    "and_": lambda b, x, y: b.op("and", x, y),
+    "or_": lambda b, x, y: b.op("or", x, y),
+    "xor": lambda b, x, y: b.op("xor", x, y),
+    "invert": lambda b, x: b.op("xor", x, x.type(1)),
+    **{op: lambda b, x: LLVM_TYPES["bool"](0) for op in ("isnan", "isinf")},
+    **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
+}
+
+
+# ---- conversions
+
+
+def _cast(b: FunctionText, source: str, target: str, x: LlvmValue) -> LlvmValue:
+    if source == target:
+        return x
+    if target == "bool":
+        return (
+            b.compare("fcmp une", x, x.type(0.0)) if source in FLOATS else b.compare("icmp ne", x, x.type(0))
+        )
+    to = LLVM_TYPES[target]
+    if source == "bool":
+        return b.convert("uitofp", x, to) if target in FLOATS else b.convert("zext", x, to)
+    if source in FLOATS:
+        return _from_float(b, source, target, x)
+    if target in FLOATS:
+        return b.convert("sitofp", x, to)
+    return b.convert("sext", x, to) if target == "int64" else b.convert("trunc", x, to)
+
+
+def _from_float(b: FunctionText, source: str, target: str, x: LlvmValue) -> LlvmValue:
+    to = LLVM_TYPES[target]
+    if target in FLOATS:
+        return b.convert("fpext", x, to) if target == "float64" else b.convert("fptrunc", x, to)
+    smallest = _SMALLEST[target]
+    below = float(smallest)
+    holds_fractions_below = source == "float64" and target == "int32"
+    lower = (
+        b.compare("fcmp ogt", x, x.type(below - 1.0))
+        if holds_fractions_below
+        else b.compare("fcmp oge", x, x.type(below))
+    )
+    fits = b.op("and", lower, b.compare("fcmp olt", x, x.type(-below)))
+    return b.select(fits, b.convert("fptosi", x, to), to(smallest))
