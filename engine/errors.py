@@ -52,8 +52,8 @@ class NullGradientError(EngineError, ValueError):
 
 
 class FunctionRefused(EngineError):
-    """What an Op has for numba cannot be a part of kernels. `op` has it, for arguments of `signature`; `found` says why not;
-    `is_expected` if the Op need not be changed for that."""
+    """What an Op has for numba cannot be a part of kernels. `op` has it, for arguments of `signature`;
+    `found` says why not; `is_expected` if the Op need not be changed for that."""
 
     def __init__(self, op: Any, signature: Any, found: str, is_expected: bool) -> None:
         super().__init__(
@@ -84,10 +84,11 @@ class GradientError(EngineError):
 
 
 class ArgumentError(EngineError, TypeError):
-    """A compiled function was called with a value that one of its inputs does not take, or a shared variable has one.
+    """A compiled function was called with a value that one of its inputs does not take, or a shared
+    variable has one.
 
-    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came), `is_shared` (it
-    is a shared variable, which the function brings along).
+    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came),
+    `is_shared` (it is a shared variable, which the function brings along).
     """
 
     def __init__(

@@ -31,7 +31,8 @@ class Container:
         return self.type, self.storage[0]
 
     def __setstate__(self, state: tuple[TensorType, np.ndarray]) -> None:
-        # Who pickled it may have had the array mapped from a file, of which it may be read only (joblib does so).
+        # Who pickled it may have had the array mapped from a file, of which it may be read only (joblib
+        # does so).
         type, value = state
         self.__init__(type, np.require(value, requirements=("C", "A", "W", "E")))  # type: ignore[misc]
 
@@ -59,8 +60,9 @@ class TensorSharedVariable(TensorVariable):
 
     @property
     def default_update(self) -> Any:
-        """What replaces the value after each call of a function that uses the variable and does not update it itself; None
-        if nothing does. See `no_default_updates` of `function`. Refuses (TypeError) what the type does not hold."""
+        """What replaces the value after each call of a function that uses the variable and does not
+        update it itself; None if nothing does. See `no_default_updates` of `function`. Refuses
+        (TypeError) what the type does not hold."""
         return self._default_update
 
     @default_update.setter
@@ -72,7 +74,8 @@ class TensorSharedVariable(TensorVariable):
         return self.container.data if borrow else self.container.data.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
-        """Give the variable a new value, of which it keeps a copy, or, with `borrow`, the array itself if it can.
+        """Give the variable a new value, of which it keeps a copy, or, with `borrow`, the array itself
+        if it can.
 
         Refuses (TypeError) what the type does not hold: another dtype that could lose digits, rank or length.
         """
@@ -98,8 +101,8 @@ class TensorSharedVariable(TensorVariable):
 
 
 def as_update(variable: TensorSharedVariable, value: Any, doing: str) -> Variable:
-    """`value` as what may replace the value of `variable`; refuses (TypeError) what its type does not hold, and says so of
-    what somebody is `doing`."""
+    """`value` as what may replace the value of `variable`; refuses (TypeError) what its type does not
+    hold, and says so of what somebody is `doing`."""
     try:
         return variable.type.filter_variable(as_tensor_variable(value))
     except TypeError as error:
@@ -119,8 +122,8 @@ def shared(
 ) -> TensorSharedVariable:
     """A shared variable that holds `value`: an array, a numpy scalar or a Python number.
 
-    Its lengths may change later, so none is known and none broadcasts; `shape` declares those that do not change.
-    With `borrow` the array is not copied. Refuses (TypeError) other values.
+    Its lengths may change later, so none is known and none broadcasts; `shape` declares those that do
+    not change. With `borrow` the array is not copied. Refuses (TypeError) other values.
     """
     if not isinstance(value, np.ndarray | np.generic | int | float):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")

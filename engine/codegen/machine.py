@@ -1,11 +1,14 @@
-"""The machine that runs programs, as LLVM IR text and compiled: a block per instruction, and a switch between them.
+"""The machine that runs programs, as LLVM IR text and compiled: a block per instruction, and a switch
+between them.
 
-BIND reads numpy's array struct. Where its fields lie follows from numpy's stable ABI and from the size of Python's
-object head, which is built into the text: what the text does not say does not change what it compiles to.
+BIND reads numpy's array struct. Where its fields lie follows from numpy's stable ABI and from the size
+of Python's object head, which is built into the text: what the text does not say does not change what
+it compiles to.
 
-The machine runs without Python's lock, so it cannot see signals. It pauses for those who can, about ten times a second:
-at a NEXT or a LOOK. There it looks at the processor's counter of time: at a LOOK always, at a NEXT first in each pass, then
-less and less often while passes are quick, but at no less than every 64th.
+The machine runs without Python's lock, so it cannot see signals. It pauses for those who can, about ten
+times a second: at a NEXT or a LOOK. There it looks at the processor's counter of time: at a LOOK
+always, at a NEXT first in each pass, then less and less often while passes are quick, but at no less
+than every 64th.
 """
 
 from __future__ import annotations
@@ -50,7 +53,8 @@ _COUNTER = (
     "%now = call i64 @llvm.readcyclecounter()",
     "%long = add i64 0, 268435456",
 )
-"""The counter that x86-64 has, 1 to 5 GHz: 0.05 to 0.3 seconds. Where there is none LLVM gives 0: no pause."""
+"""The counter that x86-64 has, 1 to 5 GHz: 0.05 to 0.3 seconds. Where there is none LLVM gives 0: no pause.
+"""
 _ARM_COUNTER = (
     '%now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()',
     '%hertz = call i64 asm sideeffect "mrs $0, cntfrq_el0", "=r"()',
@@ -60,7 +64,8 @@ _ARM_COUNTER = (
 
 @cache
 def machine_source() -> str:
-    """Return the machine as LLVM IR text: one block an instruction, and a switch that goes from one to the next."""
+    """Return the machine as LLVM IR text: one block an instruction, and a switch that goes from one to
+    the next."""
     blocks = [_Block(name) for name in INSTRUCTIONS]
     for block in blocks:
         _EMITTERS.get(block.name, _emit_binary)(block)
@@ -93,7 +98,8 @@ def machine_source() -> str:
 
 
 def compile_machine(symbol: str) -> bytes:
-    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level there is."""
+    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level
+    there is."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -136,9 +142,9 @@ define internal i1 @look(ptr %looks) noinline cold {{
 }}
 declare i64 @llvm.readcyclecounter()
 """
-"""Looks at the counter: returns 1 if the machine has run for long. `looks` are three words: a NEXT looks where its count
-has none of the bits of the first, which get more while looks are less than a 128th of that apart; the second is what the
-counter was at the last look, the third at the first one."""
+"""Looks at the counter: returns 1 if the machine has run for long. `looks` are three words: a NEXT
+looks where its count has none of the bits of the first, which get more while looks are less than a
+128th of that apart; the second is what the counter was at the last look, the third at the first one."""
 _FIRST_LOOKS = (0, 0, 0)
 
 
@@ -236,7 +242,8 @@ class _Block:
         self.line("br label %fetch")
 
     def look_if(self, condition: str) -> None:
-        """If `condition` holds, look at the counter, and pause at this instruction if the machine has run for long."""
+        """If `condition` holds, look at the counter, and pause at this instruction if the machine has
+        run for long."""
         self.line(f"br i1 {condition}, label %{self.name}.look, label %{self.name}.on")
         self.label("look")
         is_long = self.value("call i1 @look(ptr %looks)")

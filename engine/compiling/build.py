@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class Build:
     """One build of the function that `request` asks for.
 
-    After `run`, `optimized` is its rewritten graph, `seconds` has the time of each step, `rewrites` their number and
-    `tally` the counts.
+    After `run`, `optimized` is its rewritten graph, `seconds` has the time of each step, `rewrites`
+    their number and `tally` the counts.
     """
 
     optimized: FrozenFunctionGraph
@@ -50,8 +50,8 @@ class Build:
     def run(self) -> Artifact:
         """Build the function and return it to be stored.
 
-        Starts again when a user function cannot become part of a kernel; and, with every inner graph rewritten from
-        scratch, when the build fails with stored ones.
+        Starts again when a user function cannot become part of a kernel; and, with every inner graph
+        rewritten from scratch, when the build fails with stored ones.
         """
         trusts_graphs = True
         while True:

@@ -23,8 +23,8 @@ from engine.runtime.execution import CallbackFunction
 def callback_function(context: BuildContext, graph: FrozenFunctionGraph) -> CallbackFunction:
     """Return the function that computes `graph`, for a program that is being built.
 
-    Raises as compile_function does, and UndescribedOpError for a graph with a user Op that is not among those of
-    `context`.
+    Raises as compile_function does, and UndescribedOpError for a graph with a user Op that is not among
+    those of `context`.
     """
     user_ops = UserOps()
     try:
@@ -50,7 +50,8 @@ def callback_function(context: BuildContext, graph: FrozenFunctionGraph) -> Call
 
 
 def _function_without_key(context: BuildContext, graph: FrozenFunctionGraph) -> CallbackFunction:
-    """Build a function that no key describes, and name it by its program; the program that calls it is not stored."""
+    """Build a function that no key describes, and name it by its program; the program that calls it is
+    not stored."""
     building = _FunctionBuild(context, graph)
     artifact = building.build()
     return building.load(CacheKey.build("function", {"program": artifact.payload}), artifact.payload)

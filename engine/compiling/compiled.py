@@ -1,4 +1,5 @@
-"""`Compiled`: a function ready to run. And the numpy backend, which compiles nothing: each Op runs by its `perform`."""
+"""`Compiled`: a function ready to run. And the numpy backend, which compiles nothing: each Op runs by
+its `perform`."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class PickledFunction(Protocol):
 
 @dataclass
 class Compiled:
-    """A function ready to run, and how it was made. `optimized` and `pickled` make its rewritten graph and its form
-    for a pickle when somebody asks for them."""
+    """A function ready to run, and how it was made. `optimized` and `pickled` make its rewritten graph
+    and its form for a pickle when somebody asks for them."""
 
     runner: Runner
     info: CacheInfo

@@ -1,7 +1,8 @@
-"""User Ops that overwrite their inputs: while a graph is frozen, each is wrapped in an Op that gives it copies.
+"""User Ops that overwrite their inputs: while a graph is frozen, each is wrapped in an Op that gives it
+copies.
 
-An Op that overwrites inputs constrains the order of nodes, merging and every rewrite, and some rewrites would leave no
-valid order. The wrapper has no destroy_map, so nothing after it has to know.
+An Op that overwrites inputs constrains the order of nodes, merging and every rewrite, and some rewrites
+would leave no valid order. The wrapper has no destroy_map, so nothing after it has to know.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class OnCopies(Op):
 
 
 def with_copies(op: Op) -> Op:
-    """Return `op`, or, if it is a user Op that overwrites inputs, or holds one, the same computation on copies."""
+    """Return `op`, or, if it is a user Op that overwrites inputs, or holds one, the same computation on
+    copies."""
     if is_user_op(op):
         return OnCopies(op) if op.destroy_map else op
     if not isinstance(op, HasInnerGraph):

@@ -1,4 +1,5 @@
-"""`Function`: what is called. It converts arguments, keeps the values of shared variables, can be copied and pickled."""
+"""`Function`: what is called. It converts arguments, keeps the values of shared variables, can be
+copied and pickled."""
 
 from __future__ import annotations
 
@@ -44,17 +45,18 @@ def _values(storages: Iterable[list[Any]]) -> Iterable[Any]:
 
 def _store(storages: Iterable[list[Any]], values: Iterable[Any]) -> None:
     """Put each of `values` into its storage: all or, where an interrupt comes, none."""
-    # A signal's handler, and another thread, runs between two instructions of Python: here there is but one, a call
-    # that runs no Python.
+    # A signal's handler, and another thread, runs between two instructions of Python: here there is but
+    # one, a call that runs no Python.
     deque(map(setitem, storages, repeat(0), values), maxlen=0)
 
 
 class Function:
     """A compiled function. Call it with one value an input, by position or by name.
 
-    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting. It can be pickled, with the values
-    of its shared variables: where it is loaded it runs without being rewritten or compiled. It is linked there when it is
-    first used; FunctionLoadError says why it cannot be. Functions and shared variables pickled together still share.
+    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting. It can be pickled,
+    with the values of its shared variables: where it is loaded it runs without being rewritten or
+    compiled. It is linked there when it is first used; FunctionLoadError says why it cannot be.
+    Functions and shared variables pickled together still share.
     """
 
     def __init__(
@@ -151,11 +153,12 @@ class Function:
         delete_updates: bool = False,
         name: str | None = None,
     ) -> Function:
-        """A function on the same program and the same shared variables, named `name` or as this one with " copy".
+        """A function on the same program and the same shared variables, named `name` or as this one
+        with " copy".
 
-        `swap` maps shared variables of this function to others of the same type, which the copy uses instead (TypeError,
-        ValueError for what is not one). With `delete_updates` it updates none. A call has memory of its own, so
-        `share_memory` is without effect.
+        `swap` maps shared variables of this function to others of the same type, which the copy uses
+        instead (TypeError, ValueError for what is not one). With `delete_updates` it updates none. A
+        call has memory of its own, so `share_memory` is without effect.
         """
         containers = self._swapped(swap or {})
         return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
@@ -224,7 +227,8 @@ _OWN_STATE = (
 
 
 class _Maker(SimpleNamespace):
-    """What made a function: `fgraph` is the graph after rewriting, read from the cache when it is first asked for."""
+    """What made a function: `fgraph` is the graph after rewriting, read from the cache when it is first
+    asked for."""
 
     def __init__(self, compiled: Compiled, names: Sequence[str | None]) -> None:
         super().__init__()
@@ -242,8 +246,8 @@ class _Maker(SimpleNamespace):
 
 
 class ArgumentConverter:
-    """Makes a value what an input takes, or says which argument of which function, or which shared variable behind the
-    `n_explicit` arguments, should have been what."""
+    """Makes a value what an input takes, or says which argument of which function, or which shared
+    variable behind the `n_explicit` arguments, should have been what."""
 
     def __init__(self, function: str, variables: Sequence[Variable], n_explicit: int) -> None:
         self.function = function

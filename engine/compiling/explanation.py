@@ -1,6 +1,7 @@
 """Says where two encoded graphs differ first, for people who ask why a function was not found in the cache.
 
-The grammar is that of encoding.py. No Op and no Type is made of what is read: it may have been written by another release.
+The grammar is that of encoding.py. No Op and no Type is made of what is read: it may have been written
+by another release.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def _read_encoding(encoding: bytes) -> DecodedGraph:
 
 
 graph_difference = GraphReader(_read_encoding)
-"""Says in what two encodings by `engine.compiling.key.encode_graph` differ; raises InvalidEncoding and KeyError on what that would not
-have written."""
+"""Says in what two encodings by `engine.compiling.key.encode_graph` differ; raises InvalidEncoding and
+KeyError on what that would not have written."""
 
 
 def _read_graph(reader: Reader) -> DecodedGraph:

@@ -10,22 +10,27 @@ The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
 
-Nodes come in the order that structure gives: depth first from the outputs; or in that of execution, where it is part of
-the graph. Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and how the graph was built are not in it. A constant of more than 32
-elements is data ("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
-all of their constants are identity ("c"), and so is what the graph around them has of these. Of more than 64 KiB it is the
-BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all have the array.
+Nodes come in the order that structure gives: depth first from the outputs; or in that of execution,
+where it is part of the graph. Types and Ops are numbered as they are met, equal ones once. Names of
+variables, tags and how the graph was built are not in it. A constant of more than 32 elements is data
+("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
+all of their constants are identity ("c"), and so is what the graph around them has of these. Of more
+than 64 KiB it is the BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all have
+the array.
 
-A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may stand for a value:
+A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may
+stand for a value:
 
     definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*     order: names, in that of its dict
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
-What follows is empty, or, where numba compiles the Op, what others have registered with numba, and its settings
-(cachegraph/fingerprint/extensions.py). Where lengths or compiled code are stored, what gives them reads nothing else (outside.py there). The names are those of its properties, then, sorted, of all other attributes; of an Op from which nothing is stored (it has
-neither `infer_shape` nor `numba_function`) only those that do not begin with an underscore. So an Op is what its class does,
-what that reads, and what the instance holds; where the class stands, and its lines, are not in it.
+What follows is empty, or, where numba compiles the Op, what others have registered with numba, and its
+settings (cachegraph/fingerprint/extensions.py). Where lengths or compiled code are stored, what gives
+them reads nothing else (outside.py there). The names are those of its properties, then, sorted, of all
+other attributes; of an Op from which nothing is stored (it has neither `infer_shape` nor
+`numba_function`) only those that do not begin with an underscore. So an Op is what its class does, what
+that reads, and what the instance holds; where the class stands, and its lines, are not in it.
 
 Version history
     1  first
@@ -60,8 +65,9 @@ _AT_HAND = "at hand "
 class UserOps:
     """The users' Ops of a graph, and those made of them, by the names that what is stored of it has for them.
 
-    A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every process. An Op that
-    cannot be described has one only where `is_open`: then nothing is stored, and it is named by its place here.
+    A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every
+    process. An Op that cannot be described has one only where `is_open`: then nothing is stored, and it
+    is named by its place here.
     """
 
     def __init__(self, by_name: Mapping[str, Op] = MappingProxyType({}), is_open: bool = False) -> None:
@@ -109,7 +115,8 @@ class UserOps:
 
 
 def check_ops(ops: Mapping[str, Op]) -> None:
-    """Refuse (ValueError) Ops that are not, in this process, what their names say: their code is another here."""
+    """Refuse (ValueError) Ops that are not, in this process, what their names say: their code is
+    another here."""
     for name, op in ops.items():
         if name.startswith(_AT_HAND):
             continue
@@ -127,7 +134,8 @@ def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: Us
 
 
 def inner_body(graph: FrozenFunctionGraph, users: UserOps) -> bytes:
-    """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be another next time."""
+    """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be
+    another next time."""
     if find_user_ops(graph):
         return graph_body(graph, (), users)
     return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
@@ -229,7 +237,8 @@ def _encode_users_op(op: Op, users: UserOps) -> bytes:
 
 
 def _refuse_outside(op: Op) -> None:
-    """Refuse what is stored of `op` if it depends on more than its code and its attributes: lengths and compiled code."""
+    """Refuse what is stored of `op` if it depends on more than its code and its attributes: lengths and
+    compiled code."""
     methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
     if not methods:
         return
@@ -247,7 +256,8 @@ def _refuse_outside(op: Op) -> None:
 
 
 def _encode_surroundings(op: Op) -> bytes:
-    """What numba has from others, if it compiles `op`: overloads are found by what is called, which code does not read."""
+    """What numba has from others, if it compiles `op`: overloads are found by what is called, which
+    code does not read."""
     if not hasattr(op, "numba_function"):
         return prefixed(b"")
     from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
@@ -290,7 +300,8 @@ def _is_run_only(op: Op) -> bool:
 
 
 def _refuse_if_undecided(op: Op, other: Op) -> None:
-    """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which is called would be chance."""
+    """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which
+    is called would be chance."""
     ours, others = (
         {name: value for name, value in _others(one).items() if _is_hidden(op, name)} for one in (op, other)
     )

@@ -1,7 +1,8 @@
-"""Optimized graphs in the store: those of inner graphs, each an entry of its own, and that of a function, a blob.
+"""Optimized graphs in the store: those of inner graphs, each an entry of its own, and that of a
+function, a blob.
 
-A stored graph contains neither the function's data nor user Ops: it refers to them by number and by name, and whoever
-loads it supplies them.
+A stored graph contains neither the function's data nor user Ops: it refers to them by number and by
+name, and whoever loads it supplies them.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _PICKLED = ("engine.graph.fgraph", "engine.scalar", "engine.tensor", "engine.inn
 class InnerGraphStore:
     """The optimized forms of inner graphs, found in the cache or stored there under keys of their own.
 
-    `used` are the digests of the keys of the graphs that were found or stored. Without `is_trusted` every graph is
-    rewritten from scratch and replaces its entry.
+    `used` are the digests of the keys of the graphs that were found or stored. Without `is_trusted`
+    every graph is rewritten from scratch and replaces its entry.
     """
 
     def __init__(self, context: BuildContext, is_trusted: bool = True) -> None:
@@ -110,8 +111,8 @@ class InnerGraphStore:
 def load_inner_graph(
     payload: bytes, graph: FrozenFunctionGraph, user_ops: UserOps, read_blob: ReadBlob
 ) -> FrozenFunctionGraph:
-    """Return the optimized form of `graph` that `payload` holds; raises TypeError if it holds anything else, and as
-    pickling.loads does."""
+    """Return the optimized form of `graph` that `payload` holds; raises TypeError if it holds anything
+    else, and as pickling.loads does."""
     found = load_graph(payload, (), user_ops.by_name, read_blob)
     if not isinstance(found, FrozenFunctionGraph) or len(graph.inputs) != len(found.inputs):
         raise TypeError(f"the stored form of {graph} is {type(found).__name__}, or that of another graph")
@@ -127,7 +128,8 @@ def load_inner_graph(
 def dump_graph(
     graph: FrozenFunctionGraph, data: Sequence[Any], user_ops: UserOps, blobs: dict[str, bytes]
 ) -> bytes:
-    """Return `graph` pickled, with references to its `data` and to its user Ops; other large arrays go into `blobs`.
+    """Return `graph` pickled, with references to its `data` and to its user Ops; other large arrays go
+    into `blobs`.
 
     Raises UndescribedOpError for a user Op that is not among `user_ops`, and as pickling.dumps does.
     """

@@ -1,4 +1,5 @@
-"""The keys of functions, of optimized inner graphs and of kernels: each describes all that decides what is built.
+"""The keys of functions, of optimized inner graphs and of kernels: each describes all that decides what
+is built.
 
 The data of a graph (request.py) is in no key but by dtype and shape.
 """
@@ -50,11 +51,12 @@ def function_key(
     options: object,
     user_ops: UserOps | None = None,
 ) -> CacheKey:
-    """Return the key of a compiled function: its graph before rewriting, and all else that decides what is built.
+    """Return the key of a compiled function: its graph before rewriting, and all else that decides what
+    is built.
 
-    `interface`, `rewrites` and `options` are plain values. The user Ops of the graph are added to `user_ops`. Raises
-    Unfingerprintable, with the path to what has no canonical encoding, and SourceError if the engine's source cannot be
-    read, or changed since it was imported.
+    `interface`, `rewrites` and `options` are plain values. The user Ops of the graph are added to
+    `user_ops`. Raises Unfingerprintable, with the path to what has no canonical encoding, and
+    SourceError if the engine's source cannot be read, or changed since it was imported.
     """
     parts = {
         "scheme": encode(("function", ENGINE_VERSION)),
@@ -73,8 +75,8 @@ def function_key(
 def op_key(
     graph: FrozenFunctionGraph, rewrites: object, options: object, user_ops: UserOps | None = None
 ) -> CacheKey:
-    """Return the key of the optimized form of `graph`, which an Op holds: all of its inputs protected, all of its
-    constants described by their elements. It does not depend on which Op holds the graph.
+    """Return the key of the optimized form of `graph`, which an Op holds: all of its inputs protected,
+    all of its constants described by their elements. It does not depend on which Op holds the graph.
 
     Raises Unfingerprintable, with the path to what has no canonical encoding.
     """
@@ -92,8 +94,8 @@ def op_key(
 def callback_function_key(
     graph: FrozenFunctionGraph, options: object, user_ops: UserOps | None = None
 ) -> CacheKey:
-    """Return the key of a function that a callback calls: `graph` is compiled without rewriting, and all of its
-    constants are described by their elements.
+    """Return the key of a function that a callback calls: `graph` is compiled without rewriting, and
+    all of its constants are described by their elements.
 
     Raises as function_key does.
     """
@@ -170,7 +172,8 @@ def _encode_graph(graph: FrozenFunctionGraph, user_ops: UserOps) -> bytes:
 
 @cache
 def _encode_tools() -> bytes:
-    """Return the releases of what compiles and of what computes constants: the toolchain has numpy, but not SciPy."""
+    """Return the releases of what compiles and of what computes constants: the toolchain has numpy, but
+    not SciPy."""
     try:
         scipy = package_version("scipy")
     except ImportError:
@@ -179,7 +182,8 @@ def _encode_tools() -> bytes:
 
 
 def _kernel_code_or_none() -> bytes:
-    """Return kernel_code(), or nothing: without source the cache is off (lookup.py), but kernels still need names."""
+    """Return kernel_code(), or nothing: without source the cache is off (lookup.py), but kernels still
+    need names."""
     try:
         return kernel_code()
     except SourceError:

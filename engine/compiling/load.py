@@ -42,7 +42,8 @@ class Entries(Protocol):
 
 @dataclass
 class CompilationTally:
-    """Counts of one compilation: the entries it looked up, the kernels it compiled, and the time that hits saved."""
+    """Counts of one compilation: the entries it looked up, the kernels it compiled, and the time that
+    hits saved."""
 
     found: dict[str, list[int]] = field(default_factory=lambda: {"kernel": [0, 0]})
     """[hits, misses] for each level."""
@@ -77,8 +78,8 @@ def load_program(
 ) -> Execution:
     """Return the stored program `payload`, linked and bound to `data`.
 
-    Raises ProgramFormatError, also for a program of another interface, LookupError for a kernel or a function that
-    the cache does not have, MissingBlob for a missing constant, and the loader's errors.
+    Raises ProgramFormatError, also for a program of another interface, LookupError for a kernel or a
+    function that the cache does not have, MissingBlob for a missing constant, and the loader's errors.
     """
     program = unpack_program(payload)
     inputs = [array_input(type) for type in interface.types]
@@ -101,7 +102,8 @@ def link_program(
     data: Sequence[Any],
     convert: Convert,
 ) -> Execution:
-    """Return `program` on its linked kernels, the machine first, and its functions, by the confirmation of their keys."""
+    """Return `program` on its linked kernels, the machine first, and its functions, by the confirmation
+    of their keys."""
     callbacks = []
     for use in program.callbacks:
         called = [functions[confirmation] for _, confirmation in use.functions]
@@ -129,7 +131,8 @@ def find_kernels(
 
 
 def symbol_of(key: CacheKey) -> str:
-    """Return the symbol of the kernel stored under `key`, made of its confirmation: a process links each symbol once."""
+    """Return the symbol of the kernel stored under `key`, made of its confirmation: a process links
+    each symbol once."""
     return f"k_{key.confirmation.hex()}"
 
 
@@ -146,8 +149,8 @@ def called_entries(program: Program) -> tuple[bytes, ...]:
 
 
 def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapping[str, bytes]]]:
-    """Yield the key, the stored form and the blobs of each kernel and function that a linked program calls, and of
-    those that these functions call."""
+    """Yield the key, the stored form and the blobs of each kernel and function that a linked program
+    calls, and of those that these functions call."""
     kernels = (execution.machine.kernel, *execution.kernels)
     for key, kernel in zip(kernel_keys(execution.program), kernels, strict=True):
         yield key, kernel.content, {}
@@ -157,8 +160,8 @@ def linked_entries(execution: Execution) -> Iterator[tuple[CacheKey, bytes, Mapp
 
 
 class ArrayChecker:
-    """Converts the arguments of a function that a callback calls: they must have its dtypes and shapes already, and are
-    copied unless they are C-contiguous."""
+    """Converts the arguments of a function that a callback calls: they must have its dtypes and shapes
+    already, and are copied unless they are C-contiguous."""
 
     def __init__(self, inputs: Sequence[ArrayInput], name: str) -> None:
         self._inputs = inputs
@@ -202,7 +205,8 @@ def _look_up(cache: Entries, key: CacheKey, tally: CompilationTally) -> Hit:
 
 
 def _key(level: str, digest: str, confirmation: str) -> CacheKey:
-    """Return the key by which a program names a kernel or a function: enough to find the entry and to confirm it."""
+    """Return the key by which a program names a kernel or a function: enough to find the entry and to
+    confirm it."""
     return CacheKey(level, (), bytes.fromhex(digest), bytes.fromhex(confirmation))
 
 

@@ -1,4 +1,5 @@
-"""`compile_function`: from a request to a function, found in the cache or built. Finding one imports no compiler."""
+"""`compile_function`: from a request to a function, found in the cache or built. Finding one imports no
+compiler."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def compile_function(request: FunctionRequest) -> Compiled:
 
 
 class Compilation:
-    """One function on its way from a request to something that runs: its key, its build if it is a miss, its counts."""
+    """One function on its way from a request to something that runs: its key, its build if it is a
+    miss, its counts."""
 
     def __init__(self, request: FunctionRequest) -> None:
         self._request = request
@@ -59,7 +61,8 @@ class Compilation:
         except Unfingerprintable as error:
             return self._bypass(str(error), "unfingerprintable")
         except SourceError as error:
-            # No key describes what this process imported, so kernels and inner graphs bypass the cache as well.
+            # No key describes what this process imported, so kernels and inner graphs bypass the cache
+            # as well.
             self._cache = Cache(replace(self._cache.settings, mode="off"))
             return self._bypass(str(error), "source")
         self._info.seconds["key"] = perf_counter() - begin
@@ -109,7 +112,8 @@ class Compilation:
         return Build(self._request, self._cache, self._user_ops)
 
     def _load(self, payload: bytes) -> Execution:
-        """Return the program that was just built, or else the one that `payload` stores, bound to the request's data."""
+        """Return the program that was just built, or else the one that `payload` stores, bound to the
+        request's data."""
         if self._build is not None:
             return self._build.link()
         request = self._request
@@ -164,7 +168,8 @@ class Compilation:
         return pickled_program(self._request, self._key, bypass, runner, blobs, self._user_ops.by_name)
 
     def _read_blobs(self) -> dict[str, bytes] | None:
-        """Return the contents of the entry's blobs, or None unless all can be read, the optimized graph among them."""
+        """Return the contents of the entry's blobs, or None unless all can be read, the optimized graph
+        among them."""
         read = {name: self._cache.read_blob(digest) for name, digest in self._blobs.items()}
         found = {name: content for name, content in read.items() if content is not None}
         return found if OPTIMIZED in found and len(found) == len(self._blobs) else None

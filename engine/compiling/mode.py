@@ -13,8 +13,8 @@ NO_REWRITES = RewriteDatabaseQuery(include=())
 
 @dataclass(frozen=True)
 class Mode:
-    """`linker` is what runs the graph, "numba" (compiled kernels) or "numpy" (each Op's reference, in Python);
-    `optimizer` chooses the rewrites. Refuses (ValueError) another linker."""
+    """`linker` is what runs the graph, "numba" (compiled kernels) or "numpy" (each Op's reference, in
+    Python); `optimizer` chooses the rewrites. Refuses (ValueError) another linker."""
 
     linker: str = "numba"
     optimizer: RewriteDatabaseQuery = field(default=FAST_RUN)

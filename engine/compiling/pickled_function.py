@@ -1,8 +1,9 @@
-"""`PickledProgram`: a compiled function in a form that can be pickled, and runs elsewhere without being compiled.
+"""`PickledProgram`: a compiled function in a form that can be pickled, and runs elsewhere without being
+compiled.
 
-A pickle contains the key of the function, its program, the stored form of every kernel that it calls, its data, and its
-optimized graph as bytes that are read only when somebody asks. Loading prefers the entries of the cache in the process
-that loads, and takes the rest from the pickle.
+A pickle contains the key of the function, its program, the stored form of every kernel that it calls,
+its data, and its optimized graph as bytes that are read only when somebody asks. Loading prefers the
+entries of the cache in the process that loads, and takes the rest from the pickle.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class PickledProgram:
-    """A compiled function: `bundle` has its entry under `key` and those of its kernels, `data` the arrays to bind.
+    """A compiled function: `bundle` has its entry under `key` and those of its kernels, `data` the
+    arrays to bind.
 
-    `origin` says what it was compiled by (see `origin`). `bypass` is the reason why the function has no key of its own, or
-    empty. `ops` are the user Ops that its programs name.
+    `origin` says what it was compiled by (see `origin`). `bypass` is the reason why the function has no
+    key of its own, or empty. `ops` are the user Ops that its programs name.
     """
 
     name: str
@@ -133,10 +135,11 @@ def pickled_program(
     blobs: Mapping[str, bytes],
     ops: Mapping[str, Op],
 ) -> PickledProgram:
-    """Return a compiled function in the form that is pickled. `blobs` store its optimized graph, `ops` are the user Ops
-    that its programs name; without a `key`, `bypass` says why.
+    """Return a compiled function in the form that is pickled. `blobs` store its optimized graph, `ops`
+    are the user Ops that its programs name; without a `key`, `bypass` says why.
 
-    Raises SourceError if the engine's source cannot be read: no other process could tell whether its own is the same.
+    Raises SourceError if the engine's source cannot be read: no other process could tell whether its
+    own is the same.
     """
     payload = pack_program(execution.program)
     named = CacheKey.build("function", {"program": payload}) if key is None else key

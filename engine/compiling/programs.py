@@ -51,8 +51,9 @@ class BuildContext(LoadContext):
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A program that this process built, its stored form, the functions that it calls, by the confirmation of their
-    keys, and the seconds that lowering took. Its kernels are linked as long as the tally of the build holds them."""
+    """A program that this process built, its stored form, the functions that it calls, by the
+    confirmation of their keys, and the seconds that lowering took. Its kernels are linked as long as
+    the tally of the build holds them."""
 
     program: Program
     payload: bytes
@@ -81,10 +82,11 @@ def build_program(
 ) -> BuiltProgram:
     """Lower `graph` and link its kernels into this process.
 
-    `results` are the number of outputs that are returned, and the positions of the inputs whose values the others
-    replace. `data` is bound when the program is linked, `embedded` becomes a part of it. Graphs that Ops hold are lowered
-    into the same program, except those of callbacks, which `function_of` compiles. Raises LoweringError for an Op
-    without a kernel, and CacheMissError where compiling is not allowed.
+    `results` are the number of outputs that are returned, and the positions of the inputs whose values
+    the others replace. `data` is bound when the program is linked, `embedded` becomes a part of it.
+    Graphs that Ops hold are lowered into the same program, except those of callbacks, which
+    `function_of` compiles. Raises LoweringError for an Op without a kernel, and CacheMissError where
+    compiling is not allowed.
     """
     begin = perf_counter()
     nodes, outputs = inlined(graph.toposort(), graph.inputs, graph.outputs)
@@ -108,17 +110,19 @@ def build_program(
 
 
 def machine_key() -> CacheKey:
-    """Return the key of the machine that runs programs in this process: its source follows from Python and numpy."""
+    """Return the key of the machine that runs programs in this process: its source follows from Python
+    and numpy."""
     return kernel_key(encode(("machine", MACHINE_VERSION, machine_source())))
 
 
 def build_kernels(
     cache: Cache, loader: Loader, kernels: Mapping[CacheKey, Kernel | None], tally: CompilationTally
 ) -> None:
-    """Link `kernels` into this process; those that the cache lacks are compiled and stored. None is the machine.
+    """Link `kernels` into this process; those that the cache lacks are compiled and stored. None is the
+    machine.
 
-    In the mode verify, hits are compiled as well and compared: compiling gives the same bytes every time. Raises
-    CacheMissError where compiling is not allowed.
+    In the mode verify, hits are compiled as well and compared: compiling gives the same bytes every
+    time. Raises CacheMissError where compiling is not allowed.
     """
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Interface:
     """The arguments and results of a function.
 
-    `types` are those of its inputs, shared variables included. The first `n_outputs` results are returned; the others
-    replace the values of the inputs at the positions `updated`. `convert` converts arguments.
+    `types` are those of its inputs, shared variables included. The first `n_outputs` results are
+    returned; the others replace the values of the inputs at the positions `updated`. `convert` converts
+    arguments.
     """
 
     types: tuple[Type, ...]
@@ -57,8 +58,8 @@ def data_constants(graph: FrozenFunctionGraph) -> tuple[Constant, ...]:
 def inner_constants(graph: FrozenFunctionGraph) -> frozenset[Constant]:
     """Return the large constants of the graphs that Ops of `graph` hold, at all depths; kept with the graph.
 
-    Keys describe their elements, also where `graph` itself uses the same constant: were that data, a program could
-    take one array for the other.
+    Keys describe their elements, also where `graph` itself uses the same constant: were that data, a
+    program could take one array for the other.
     """
     return graph.computed("inner_constants", _inner_constants)
 

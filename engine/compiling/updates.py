@@ -1,4 +1,5 @@
-"""Updates of shared variables: those that are asked for, and the default ones of what a function comes to use."""
+"""Updates of shared variables: those that are asked for, and the default ones of what a function comes
+to use."""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
 
 class Expressions:
-    """What a function computes: `outputs`, and in `updates` what replaces the value of a shared variable; `givens` are
-    replaced in all of it.
+    """What a function computes: `outputs`, and in `updates` what replaces the value of a shared
+    variable; `givens` are replaced in all of it.
 
-    `shared` are the shared variables that it needs, in the order of the graph's structure, and those that it updates.
-    Variables of `inputs` have their values from the caller: what computes them is not needed. Refuses (TypeError,
-    ValueError) updates of what is not shared, of other types than their variables, or given twice.
+    `shared` are the shared variables that it needs, in the order of the graph's structure, and those
+    that it updates. Variables of `inputs` have their values from the caller: what computes them is not
+    needed. Refuses (TypeError, ValueError) updates of what is not shared, of other types than their
+    variables, or given twice.
     """
 
     def __init__(
@@ -89,7 +91,8 @@ def _checked(updates: Pairs | None) -> dict[Any, Variable]:
 
 
 def _as_pairs(what: str, given: Pairs | None) -> Collection[tuple[Any, Any]]:
-    """The pairs in `given`; refuses (TypeError) what is no mapping and has no pairs that begin with a variable."""
+    """The pairs in `given`; refuses (TypeError) what is no mapping and has no pairs that begin with a
+    variable."""
     if isinstance(given, Mapping):
         given = list(given.items())
     pairs = list(given) if isinstance(given, Iterable) else given

@@ -1,7 +1,8 @@
 """Whether a function that was found in the cache is what building it gives: the mode verify.
 
-Optimized graphs are compared by identity, which frozen graphs have if they are equal; programs by their results on random
-arguments. Kernels are compared by their bytes where they are linked (backend/linking.py).
+Optimized graphs are compared by identity, which frozen graphs have if they are equal; programs by their
+results on random arguments. Kernels are compared by their bytes where they are linked
+(backend/linking.py).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def difference(
 ) -> str:
     """Return in which way the first of each pair, which was stored, differs from the second, which was built.
 
-    Empty if in none. A stored graph that there is not is no difference. `inputs` are the types of the arguments; what is
-    not an array has no random value, so the programs of functions with such inputs are not run. Where a user's Op gives
-    something else whenever it runs, results tell nothing.
+    Empty if in none. A stored graph that there is not is no difference. `inputs` are the types of the
+    arguments; what is not an array has no random value, so the programs of functions with such inputs
+    are not run. Where a user's Op gives something else whenever it runs, results tell nothing.
     """
     stored, built = graphs
     if stored is not None and stored != built:

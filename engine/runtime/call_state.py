@@ -1,8 +1,9 @@
-"""What one call at a time has of its own, and what of that is kept for the next: registers and scratch memory.
+"""What one call at a time has of its own, and what of that is kept for the next: registers and scratch
+memory.
 
-Scratch of up to SMALL bytes stays as long as the function does. Of what is larger no more stays than MOST_SPARE times what
-the last call needed, and no more than IDLE_LIMIT bytes of all functions of a process together, those used last
-(docs/decisions/0074).
+Scratch of up to SMALL bytes stays as long as the function does. Of what is larger no more stays than
+MOST_SPARE times what the last call needed, and no more than IDLE_LIMIT bytes of all functions of a
+process together, those used last (docs/decisions/0074).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ IDLE_LIMIT = 128 * 2**20
 
 
 class CallState:
-    """The registers and the scratch memory of one call at a time. `is_settled` if there is nothing to do after it."""
+    """The registers and the scratch memory of one call at a time. `is_settled` if there is nothing to
+    do after it."""
 
     __slots__ = ("__weakref__", "address", "array", "held", "is_settled", "registers", "scratch")
 
@@ -45,7 +47,8 @@ class CallState:
     def grow(self, site: ScratchSite) -> None:
         """Make the scratch memory that the program stopped for at `site`, and have the registers say so.
 
-        A signal's handler may raise between any two lines: what the registers say is there is there throughout.
+        A signal's handler may raise between any two lines: what the registers say is there is there
+        throughout.
         """
         self.is_settled = False
         self.let_go(site)
@@ -68,7 +71,8 @@ class CallState:
 
 
 class ScratchSite(NamedTuple):
-    """A place where a program stops for scratch memory: its number, and the registers of what it needs and has."""
+    """A place where a program stops for scratch memory: its number, and the registers of what it needs
+    and has."""
 
     number: int
     need: int
@@ -77,13 +81,15 @@ class ScratchSite(NamedTuple):
 
 
 class Pool(list[CallState]):
-    """The states of a function that no call uses. Threads may share it: a state that was popped is one thread's own."""
+    """The states of a function that no call uses. Threads may share it: a state that was popped is one
+    thread's own."""
 
     def __init__(self, sites: Sequence[ScratchSite]) -> None:
         self._sites = sites
 
     def settle(self, state: CallState) -> None:
-        """Free of `state`, after a call, what is not to be kept for the next; and of other states, if all keep too much."""
+        """Free of `state`, after a call, what is not to be kept for the next; and of other states, if
+        all keep too much."""
         state.held.clear()
         for site in self._sites:
             present = state.registers[site.present]
@@ -97,7 +103,8 @@ class Pool(list[CallState]):
 
 
 _idle: OrderedDict[ref[CallState], tuple[ref[Pool], int]] = OrderedDict()
-"""The states that keep more than SMALL bytes, and how many, those used last at the end. Some may be in use."""
+"""The states that keep more than SMALL bytes, and how many, those used last at the end. Some may be in use.
+"""
 
 
 def _note_idle(pool: Pool, state: CallState) -> None:

@@ -1,8 +1,9 @@
 """Callbacks: the steps of a program that Python computes because no kernel can.
 
-The stored program names a callback by a record (program.py, CallbackUse): a kind, a version, options (canonical JSON)
-and the keys of the compiled functions that the callback calls, which are entries of their own. User Ops are not stored:
-a record names them, and whoever loads the program supplies them from the graph at hand.
+The stored program names a callback by a record (program.py, CallbackUse): a kind, a version, options
+(canonical JSON) and the keys of the compiled functions that the callback calls, which are entries of
+their own. User Ops are not stored: a record names them, and whoever loads the program supplies them
+from the graph at hand.
 
 Version history of the kinds
     optimize 1    a SciPy solver, on one function (engine/inner/solvers.py)
@@ -29,10 +30,11 @@ OF_USERS = ("perform", "compiled")
 
 Arrays = Sequence["np.ndarray[Any, Any]"]
 Function = Callable[[tuple[Any, ...]], Arrays]
-"""A compiled function: from one array per input, each of its input's type and C-contiguous, to its outputs."""
+"""A compiled function: from one array per input, each of its input's type and C-contiguous, to its outputs.
+"""
 Run = Callable[[Arrays], Arrays]
-"""A callback. Its inputs are read-only views of the program's memory, valid until it returns; the program owns its
-outputs. Several threads may run one at the same time."""
+"""A callback. Its inputs are read-only views of the program's memory, valid until it returns; the
+program owns its outputs. Several threads may run one at the same time."""
 CompileCall = Callable[[Apply], Run]
 """Compiles the numba_function() of a node's Op."""
 Registers = Sequence[int]
@@ -64,7 +66,8 @@ def build_callback(
 
 
 def check_site(use: CallbackUse, site: Invocation) -> None:
-    """Refuse (ProgramFormatError) a site that gives a user Op, or expects from it, other arrays than its record says."""
+    """Refuse (ProgramFormatError) a site that gives a user Op, or expects from it, other arrays than
+    its record says."""
     if use.kind not in OF_USERS:
         return
     options = json.loads(use.options)
@@ -127,11 +130,12 @@ def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
 
 
 class BoundInvocation:
-    """A callback bound to its site in a linked program: called with the registers, it returns the result arrays.
+    """A callback bound to its site in a linked program: called with the registers, it returns the
+    result arrays.
 
-    Each result is C-contiguous, has the dtype, rank and known lengths that the program expects, and shares no memory with the
-    inputs of the callback. Any other result of `run` raises a TypeError or ValueError that names the Op and the
-    function; exceptions of `run` pass through.
+    Each result is C-contiguous, has the dtype, rank and known lengths that the program expects, and
+    shares no memory with the inputs of the callback. Any other result of `run` raises a TypeError or
+    ValueError that names the Op and the function; exceptions of `run` pass through.
     """
 
     def __init__(self, site: Invocation, run: Run, function: str) -> None:

@@ -6,8 +6,9 @@
     text    := u16(length) UTF-8
     digest  := XXH3-128 (16 bytes); all integers little-endian
 
-ABI is the version of how kernels are called and what they return (loops.py, machine.py). The digests find damage, not
-forgery: who may write an entry is the store's business, which covers containers too by what it signs or names.
+ABI is the version of how kernels are called and what they return (loops.py, machine.py). The digests
+find damage, not forgery: who may write an entry is the store's business, which covers containers too by
+what it signs or names.
 
 Version history
     1  first
@@ -42,7 +43,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class StoredKernel:
-    """A stored kernel whose header is whole: its target, its symbol, and its variants, the weakest level first."""
+    """A stored kernel whose header is whole: its target, its symbol, and its variants, the weakest
+    level first."""
 
     triple: str
     symbol: str
@@ -77,7 +79,8 @@ def pack_kernel(symbol: str, triple: str, objects: Mapping[str, bytes]) -> bytes
 
 
 def unpack_kernel(content: bytes) -> StoredKernel:
-    """Return what `content` holds; raises KernelFormatError unless pack_kernel of this version wrote every byte."""
+    """Return what `content` holds; raises KernelFormatError unless pack_kernel of this version wrote
+    every byte."""
     size = _header_size(content)
     header = content[:size]
     if digest(header) != content[size : size + _DIGEST_SIZE]:

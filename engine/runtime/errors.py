@@ -1,4 +1,5 @@
-"""What the backend raises. Each error says what was being done, to what and what was found, and keeps that as fields."""
+"""What the backend raises. Each error says what was being done, to what and what was found, and keeps
+that as fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """`Execution`: a program linked into this process, ready to be called with arrays.
 
-A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. When it refuses an
-argument (a list, another dtype, a strided array), all are converted by their inputs' types and the call starts again.
+A call copies nothing and checks nothing in Python: the machine reads the arrays' own structs. When it
+refuses an argument (a list, another dtype, a strided array), all are converted by their inputs' types
+and the call starts again.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from engine.runtime.program import BoundArray, Program, Yield
 from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
-"""`convert(position, value)` returns an array of the dtype and rank that the input takes, or raises an error."""
+"""`convert(position, value)` returns an array of the dtype and rank that the input takes, or raises an error.
+"""
 
 
 class CallbackFunction(NamedTuple):
-    """A function that a callback calls, stored as an entry of its own: its key, its stored program, and that linked."""
+    """A function that a callback calls, stored as an entry of its own: its key, its stored program, and
+    that linked."""
 
     key: CacheKey
     payload: bytes
@@ -42,10 +45,11 @@ class LinkedCallback(NamedTuple):
 
 
 class Execution:
-    """A linked program: `run(items)` computes its results. Threads may share one: each call has its own registers.
+    """A linked program: `run(items)` computes its results. Threads may share one: each call has its own
+    registers.
 
-    Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other shapes or
-    dtypes than the program binds. `callbacks` are those of the program, in order.
+    Refuses (InvalidProgram) code that the machine might not run safely, and (ValueError) data of other
+    shapes or dtypes than the program binds. `callbacks` are those of the program, in order.
     """
 
     def __init__(

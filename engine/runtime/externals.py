@@ -1,10 +1,12 @@
-"""What object code may ask of this process: libm and memory functions by name, BLAS and LAPACK by an external's name.
+"""What object code may ask of this process: libm and memory functions by name, BLAS and LAPACK by an
+external's name.
 
-Both are the OpenBLAS that numpy has loaded already, else what is behind SciPy's `cython_blas` and `cython_lapack`, whose
-extension files are loaded without importing scipy.linalg (docs/decisions/0002-blas-from-numpy.md). Nothing is resolved
-before a kernel needs it. All externals have Fortran's conventions: every argument is an address. An integer is passed
-as the address of an int64; a library of 32-bit integers reads, and writes, the low half of it (both supported
-processors are little-endian), so a kernel may call one only with integers below 2**31, and clears what it is to write.
+Both are the OpenBLAS that numpy has loaded already, else what is behind SciPy's `cython_blas` and
+`cython_lapack`, whose extension files are loaded without importing scipy.linalg
+(docs/decisions/0002-blas-from-numpy.md). Nothing is resolved before a kernel needs it. All externals
+have Fortran's conventions: every argument is an address. An integer is passed as the address of an
+int64; a library of 32-bit integers reads, and writes, the low half of it (both supported processors are
+little-endian), so a kernel may call one only with integers below 2**31, and clears what it is to write.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def is_allowed(symbol: str) -> bool:
 
 
 def resolve(symbol: str) -> int:
-    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to be found."""
+    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to
+    be found."""
     if symbol in EXTERNALS:
         return _linear_algebra(symbol)
     if symbol not in PROCESS_SYMBOLS:
@@ -91,7 +94,8 @@ def _libraries_numpy_loaded() -> tuple[ctypes.CDLL, ...]:
 
 
 def numpy_libraries() -> list[str]:
-    """Return the paths of the BLAS libraries that numpy's wheel brought, sorted; none where numpy uses another."""
+    """Return the paths of the BLAS libraries that numpy's wheel brought, sorted; none where numpy uses
+    another."""
     import numpy
 
     package = os.path.dirname(numpy.__file__)

@@ -29,8 +29,9 @@ def describe_failure(program: Program, name: str, status: int, registers: Regist
 
 
 def describe_shortage(program: Program, name: str, registers: Registers) -> Exception:
-    """The exception for a program that stopped for memory that there is not: of the arrays that it is for, the largest is
-    named. As from numpy it is a ValueError for more bytes than an int64 counts, else a MemoryError."""
+    """The exception for a program that stopped for memory that there is not: of the arrays that it is
+    for, the largest is named. As from numpy it is a ValueError for more bytes than an int64 counts,
+    else a MemoryError."""
     stop = max((s for s in program.sites if s.kind == "memory" and s.pc < registers[0]), key=lambda s: s.pc)
     size, shape, dtype, op = max(_wanted(about, registers) for about in stop.about)
     found = (

@@ -1,16 +1,17 @@
 """The machine's instructions: how they are written, checked and shown.
 
-A program's code is a stream of int64 words, run from front to back but for jumps to the beginning of an instruction:
-SKIP jumps forwards, NEXT backwards, and counts. What NEXT counts with is written by nothing between its target and it,
-so that every loop ends.
+A program's code is a stream of int64 words, run from front to back but for jumps to the beginning of an
+instruction: SKIP jumps forwards, NEXT backwards, and counts. What NEXT counts with is written by
+nothing between its target and it, so that every loop ends.
 
     code        := instruction* HALT
     instruction := opcode operand*        the operands are those of INSTRUCTIONS, in order
     CALL        := opcode function area n register{n}
 
-Registers hold int64s. Arithmetic on them wraps, as numpy's does; that on sizes, which decides how much memory there is,
-saturates. The first RESERVED of them belong to the machine, which says there where and why it stopped; no
-instruction writes them. Status codes are what the machine returns; details are what it leaves in registers 1, 2, 3.
+Registers hold int64s. Arithmetic on them wraps, as numpy's does; that on sizes, which decides how much
+memory there is, saturates. The first RESERVED of them belong to the machine, which says there where and
+why it stopped; no instruction writes them. Status codes are what the machine returns; details are what
+it leaves in registers 1, 2, 3.
 
 Version history
     1  first
@@ -196,10 +197,12 @@ def check_code(rows: Sequence[Row], registers: int) -> None:
 
 
 def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
-    """Refuse (InvalidProgram) code that binds other items than there are, or stops at a site that there is not.
+    """Refuse (InvalidProgram) code that binds other items than there are, or stops at a site that there
+    is not.
 
-    `given` are the items of the call, `made` those that the program is resumed with at each yield, `returned` those of
-    each invocation. Where it is not known from where the program comes, behind GROW or a jump, nothing is bound.
+    `given` are the items of the call, `made` those that the program is resumed with at each yield,
+    `returned` those of each invocation. Where it is not known from where the program comes, behind GROW
+    or a jump, nothing is bound.
     """
     present = given
     targets = _targets(rows)

@@ -1,4 +1,5 @@
-"""The interface between kernels and their callers: the dtypes of elements, and the statuses that a kernel returns."""
+"""The interface between kernels and their callers: the dtypes of elements, and the statuses that a
+kernel returns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Links stored kernels into this process and gives out their addresses, without numba.
 
-Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself, whose symbols must be
-those that are asked for, and whose form must be one that LLVM writes (cachegraph/object_code/elf.py). LLVM would end the process on
-another, and resolve any symbol of the process unasked. What linked code then does is its writer's: see docs/hpc.md.
+Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself,
+whose symbols must be those that are asked for, and whose form must be one that LLVM writes
+(cachegraph/object_code/elf.py). LLVM would end the process on another, and resolve any symbol of the
+process unasked. What linked code then does is its writer's: see docs/hpc.md.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class LinkedKernel:
     """A kernel linked into this process: its `address`, and the stored form that it has there.
 
-    The code is there for as long as something holds a kernel that was linked together with it: whoever keeps the address
-    keeps this.
+    The code is there for as long as something holds a kernel that was linked together with it: whoever
+    keeps the address keeps this.
     """
 
     __slots__ = ("__weakref__", "_library", "address", "content")
@@ -41,10 +42,11 @@ class LinkedKernel:
 
 
 class Loader:
-    """Links code into this process: a kernel that is linked already is not linked again. Threads may share a loader.
+    """Links code into this process: a kernel that is linked already is not linked again. Threads may
+    share a loader.
 
-    A forked child goes on with its parent's: code and linker are the child's own copies, and no fork happens while a
-    thread is linking.
+    A forked child goes on with its parent's: code and linker are the child's own copies, and no fork
+    happens while a thread is linking.
     """
 
     def __init__(self) -> None:
@@ -58,8 +60,9 @@ class Loader:
     def load(self, content: bytes, symbol: str) -> LinkedKernel:
         """Return the kernel `symbol` stored as `content` (pack_kernel), linked.
 
-        Raises KernelFormatError on damage, ForeignTarget for another machine's kernel, ObjectFormatError on an object
-        that is none, LoadError if the object asks for what it may not have or does not link.
+        Raises KernelFormatError on damage, ForeignTarget for another machine's kernel,
+        ObjectFormatError on an object that is none, LoadError if the object asks for what it may not
+        have or does not link.
         """
         return self.load_many({symbol: content})[symbol]
 
@@ -77,7 +80,8 @@ class Loader:
             return found
 
     def forget(self, symbol: str) -> None:
-        """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who have its address."""
+        """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who
+        have its address."""
         with self._lock:
             self._kernels.pop(symbol, None)
 

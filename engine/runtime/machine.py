@@ -2,11 +2,12 @@
 
     int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
 
-`items` is the address of an array of PyObject*, read by BIND only; `pc` is the word to begin at. It returns a status;
-if that is not HALTED, register 0 is the word it stopped at (YIELDED: the word to go on at). It checks nothing that
-check_code has checked.
+`items` is the address of an array of PyObject*, read by BIND only; `pc` is the word to begin at. It
+returns a status; if that is not HALTED, register 0 is the word it stopped at (YIELDED: the word to go
+on at). It checks nothing that check_code has checked.
 
-BIND reads numpy's array struct (codegen/machine.py): `is_usable` compares what it finds there with what numpy says.
+BIND reads numpy's array struct (codegen/machine.py): `is_usable` compares what it finds there with what
+numpy says.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def process_machine(kernel: LinkedKernel) -> Machine:
 
 
 def dtype_word(dtype: np.dtype) -> int:
-    """Return what BIND compares: the kind, character, byte order and type number of `dtype`, as numpy keeps them.
+    """Return what BIND compares: the kind, character, byte order and type number of `dtype`, as numpy
+    keeps them.
 
     Equal for a dtype and its copies (an unpickled array has a copy), different for another byte order.
     """

@@ -48,15 +48,17 @@ class ProgramFormatError(CachegraphError):
 
 
 class ArrayInput(NamedTuple):
-    """What the program takes at one position: the dtype, and a length for each dim, or None where any will do."""
+    """What the program takes at one position: the dtype, and a length for each dim, or None where any
+    will do."""
 
     dtype: str
     shape: tuple[int | None, ...]
 
 
 class BoundArray(NamedTuple):
-    """An array bound when the program is loaded: its address goes to `register`. Data number `data`, or, without
-    one, the constant whose `blob` has that digest (hex), or, without one, that at `offset` of the constants."""
+    """An array bound when the program is loaded: its address goes to `register`. Data number `data`,
+    or, without one, the constant whose `blob` has that digest (hex), or, without one, that at `offset`
+    of the constants."""
 
     register: int
     dtype: str
@@ -78,8 +80,8 @@ class KernelUse(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """One array that the caller makes at a yield, with the lengths held by `dims`: result number `result` is all of it
-    but its first `skipped` rows."""
+    """One array that the caller makes at a yield, with the lengths held by `dims`: result number
+    `result` is all of it but its first `skipped` rows."""
 
     result: int
     dtype: str
@@ -88,8 +90,9 @@ class Allocation(NamedTuple):
 
 
 class Yield(NamedTuple):
-    """A place where the program stops for memory: for `arrays`, or, where there are none, for scratch. Then register
-    `need` holds how many bytes `base` must point to, and `present` how many it does; else all three are -1."""
+    """A place where the program stops for memory: for `arrays`, or, where there are none, for scratch.
+    Then register `need` holds how many bytes `base` must point to, and `present` how many it does; else
+    all three are -1."""
 
     need: int
     base: int
@@ -98,8 +101,9 @@ class Yield(NamedTuple):
 
 
 class CallbackUse(NamedTuple):
-    """A callback of that kind and version (callbacks.py), with its options (JSON, canonical), and the keys (digest and
-    confirmation in hexadecimal) of the functions that it calls, which are entries of their own."""
+    """A callback of that kind and version (callbacks.py), with its options (JSON, canonical), and the
+    keys (digest and confirmation in hexadecimal) of the functions that it calls, which are entries of
+    their own."""
 
     kind: str
     version: int
@@ -108,8 +112,8 @@ class CallbackUse(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An array that a callback is shown: registers of its address, its lengths and, unless it is C-contiguous, its
-    strides in elements."""
+    """An array that a callback is shown: registers of its address, its lengths and, unless it is
+    C-contiguous, its strides in elements."""
 
     dtype: str
     pointer: int
@@ -118,8 +122,8 @@ class Operand(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """An array that a callback returns: its dtype, and a register that holds each of its lengths, or None where any
-    will do."""
+    """An array that a callback returns: its dtype, and a register that holds each of its lengths, or
+    None where any will do."""
 
     dtype: str
     dims: tuple[int | None, ...]
@@ -135,7 +139,8 @@ class Invocation(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What to say when the instruction at `pc` fails: the kind of failure, the Op, and names or numbers about it."""
+    """What to say when the instruction at `pc` fails: the kind of failure, the Op, and names or numbers
+    about it."""
 
     pc: int
     kind: str
@@ -145,9 +150,9 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A lowered function. `outputs` and `updates` name the results that are returned, and that replace the values of
-    updated inputs (`(input position, result)`). `blobs` are what its large constants hold, by the names that an entry has
-    for them; none in a program as it is stored."""
+    """A lowered function. `outputs` and `updates` name the results that are returned, and that replace
+    the values of updated inputs (`(input position, result)`). `blobs` are what its large constants
+    hold, by the names that an entry has for them; none in a program as it is stored."""
 
     inputs: tuple[ArrayInput, ...]
     bound: tuple[BoundArray, ...]
@@ -219,7 +224,8 @@ def with_blobs(program: Program, read: ReadBlob) -> Program:
 
 
 def _check_references(program: Program, registers: int) -> None:
-    """Refuse (ProgramFormatError) a program that names registers or results that it has not, or has no machine."""
+    """Refuse (ProgramFormatError) a program that names registers or results that it has not, or has no
+    machine."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
     if not program.kernels or program.kernels[0].register != 0:
         raise ProgramFormatError("no machine to run it")
@@ -251,8 +257,8 @@ def array_input(type: Type) -> ArrayInput:
 def check_interface(
     program: Program, inputs: Sequence[ArrayInput], n_outputs: int, updated: Sequence[int]
 ) -> None:
-    """Refuse (ProgramFormatError) a program that takes other arrays than `inputs`, returns another number of results
-    than `n_outputs`, or replaces other inputs than those at the positions `updated`."""
+    """Refuse (ProgramFormatError) a program that takes other arrays than `inputs`, returns another
+    number of results than `n_outputs`, or replaces other inputs than those at the positions `updated`."""
     found = (program.inputs, len(program.outputs), tuple(position for position, _ in program.updates))
     if found != (tuple(inputs), n_outputs, tuple(updated)):
         raise ProgramFormatError("a function of other inputs, outputs or updates")

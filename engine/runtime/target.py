@@ -1,4 +1,5 @@
-"""What this process can run: its triple, and which of the CPU levels that kernels are compiled for (cachegraph/object_code/cpu.py)."""
+"""What this process can run: its triple, and which of the CPU levels that kernels are compiled for
+(cachegraph/object_code/cpu.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from cachegraph.object_code.cpu import levels_up_to, machine_levels
 
 
 def runnable_levels() -> tuple[str, ...]:
-    """Return the levels whose code is to be run here, the best first; never empty, and none that the machine has not."""
+    """Return the levels whose code is to be run here, the best first; never empty, and none that the
+    machine has not."""
     settings, _ = settings_in_force()
     try:
         return levels_up_to(settings.cpu)
