@@ -1,4 +1,5 @@
-"""Errors of the engine: each says what was being done, to what, what was found, and keeps it as fields."""
+"""Errors of the engine. Each message says what was being done, to what and what was found; fields keep
+the parts."""
 
 from __future__ import annotations
 
@@ -52,8 +53,11 @@ class NullGradientError(EngineError, ValueError):
 
 
 class FunctionRefused(EngineError):
-    """What an Op has for numba cannot be a part of kernels. `op` has it, for arguments of `signature`;
-    `found` says why not; `is_expected` if the Op need not be changed for that."""
+    """The numba function of an Op cannot become part of a kernel, so Python runs it.
+
+    Fields: `op`, `signature` (the types of the arguments), `found` (the reason), `is_expected` (True if
+    the author of the Op need not change it).
+    """
 
     def __init__(self, op: Any, signature: Any, found: str, is_expected: bool) -> None:
         super().__init__(
@@ -66,10 +70,10 @@ class FunctionRefused(EngineError):
 
 
 class GradientError(EngineError):
-    """A gradient is not what finite differences give.
+    """A gradient differs from finite differences.
 
-    Fields: `argument` (its position), `index` (of the element that differs most), `expected` (the finite
-    difference), `found`.
+    Fields: `argument` (its position), `index` (of the element that differs most), `expected` (the
+    finite difference), `found`.
     """
 
     def __init__(self, argument: int, index: tuple[int, ...], expected: float, found: float) -> None:
@@ -84,11 +88,11 @@ class GradientError(EngineError):
 
 
 class ArgumentError(EngineError, TypeError):
-    """A compiled function was called with a value that one of its inputs does not take, or a shared
-    variable has one.
+    """A value does not fit an input of a compiled function: an argument, or the value of a shared
+    variable.
 
-    Fields: `function` and `argument` (names), `expected` and `found` (what the input takes, what came),
-    `is_shared` (it is a shared variable, which the function brings along).
+    Fields: `function` and `argument` (names), `expected` and `found` (descriptions of both values),
+    `is_shared` (True for a shared variable).
     """
 
     def __init__(
@@ -114,9 +118,9 @@ class ArgumentError(EngineError, TypeError):
 
 
 class FunctionLoadError(EngineError):
-    """A function that came in a pickle cannot run in this process. Nothing is compiled instead.
+    """A function from a pickle cannot run in this process. It is not compiled instead.
 
-    Fields: `function` (its name), `found` (what does not fit, and why), `advice`.
+    Fields: `function` (its name), `found` (the misfit, and its reason), `advice`.
     """
 
     def __init__(self, function: str, found: str, advice: str) -> None:
@@ -130,9 +134,9 @@ class FunctionLoadError(EngineError):
 
 
 class UndescribedOpError(EngineError):
-    """A user's Op came into a graph that was not in the graph that the key describes. `op` is that Op.
+    """Rewriting added a user Op that was not in the graph that the key describes. `op` is that Op.
 
-    Nothing is stored then; the function is made without the cache.
+    The function is then built without the cache.
     """
 
     def __init__(self, op: object) -> None:

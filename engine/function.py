@@ -1,4 +1,4 @@
-"""`function`: from symbolic inputs and outputs to something that can be called."""
+"""`function`: from symbolic inputs and outputs to a compiled function."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def function(
     name: str | None = None,
     on_unused_input: str = "raise",
 ) -> Function:
-    """A callable that computes `outputs` from values of `inputs`: one gives an array, a list of them a
-    list of arrays, a dictionary of them a dictionary of arrays.
+    """Return a function that computes `outputs` from values of `inputs`.
 
-    `updates` pairs shared variables with what replaces their values after each call. A shared variable
-    that is used, by an output or an update, and is not among them has its `default_update`, if it has
-    one, unless `no_default_updates` is True or has it in a list. `givens` pairs variables with what is
-    used in their place, in updates too; `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE",
-    "NUMBA", "NUMPY"). The function comes from the cache if it holds an equal one: see `cache_info`.
+    It returns an array for a single output, a list of arrays for a list, and a dictionary of arrays for
+    a dictionary. `updates` pairs shared variables with expressions for their values after each call. A
+    shared variable in use that is not among them is updated by its `default_update`, if it has one,
+    unless `no_default_updates` is True or a list that contains it. `givens` pairs variables with their
+    replacements, which hold in updates too. `mode` is a Mode or its name ("FAST_RUN", "FAST_COMPILE",
+    "NUMBA", "NUMPY"). The function comes from the cache if it has an equal one: see `cache_info`.
 
-    Refuses (TypeError, ValueError) inputs that are no variables or come twice, updates of other types
-    than their variables, MissingInputError for what has no value, UnusedInputError for an input that
-    nothing needs (unless `on_unused_input` is "ignore" or "warn").
+    Refuses (TypeError, ValueError) inputs that are no variables or come twice, and updates of other
+    types than their variables. Raises MissingInputError for a variable without a value, and
+    UnusedInputError for an input that nothing needs, unless `on_unused_input` is "ignore" or "warn".
     """
     explicit = _check_inputs(inputs)
     keys = _keys(outputs) if isinstance(outputs, Mapping) else None

@@ -1,4 +1,4 @@
-"""Shared variables: variables with a value of their own, kept between calls and changed by updates."""
+"""Shared variables: variables whose values persist between calls and are changed by updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.tensor.variable import TensorVariable
 
 
 class Container:
-    """Where a shared variable keeps its value: `storage[0]`, a C-contiguous, aligned array of exactly `type`."""
+    """The value of a shared variable, in `storage[0]`: a C-contiguous, aligned array of exactly `type`."""
 
     __slots__ = ("storage", "type")
 
@@ -24,7 +24,7 @@ class Container:
 
     @property
     def data(self) -> np.ndarray:
-        """The value itself."""
+        """The array."""
         return self.storage[0]
 
     def __getstate__(self) -> tuple[TensorType, np.ndarray]:
@@ -38,7 +38,8 @@ class Container:
 
 
 class TensorSharedVariable(TensorVariable):
-    """A tensor whose value is in `container`; clones and copies of the graph use the same container."""
+    """A tensor variable with its value in `container`; clones and copies of the graph use the same
+    container."""
 
     __slots__ = ("_default_update", "allow_downcast", "container", "strict")
 
@@ -60,9 +61,12 @@ class TensorSharedVariable(TensorVariable):
 
     @property
     def default_update(self) -> Any:
-        """What replaces the value after each call of a function that uses the variable and does not
-        update it itself; None if nothing does. See `no_default_updates` of `function`. Refuses
-        (TypeError) what the type does not hold."""
+        """The expression for the value after each call of a function that uses the variable without an
+        update of its own.
+
+        None if there is none. `no_default_updates` of `function` disables it. Refuses (TypeError) an
+        expression of another type.
+        """
         return self._default_update
 
     @default_update.setter
@@ -70,14 +74,14 @@ class TensorSharedVariable(TensorVariable):
         self._default_update = None if value is None else as_update(self, value, "Setting a default update")
 
     def get_value(self, borrow: bool = False, return_internal_type: bool = False) -> np.ndarray:
-        """The value: a copy, or, with `borrow`, the array that the variable uses."""
+        """Return a copy of the value, or, with `borrow`, the array that the variable uses."""
         return self.container.data if borrow else self.container.data.copy()
 
     def set_value(self, value: Any, borrow: bool = False) -> None:
-        """Give the variable a new value, of which it keeps a copy, or, with `borrow`, the array itself
-        if it can.
+        """Set the value: to a copy of `value`, or, with `borrow`, to the array itself if possible.
 
-        Refuses (TypeError) what the type does not hold: another dtype that could lose digits, rank or length.
+        Refuses (TypeError) a value that the type does not take: a dtype that could lose digits, another
+        rank or length.
         """
         self.container.storage[0] = self._filtered(value, borrow)
 
@@ -86,7 +90,7 @@ class TensorSharedVariable(TensorVariable):
         return np.array(array, order="C", copy=None if borrow else True)
 
     def clone(self, name: str | None = None) -> TensorSharedVariable:
-        """A shared variable on the same container."""
+        """Return a shared variable on the same container."""
         copy = TensorSharedVariable(
             self.type, None, name or self.name, self.strict, self.allow_downcast, container=self.container
         )
@@ -101,8 +105,8 @@ class TensorSharedVariable(TensorVariable):
 
 
 def as_update(variable: TensorSharedVariable, value: Any, doing: str) -> Variable:
-    """`value` as what may replace the value of `variable`; refuses (TypeError) what its type does not
-    hold, and says so of what somebody is `doing`."""
+    """Return `value` as the update of `variable`; refuses (TypeError) a value of another type. `doing`
+    begins the message."""
     try:
         return variable.type.filter_variable(as_tensor_variable(value))
     except TypeError as error:
@@ -120,10 +124,10 @@ def shared(
     borrow: bool = False,
     shape: Sequence[int | None] | None = None,
 ) -> TensorSharedVariable:
-    """A shared variable that holds `value`: an array, a numpy scalar or a Python number.
+    """Return a shared variable that holds `value`: an array, a numpy scalar or a Python number.
 
-    Its lengths may change later, so none is known and none broadcasts; `shape` declares those that do
-    not change. With `borrow` the array is not copied. Refuses (TypeError) other values.
+    All of its lengths may change later, and no axis broadcasts; `shape` fixes lengths. With `borrow`
+    the array is not copied. Refuses (TypeError) other values.
     """
     if not isinstance(value, np.ndarray | np.generic | int | float):
         raise TypeError(f"Sharing {value!r} ({type(value).__name__}): an array or a number is expected")

@@ -48,13 +48,14 @@ _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
 )
 _CONTIGUOUS_AND_ALIGNED = 0x101
 _WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
-"""What short loops are made of: the processor foresees a switch of its own better than one that all share."""
+"""The instructions of short loops: the processor predicts a switch of their own better than a shared
+one."""
 _COUNTER = (
     "%now = call i64 @llvm.readcyclecounter()",
     "%long = add i64 0, 268435456",
 )
-"""The counter that x86-64 has, 1 to 5 GHz: 0.05 to 0.3 seconds. Where there is none LLVM gives 0: no pause.
-"""
+"""The counter of x86-64, 1 to 5 GHz: 0.05 to 0.3 seconds. On processors without one LLVM gives 0: no
+pause."""
 _ARM_COUNTER = (
     '%now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()',
     '%hertz = call i64 asm sideeffect "mrs $0, cntfrq_el0", "=r"()',
@@ -212,7 +213,7 @@ class _Block:
         return self.value(f"getelementptr inbounds i64, ptr %registers, i64 {number}")
 
     def read(self, position: int) -> str:
-        """What is in the register that operand `position` names."""
+        """Return the value in the register that operand `position` names."""
         return self.value(f"load i64, ptr {self.register(self.operand(position))}")
 
     def write(self, position: int, value: str) -> None:

@@ -1,5 +1,5 @@
-"""`Function`: what is called. It converts arguments, keeps the values of shared variables, can be
-copied and pickled."""
+"""`Function`: a compiled function as users hold it. It converts arguments, holds shared variables, and
+can be copied and pickled."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from engine.tensor.type import is_masked
 
 
 class HasStorage(Protocol):
-    """Where a value is kept: `storage` is a list of one."""
+    """An object with the value of a shared variable in `storage`, a list of one item."""
 
     storage: list[Any]
 
 
 class Shared(Protocol):
-    """A variable that holds a value of its own, in a container."""
+    """A shared variable: it has its value in a container."""
 
     type: Any
     name: str | None
@@ -39,24 +39,25 @@ _VALUE = itemgetter(0)
 
 
 def _values(storages: Iterable[list[Any]]) -> Iterable[Any]:
-    """What `storages` hold, all at one time if the interpreter goes through them in one step."""
+    """Return the values in `storages`, read all at one moment if the interpreter consumes them in one
+    step."""
     return map(_VALUE, storages)
 
 
 def _store(storages: Iterable[list[Any]], values: Iterable[Any]) -> None:
-    """Put each of `values` into its storage: all or, where an interrupt comes, none."""
+    """Put each of `values` into its storage: all of them or, if an interrupt comes, none."""
     # A signal's handler, and another thread, runs between two instructions of Python: here there is but
     # one, a call that runs no Python.
     deque(map(setitem, storages, repeat(0), values), maxlen=0)
 
 
 class Function:
-    """A compiled function. Call it with one value an input, by position or by name.
+    """A compiled function. Call it with one value per input, by position or by name.
 
-    `cache_info` says how it came about; `maker.fgraph` is its graph after rewriting. It can be pickled,
-    with the values of its shared variables: where it is loaded it runs without being rewritten or
-    compiled. It is linked there when it is first used; FunctionLoadError says why it cannot be.
-    Functions and shared variables pickled together still share.
+    `cache_info` says how it was made; `maker.fgraph` is its graph after rewriting. A pickle contains
+    the values of its shared variables; the loaded function is neither rewritten nor compiled, and is
+    linked when it is first used. FunctionLoadError says why it cannot be linked. Functions and shared
+    variables that are pickled together still share values.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Function:
         self._attach(compiled)
 
     def _attach(self, compiled: Compiled) -> None:
-        """Run by `compiled` from now on."""
+        """Use `compiled` to run from now on."""
         runner = compiled.runner
         self._maker: _Maker | None = None
         self._n_inputs = len(self.input_names)
@@ -92,7 +93,8 @@ class Function:
         self._run = runner.run  # the last: another thread that sees it sees the others
 
     def _loaded(self) -> Compiled:
-        """What runs the function, linked first if it came in a pickle and was not used yet."""
+        """Return what runs the function; a function from a pickle is linked now, if it was not used
+        before."""
         if self._compiled is None:
             self._attach(cast(PickledFunction, self._pickled).load())
         return cast(Compiled, self._compiled)
@@ -102,12 +104,12 @@ class Function:
 
     @property
     def cache_info(self) -> CacheInfo:
-        """How the function came about."""
+        """How the function was made: a hit, a miss or a bypass, with the reason and the counts."""
         return self._loaded().info
 
     @property
     def maker(self) -> _Maker:
-        """What made the function: `maker.fgraph` is the graph after rewriting."""
+        """The maker: `maker.fgraph` is the graph after rewriting."""
         if self._maker is None:
             self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
         return self._maker
@@ -126,7 +128,8 @@ class Function:
         return outputs if self._keys is None else dict(zip(self._keys, outputs, strict=True))
 
     def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """The values of all inputs in order; refuses (TypeError) missing, unknown and repeated ones."""
+        """Return the values of all inputs in order; refuses (TypeError) missing, unknown and repeated
+        arguments."""
         if len(args) > self._n_inputs:
             raise TypeError(
                 f"Calling {self.name}: it takes {self._n_inputs} arguments, {len(args)} were given"
@@ -153,18 +156,18 @@ class Function:
         delete_updates: bool = False,
         name: str | None = None,
     ) -> Function:
-        """A function on the same program and the same shared variables, named `name` or as this one
+        """Return a function with the same program and shared variables, named `name` or like this one
         with " copy".
 
-        `swap` maps shared variables of this function to others of the same type, which the copy uses
-        instead (TypeError, ValueError for what is not one). With `delete_updates` it updates none. A
-        call has memory of its own, so `share_memory` is without effect.
+        `swap` maps shared variables of this function to others of the same type for the copy to use
+        (TypeError or ValueError for others). With `delete_updates` the copy updates nothing.
+        `share_memory` has no effect: every call has memory of its own.
         """
         containers = self._swapped(swap or {})
         return self._on(containers, name or f"{self.name} copy", self._has_updates and not delete_updates)
 
     def _swapped(self, swap: Mapping[Shared, Shared]) -> tuple[HasStorage, ...]:
-        """The containers of the shared variables, those of `swap` replaced."""
+        """Return the containers of the shared variables, with those in `swap` replaced."""
         replaced = {}
         for old, new in swap.items():
             if not any(container is old.container for container in self._containers):
@@ -227,8 +230,8 @@ _OWN_STATE = (
 
 
 class _Maker(SimpleNamespace):
-    """What made a function: `fgraph` is the graph after rewriting, read from the cache when it is first
-    asked for."""
+    """The maker of a function: `fgraph` is the graph after rewriting, read from the cache when it is
+    first asked for."""
 
     def __init__(self, compiled: Compiled, names: Sequence[str | None]) -> None:
         super().__init__()
@@ -246,8 +249,11 @@ class _Maker(SimpleNamespace):
 
 
 class ArgumentConverter:
-    """Makes a value what an input takes, or says which argument of which function, or which shared
-    variable behind the `n_explicit` arguments, should have been what."""
+    """Converts arguments to the types of their inputs.
+
+    A refused value raises ArgumentError, which names the function and the argument, or the shared
+    variable: those come after the first `n_explicit` inputs.
+    """
 
     def __init__(self, function: str, variables: Sequence[Variable], n_explicit: int) -> None:
         self.function = function

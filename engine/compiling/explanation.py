@@ -1,7 +1,7 @@
-"""Says where two encoded graphs differ first, for people who ask why a function was not found in the cache.
+"""The difference between two encoded graphs, for people who ask why a function was a miss.
 
-The grammar is that of encoding.py. No Op and no Type is made of what is read: it may have been written
-by another release.
+The grammar is that of graph_encoding.py. Reading makes no Op and no type: the encoding may be another
+release's.
 """
 
 from __future__ import annotations

@@ -59,15 +59,16 @@ from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
 
 _AT_HAND = "at hand "
-"""What the name of an Op begins with that cannot be described."""
+"""The prefix of the names of Ops that have no description."""
 
 
 class UserOps:
-    """The users' Ops of a graph, and those made of them, by the names that what is stored of it has for them.
+    """The user Ops of a graph, and Ops made of them, by the names that stored programs and graphs use
+    for them.
 
-    A name is the digest of what describes the Op (BLAKE2b-256, in hexadecimal), the same in every
-    process. An Op that cannot be described has one only where `is_open`: then nothing is stored, and it
-    is named by its place here.
+    A name is the digest of the Op's description (BLAKE2b-256, in hexadecimal), the same in every
+    process. If `is_open`, Ops without a description have names too, which only this process knows:
+    nothing that uses them is stored.
     """
 
     def __init__(self, by_name: Mapping[str, Op] = MappingProxyType({}), is_open: bool = False) -> None:
@@ -77,7 +78,8 @@ class UserOps:
         self._encodings: dict[Op, bytes] = {}
 
     def encoding(self, op: Op) -> bytes:
-        """What describes `op`, a user's, which is known by its name from here on; raises Unfingerprintable."""
+        """Return the description of the user Op `op`, and add it under its name; raises
+        Unfingerprintable."""
         found = self._encodings.get(op)
         if found is None:
             found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
@@ -87,7 +89,7 @@ class UserOps:
         return found
 
     def name_of(self, op: Op) -> str:
-        """The name of `op`; raises UndescribedOpError for one that is not among these."""
+        """Return the name of `op`; raises UndescribedOpError if it has none and this table is not open."""
         found = self._names.get(op)
         if found is not None:
             return found
@@ -96,9 +98,9 @@ class UserOps:
         return self._know(op, f"{_AT_HAND}{len(self._names)}")
 
     def include(self, others: UserOps) -> None:
-        """Know those of `others`, too, by the names that they have there.
+        """Add the Ops of `others` under their names there.
 
-        Raises UndescribedOpError for a user's that is not known yet, if this is not open.
+        Raises UndescribedOpError for a user Op that is not here yet, unless this table is open.
         """
         for name, op in others.by_name.items():
             if name not in self.by_name and is_user_op(op) and not self.is_open:
@@ -106,7 +108,7 @@ class UserOps:
             self._know(op, name)
 
     def know(self, op: Op, encoding: bytes) -> None:
-        """Know `op`, which `encoding` describes, by its name."""
+        """Add `op`, whose description is `encoding`, under its name."""
         self._know(op, strong_digest(encoding).hex())
 
     def _know(self, op: Op, name: str) -> str:
@@ -115,8 +117,8 @@ class UserOps:
 
 
 def check_ops(ops: Mapping[str, Op]) -> None:
-    """Refuse (ValueError) Ops that are not, in this process, what their names say: their code is
-    another here."""
+    """Refuse (ValueError) Ops whose descriptions in this process do not have the digests that are their
+    names."""
     for name, op in ops.items():
         if name.startswith(_AT_HAND):
             continue
@@ -129,20 +131,25 @@ def check_ops(ops: Mapping[str, Op]) -> None:
 
 
 def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UserOps) -> bytes:
-    """The body of the encoding of `graph`, of which `data` is not identity; raises Unfingerprintable."""
+    """Return the body of the encoding of `graph`, in which `data` is described by dtype and shape only;
+    raises Unfingerprintable."""
     return _FrozenGraphEncoder(graph, data, users).encoding()
 
 
 def inner_body(graph: FrozenFunctionGraph, users: UserOps) -> bytes:
-    """The body of a graph that an Op holds; kept with it, unless it has users' Ops, whose code may be
-    another next time."""
+    """Return the body of the encoding of a graph that an Op holds.
+
+    It is kept with the graph unless the graph has user Ops, whose code may have changed by the next
+    time.
+    """
     if find_user_ops(graph):
         return graph_body(graph, (), users)
     return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
 
 
 class _FrozenGraphEncoder(GraphEncoder):
-    """The encoder of one frozen graph, whose constants in `data` are not identity."""
+    """The encoder of one frozen graph, in which the constants in `data` are described by dtype and
+    shape only."""
 
     merges_constants = False
 
@@ -185,7 +192,8 @@ def _encode_op(op: Op, users: UserOps) -> bytes:
 
 
 def _encode_own_op(op: Op, users: UserOps) -> bytes:
-    """An Op of the engine itself: class and properties, the engine's code being another part of the key."""
+    """Return the encoding of an Op of the engine: its class and properties. Its code is in another part
+    of the key."""
     properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
     encoder = ValueEncoder()
     encoder.uint(len(properties))
@@ -223,7 +231,8 @@ def _encode_class(item: Op | Type) -> bytes:
 
 
 def _encode_users_op(op: Op, users: UserOps) -> bytes:
-    """A user's Op: the code of its class, its properties and its attributes, and what these read."""
+    """Return the encoding of a user Op: the code of its class, its properties, its attributes, and all
+    that these read."""
     encoder = _CodeEncoder(users)
     try:
         encoder.value(op)
@@ -237,8 +246,8 @@ def _encode_users_op(op: Op, users: UserOps) -> bytes:
 
 
 def _refuse_outside(op: Op) -> None:
-    """Refuse what is stored of `op` if it depends on more than its code and its attributes: lengths and
-    compiled code."""
+    """Refuse `op` if its `infer_shape` or `numba_function`, whose results are stored, reads external
+    state."""
     methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
     if not methods:
         return
@@ -256,8 +265,11 @@ def _refuse_outside(op: Op) -> None:
 
 
 def _encode_surroundings(op: Op) -> bytes:
-    """What numba has from others, if it compiles `op`: overloads are found by what is called, which
-    code does not read."""
+    """Return the encoding of what others registered with numba, if numba compiles `op`.
+
+    Code does not show which registered overloads it uses: numba finds them by the function that is
+    called.
+    """
     if not hasattr(op, "numba_function"):
         return prefixed(b"")
     from cachegraph.fingerprint.extensions import encode_extensions  # 3 ms, for Ops that few have
@@ -266,7 +278,7 @@ def _encode_surroundings(op: Op) -> bytes:
 
 
 class _CodeEncoder(ValueEncoder):
-    """Writes what code reaches: Ops, types and graphs, too."""
+    """The encoder of everything that code reaches, Ops, types and graphs included."""
 
     __slots__ = ("_users",)
 
@@ -288,9 +300,10 @@ class _CodeEncoder(ValueEncoder):
 
 
 def _is_hidden(op: Op, name: str) -> bool:
-    """Whether the attribute of that name is not identity: it is what an Op remembers.
+    """Return True if the attribute is private state that is not part of the Op's identity.
 
-    What follows from an Op and is stored, lengths and compiled code, may read all.
+    No attribute is, if results of the Op's code are stored (lengths, compiled code): that code may read
+    all of them.
     """
     return _is_run_only(op) and name.startswith("_")
 
@@ -300,8 +313,8 @@ def _is_run_only(op: Op) -> bool:
 
 
 def _refuse_if_undecided(op: Op, other: Op) -> None:
-    """Refuse `op` if `other`, of which all that is identity is the same, remembers other things: which
-    is called would be chance."""
+    """Refuse `op` if `other` has the same encoding but other private state: a stored program could not
+    tell them apart."""
     ours, others = (
         {name: value for name, value in _others(one).items() if _is_hidden(op, name)} for one in (op, other)
     )
@@ -312,12 +325,12 @@ def _refuse_if_undecided(op: Op, other: Op) -> None:
 
 
 def _others(op: Op) -> dict[str, object]:
-    """The attributes of `op` that are no properties."""
+    """Return the attributes of `op` that are not properties."""
     return {name: value for name, value in attributes(op).items() if name not in (op.__props__ or ())}
 
 
 def _alike(one: object, other: object) -> bool:
-    """Whether two things that Ops remember are the same, as a table that is still empty is like another."""
+    """Return True if two private attributes are equal, such as two empty memo tables."""
     try:
         return one is other or (type(one) is type(other) and bool(one == other))
     except Exception:  # what a user's == raises, or an array's

@@ -1,4 +1,4 @@
-"""`Mode`: how a function is rewritten and what runs it."""
+"""`Mode`: the rewrites that a function gets, and the backend that runs it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ NO_REWRITES = RewriteDatabaseQuery(include=())
 
 @dataclass(frozen=True)
 class Mode:
-    """`linker` is what runs the graph, "numba" (compiled kernels) or "numpy" (each Op's reference, in
-    Python); `optimizer` chooses the rewrites. Refuses (ValueError) another linker."""
+    """The rewrites of a function, chosen by `optimizer`, and its backend.
+
+    `linker` is "numba" (compiled kernels) or "numpy" (the reference implementation of each Op, in
+    Python). Refuses (ValueError) another linker.
+    """
 
     linker: str = "numba"
     optimizer: RewriteDatabaseQuery = field(default=FAST_RUN)
@@ -24,11 +27,11 @@ class Mode:
             raise ValueError(f"Making a Mode: linker is {self.linker!r}; it must be 'numba' or 'numpy'")
 
     def including(self, *tags: str) -> Mode:
-        """This mode with the rewrites of `tags` too."""
+        """Return this mode with the rewrites of `tags` added."""
         return replace(self, optimizer=self.optimizer.including(*tags))
 
     def excluding(self, *tags: str) -> Mode:
-        """This mode without the rewrites of `tags`."""
+        """Return this mode without the rewrites of `tags`."""
         return replace(self, optimizer=self.optimizer.excluding(*tags))
 
 
@@ -41,7 +44,7 @@ MODES = {
 
 
 def get_mode(mode: Mode | str | None) -> Mode:
-    """The mode of that name, the default for None; refuses (ValueError) an unknown name."""
+    """Return the mode of that name, or the default for None; refuses (ValueError) an unknown name."""
     if isinstance(mode, Mode):
         return mode
     found = MODES.get(mode or "FAST_RUN")

@@ -59,9 +59,9 @@ class PickledProgram:
     ops: Mapping[str, Op]
 
     def load(self) -> Compiled:
-        """The function, linked into this process from the cache and what was carried.
+        """Return the function, linked into this process from the cache and the pickle.
 
-        Raises FunctionLoadError where what was carried does not fit this process, or is damaged.
+        Raises FunctionLoadError if the pickle does not fit this process, or is damaged.
         """
         self._check_origin()
         cache = default_cache()
@@ -154,7 +154,8 @@ def pickled_program(
 
 
 def origin() -> dict[str, str]:
-    """What decides whether a program made in one process runs in another: name -> release, digest or system."""
+    """Return what must be the same where a program is built and where it runs: name -> release, digest
+    or system."""
     return {
         "the engine's source": engine_code().hex(),
         **toolchain(),

@@ -1,5 +1,5 @@
-"""Updates of shared variables: those that are asked for, and the default ones of what a function comes
-to use."""
+"""Updates of shared variables: those that the caller asks for, and default updates of the variables in
+use."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Pairs = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
 
 
 class Expressions:
-    """What a function computes: `outputs`, and in `updates` what replaces the value of a shared
-    variable; `givens` are replaced in all of it.
+    """The expressions that a function computes: `outputs`, and in `updates` the new values of shared
+    variables.
 
-    `shared` are the shared variables that it needs, in the order of the graph's structure, and those
-    that it updates. Variables of `inputs` have their values from the caller: what computes them is not
-    needed. Refuses (TypeError, ValueError) updates of what is not shared, of other types than their
-    variables, or given twice.
+    `givens` are replaced in all of them. `shared` are the shared variables in use, in the order of the
+    graph's structure, then those that are only updated. The caller provides the values of `inputs`,
+    even of computed ones. Refuses (TypeError, ValueError) updates of variables that are not shared, of
+    other types than their variables, or given twice.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class Expressions:
         return clone_replace(expressions, self._givens) if self._givens else expressions
 
     def _reach(self, expressions: Sequence[Variable]) -> None:
-        """Note what is shared of what `expressions` need, and have updated by default what is, and so on."""
+        """Add the shared variables that `expressions` need, their default updates, the shared variables
+        of these, and so on."""
         while expressions:
             roots: Iterable[Any] = graph_inputs(expressions, self._inputs)
             found = [v for v in roots if hasattr(v, "container")]
@@ -63,7 +64,7 @@ class Expressions:
 
 
 def _exclusion(no_default_updates: bool | list[Any]) -> Any:
-    """Tells of a shared variable whether its default update is not wanted."""
+    """Return a function that returns True if a shared variable must not get its default update."""
     if isinstance(no_default_updates, bool):
         return lambda variable: no_default_updates
     if isinstance(no_default_updates, list):
@@ -91,8 +92,8 @@ def _checked(updates: Pairs | None) -> dict[Any, Variable]:
 
 
 def _as_pairs(what: str, given: Pairs | None) -> Collection[tuple[Any, Any]]:
-    """The pairs in `given`; refuses (TypeError) what is no mapping and has no pairs that begin with a
-    variable."""
+    """Return the pairs in `given`; refuses (TypeError) anything but a mapping or pairs that begin with
+    a variable."""
     if isinstance(given, Mapping):
         given = list(given.items())
     pairs = list(given) if isinstance(given, Iterable) else given

@@ -1,8 +1,7 @@
-"""Whether a function that was found in the cache is what building it gives: the mode verify.
+"""The mode verify: comparing a function that was found in the cache with the same function built again.
 
-Optimized graphs are compared by identity, which frozen graphs have if they are equal; programs by their
-results on random arguments. Kernels are compared by their bytes where they are linked
-(backend/linking.py).
+Optimized graphs are compared by identity, because equal frozen graphs are identical; programs by their
+results on random arguments. Kernels are compared by their bytes where they are built (programs.py).
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from engine.runtime.execution import Execution
 from engine.tensor.type import TensorType
 
 LENGTHS = (3, 1)
-"""Of every axis whose length the type leaves open: equal, for what is added or multiplied must fit."""
+"""The lengths tried for every axis whose length the type leaves open: one for all axes, so that shapes
+match."""
 
 
 def difference(
@@ -28,11 +28,12 @@ def difference(
     programs: tuple[Execution, Execution],
     inputs: Sequence[Type],
 ) -> str:
-    """Return in which way the first of each pair, which was stored, differs from the second, which was built.
+    """Return how the first of each pair, which was stored, differs from the second, which was built; ""
+    if they agree.
 
-    Empty if in none. A stored graph that there is not is no difference. `inputs` are the types of the
-    arguments; what is not an array has no random value, so the programs of functions with such inputs
-    are not run. Where a user's Op gives something else whenever it runs, results tell nothing.
+    A missing stored graph is no difference. `inputs` are the types of the arguments: programs with
+    inputs that are no arrays are not run, because these have no random values. Programs whose results
+    change from run to run, which user Ops may do, are not compared by results.
     """
     stored, built = graphs
     if stored is not None and stored != built:
@@ -49,7 +50,7 @@ def difference(
 
 
 def _repeats(program: Execution, arguments: Sequence[np.ndarray[Any, Any]], due: Any) -> bool:
-    """Whether `program` gives `due` again. One that runs no user's code does."""
+    """Return True if `program` computes `due` again, as every program without user code does."""
     return not _runs_users_code(program) or _same(_outcome(program, arguments), due)
 
 
@@ -69,7 +70,8 @@ def _random_array(type: Any, length: int, random: np.random.Generator) -> np.nda
 
 
 def _outcome(program: Execution, arguments: Sequence[np.ndarray[Any, Any]]) -> list[Any] | Exception:
-    """The results, or the error that these arguments raise; both programs get arrays of their own."""
+    """Return the results, or the error that these arguments raise; the arguments are copied for each
+    program."""
     try:
         return [np.array(result) for result in program.run(tuple(array.copy() for array in arguments))]
     except Exception as error:  # random arguments may not fit: then both must say so

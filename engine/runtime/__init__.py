@@ -1,1 +1,2 @@
-"""What a hit needs: a program checked, loaded, linked and called. Nothing here rewrites, lowers or compiles."""
+"""The runtime: a stored program is checked, loaded, linked and called. Nothing here rewrites, lowers or
+compiles."""

@@ -1,9 +1,8 @@
-"""What one call at a time has of its own, and what of that is kept for the next: registers and scratch
-memory.
+"""The memory of a call: registers and scratch memory, kept for later calls.
 
-Scratch of up to SMALL bytes stays as long as the function does. Of what is larger no more stays than
-MOST_SPARE times what the last call needed, and no more than IDLE_LIMIT bytes of all functions of a
-process together, those used last (docs/decisions/0074).
+Scratch memory of up to SMALL bytes stays with the function. Larger memory is freed after a call if it
+exceeds MOST_SPARE times what the call needed; all functions of a process together keep at most
+IDLE_LIMIT bytes of it, the last used first (docs/decisions/0074).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ IDLE_LIMIT = 128 * 2**20
 
 
 class CallState:
-    """The registers and the scratch memory of one call at a time. `is_settled` if there is nothing to
-    do after it."""
+    """The registers and the scratch memory of one call at a time. `is_settled` if nothing is left to do
+    after the call."""
 
     __slots__ = ("__weakref__", "address", "array", "held", "is_settled", "registers", "scratch")
 
@@ -36,19 +35,20 @@ class CallState:
         self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
         self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
         self.held: dict[int, tuple[np.ndarray[Any, Any], ...]] = {}
-        """What each invocation returned last: the program reads it until it comes there again, or ends."""
+        """The arrays that each invocation returned last: the program reads them until it comes there
+        again, or ends."""
         self.is_settled = True
 
     @property
     def nbytes(self) -> int:
-        """How much scratch memory there is."""
+        """The bytes of scratch memory."""
         return sum(scratch.nbytes for scratch in self.scratch if scratch is not None)
 
     def grow(self, site: ScratchSite) -> None:
-        """Make the scratch memory that the program stopped for at `site`, and have the registers say so.
+        """Allocate the scratch memory that the program stopped for at `site`, and set its registers.
 
-        A signal's handler may raise between any two lines: what the registers say is there is there
-        throughout.
+        A signal handler may raise between any two lines: the registers never claim memory that is not
+        there.
         """
         self.is_settled = False
         self.let_go(site)
@@ -65,14 +65,14 @@ class CallState:
         self.scratch[site.number] = None
 
     def hold(self, number: int, arrays: tuple[np.ndarray[Any, Any], ...]) -> None:
-        """Hold what invocation `number` returned, instead of what it returned before."""
+        """Keep the arrays that invocation `number` returned, in place of its last ones."""
         self.is_settled = False
         self.held[number] = arrays
 
 
 class ScratchSite(NamedTuple):
-    """A place where a program stops for scratch memory: its number, and the registers of what it needs
-    and has."""
+    """A site where a program stops for scratch memory: its number, and the registers of the size
+    needed, the address and the size present."""
 
     number: int
     need: int
@@ -81,15 +81,15 @@ class ScratchSite(NamedTuple):
 
 
 class Pool(list[CallState]):
-    """The states of a function that no call uses. Threads may share it: a state that was popped is one
-    thread's own."""
+    """The idle states of a function. Threads may share a pool: a state that was popped belongs to one
+    thread."""
 
     def __init__(self, sites: Sequence[ScratchSite]) -> None:
         self._sites = sites
 
     def settle(self, state: CallState) -> None:
-        """Free of `state`, after a call, what is not to be kept for the next; and of other states, if
-        all keep too much."""
+        """After a call, free the memory of `state` that is not kept for the next, and that of other
+        states above the limit."""
         state.held.clear()
         for site in self._sites:
             present = state.registers[site.present]
@@ -103,8 +103,8 @@ class Pool(list[CallState]):
 
 
 _idle: OrderedDict[ref[CallState], tuple[ref[Pool], int]] = OrderedDict()
-"""The states that keep more than SMALL bytes, and how many, those used last at the end. Some may be in use.
-"""
+"""The states that keep more than SMALL bytes, with their sizes, the last used at the end. Some may be
+in use."""
 
 
 def _note_idle(pool: Pool, state: CallState) -> None:
@@ -121,7 +121,7 @@ def _forget(state: ref[CallState]) -> None:
 
 
 def _free_oldest() -> None:
-    """Have those that were used longest ago freed until all keep no more than IDLE_LIMIT bytes."""
+    """Free the states used longest ago until all together keep at most IDLE_LIMIT bytes."""
     while sum([nbytes for _, nbytes in list(_idle.values())]) > IDLE_LIMIT:
         key, (pool_key, _) = _idle.popitem(last=False)
         state, pool = key(), pool_key()

@@ -33,7 +33,7 @@ _DIGEST_SIZE = 16
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One object of a stored kernel: its CPU level, where it lies in the stored bytes, and its digest."""
+    """The object code for one CPU level: its place in the stored bytes, and its digest."""
 
     level: str
     start: int
@@ -43,8 +43,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class StoredKernel:
-    """A stored kernel whose header is whole: its target, its symbol, and its variants, the weakest
-    level first."""
+    """A stored kernel whose header was checked: its target, its symbol, and its variants, the weakest
+    CPU level first."""
 
     triple: str
     symbol: str
@@ -52,9 +52,9 @@ class StoredKernel:
     content: bytes
 
     def object_for(self, levels: tuple[str, ...]) -> bytes:
-        """Return the object of the first of `levels` there is one for.
+        """Return the object code for the first of `levels` that has one.
 
-        Raises ForeignTarget if there is none, KernelFormatError if it is damaged.
+        Raises ForeignTarget if none has, KernelFormatError if it is damaged.
         """
         by_level = {variant.level: variant for variant in self.variants}
         level = next((level for level in levels if level in by_level), None)
@@ -79,8 +79,8 @@ def pack_kernel(symbol: str, triple: str, objects: Mapping[str, bytes]) -> bytes
 
 
 def unpack_kernel(content: bytes) -> StoredKernel:
-    """Return what `content` holds; raises KernelFormatError unless pack_kernel of this version wrote
-    every byte."""
+    """Return the kernel that `content` holds; raises KernelFormatError unless this version's
+    pack_kernel wrote every byte."""
     size = _header_size(content)
     header = content[:size]
     if digest(header) != content[size : size + _DIGEST_SIZE]:

@@ -1,11 +1,11 @@
-"""What the backend raises. Each error says what was being done, to what and what was found, and keeps
-that as fields."""
+"""Errors of lowering, codegen and runtime. Each message says what was being done, to what and what was
+found; fields keep the parts."""
 
 from __future__ import annotations
 
 
 class BackendError(Exception):
-    """Base of the backend's errors: `doing` what, to which `subject`, what was `found`, and the `advice`."""
+    """Base of these errors. Fields: `doing`, `subject`, `found` and `advice`."""
 
     advice = ""
 
@@ -49,6 +49,6 @@ class LoadError(BackendError):
 
 
 class InvalidProgram(BackendError):
-    """A program for the machine would read outside its registers, or never halt."""
+    """A program would read outside its registers, or never halt."""
 
     advice = "compile the function anew"

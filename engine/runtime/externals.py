@@ -28,7 +28,7 @@ EXTERNALS = {
     for routine, count in routines.items()
     for precision in "ds"
 }
-"""Externals a kernel may call, with the number of their arguments."""
+"""The externals that a kernel may call, with the number of their arguments."""
 
 _LIBM = (
     "exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
@@ -38,17 +38,17 @@ PROCESS_SYMBOLS = frozenset(
     (*_LIBM.split(), *(f"{name}f" for name in _LIBM.split()))
     + ("sincos", "sincosf", "memset", "memcpy", "memmove", "bzero", "__bzero", "_fltused")
 )
-"""Symbols that code generation may leave undefined: the C library has them in every process."""
+"""The symbols that object code may leave undefined: the C library of every process has them."""
 
 
 def is_allowed(symbol: str) -> bool:
-    """True if object code may leave `symbol` (without the platform's prefix) undefined."""
+    """Return True if object code may leave `symbol` (without the platform's prefix) undefined."""
     return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS
 
 
 def resolve(symbol: str) -> int:
-    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not to
-    be found."""
+    """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not
+    found."""
     if symbol in EXTERNALS:
         return _linear_algebra(symbol)
     if symbol not in PROCESS_SYMBOLS:
@@ -94,8 +94,8 @@ def _libraries_numpy_loaded() -> tuple[ctypes.CDLL, ...]:
 
 
 def numpy_libraries() -> list[str]:
-    """Return the paths of the BLAS libraries that numpy's wheel brought, sorted; none where numpy uses
-    another."""
+    """Return the paths of the BLAS libraries in numpy's wheel, sorted; none if numpy uses another
+    library."""
     import numpy
 
     package = os.path.dirname(numpy.__file__)

@@ -1,4 +1,5 @@
-"""What to say when a program stops: the machine's status and registers, as the error that numpy would raise."""
+"""The exceptions for a program that stopped, made from the machine's status and registers; numpy would
+raise the same."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Registers = Sequence[int]
 
 
 def describe_failure(program: Program, name: str, status: int, registers: Registers) -> Exception:
-    """The exception for a program that stopped with `status`, called with arguments of the right types."""
+    """Return the exception for a program that stopped with `status`, called with arguments of the right
+    types."""
     site = next((site for site in program.sites if site.pc == registers[0]), None)
     if site is None or site.kind not in _DESCRIPTIONS:
         return RuntimeError(
@@ -29,9 +31,11 @@ def describe_failure(program: Program, name: str, status: int, registers: Regist
 
 
 def describe_shortage(program: Program, name: str, registers: Registers) -> Exception:
-    """The exception for a program that stopped for memory that there is not: of the arrays that it is
-    for, the largest is named. As from numpy it is a ValueError for more bytes than an int64 counts,
-    else a MemoryError."""
+    """Return the exception for a program that stopped because memory ran out; it names the largest
+    array of that stop.
+
+    As in numpy it is a ValueError if an int64 cannot count the bytes, else a MemoryError.
+    """
     stop = max((s for s in program.sites if s.kind == "memory" and s.pc < registers[0]), key=lambda s: s.pc)
     size, shape, dtype, op = max(_wanted(about, registers) for about in stop.about)
     found = (
@@ -50,7 +54,8 @@ def _wanted(about: str, registers: Registers) -> tuple[int, tuple[int, ...], str
 
 
 def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
-    """The rule is PyTensor's: only a length that is 1 in the type broadcasts, so that gradients are right."""
+    """Follow PyTensor's rule: a length of 1 broadcasts only if the type says so; otherwise gradients
+    would be wrong."""
     position, dim = site.about
     found, other = registers[3], registers[2]
     hint = ""
@@ -118,7 +123,7 @@ def _mask(name: str, site: Site, registers: Registers) -> Exception:
 
 
 def _step(name: str, site: Site, registers: Registers) -> Exception:
-    """Of a part, or of a range, whose bounds and step are in registers."""
+    """Describe a slice, or a range, whose step is zero."""
     if len(site.about) == 1:
         return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
     step = registers[int(site.about[-1])]

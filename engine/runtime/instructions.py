@@ -33,7 +33,7 @@ MACHINE_VERSION = 5
 
 HALTED = 0
 YIELDED = 1
-"""Register 1: the site. Register 0: where to go on."""
+"""Register 1: the site. Register 0: the word to resume at."""
 UNEQUAL = 2
 """Registers 1, 2, 3: the site and the two values."""
 NOT_ONE = 3
@@ -45,19 +45,20 @@ INDIVISIBLE = 5
 KERNEL_FAILED = 6
 """Registers 1, 2: the kernel's status and the register of its address."""
 NOT_BOUND = 7
-"""Register 1: the item that is not an array as expected."""
+"""Register 1: the item that is not an array of the expected kind."""
 INVOKED = 8
-"""Register 1: the invocation. Register 0: where to go on."""
+"""Register 1: the invocation. Register 0: the word to resume at."""
 PAUSED = 9
-"""For the caller to see to signals, at a LOOK or a NEXT. Register 0: where to go on, with the same items."""
+"""A pause at a LOOK or a NEXT, in which the caller handles signals. Register 0: the word to resume at,
+with the same items."""
 
 RESERVED = 4
 MOST = 2**63 - 1
-"""The size of what is too large for any memory, however large it is. Nothing that exists has it."""
+"""The size that stands for all that no memory can hold."""
 MAX_RANK = 64
 
 Items = Sequence[tuple[int, int]]
-"""The arrays that a program is started or resumed with: the register of the dtype, and the rank of each."""
+"""The arrays that a program is started or resumed with: the register of the dtype and the rank of each."""
 
 _KINDS = {
     "d": "register written",
@@ -137,7 +138,7 @@ _STOPS = ("YIELD", "GROW", "INVOKE")
 
 
 class Assembler:
-    """Collects a program's code; `code` is the words so far."""
+    """The code of a program under construction: `code` is the words so far."""
 
     def __init__(self) -> None:
         self.code: list[int] = []
@@ -152,12 +153,12 @@ class Assembler:
         self.code.extend((instruction.opcode, *operands))
 
     def skip(self, a: int, b: int) -> int:
-        """Append a SKIP to where `land` will be told for the number given back."""
+        """Append a SKIP and return its number; `land` sets its target."""
         self.emit("SKIP", a, b, 0)
         return len(self.code) - 1
 
     def land(self, skip: int) -> None:
-        """Have that SKIP go on at the next instruction to be appended."""
+        """Set the target of that SKIP to the next instruction."""
         self.code[skip] = len(self.code)
 
     def call(self, function: int, area: int, arguments: Sequence[int]) -> None:
@@ -166,7 +167,7 @@ class Assembler:
 
 
 class Row(NamedTuple):
-    """One instruction in its place: the word that it begins at, and its operands."""
+    """An instruction of a program: the word that it begins at, and its operands."""
 
     position: int
     instruction: Instruction
@@ -174,12 +175,13 @@ class Row(NamedTuple):
 
 
 def read_code(code: Sequence[int]) -> list[Row]:
-    """Return the instructions of `code`; raises InvalidProgram where there is none."""
+    """Return the instructions of `code`; raises InvalidProgram for words that are none."""
     return list(_walk(code))
 
 
 def check_code(rows: Sequence[Row], registers: int) -> None:
-    """Refuse (InvalidProgram) code that the machine, with so many registers, might not run safely to its end."""
+    """Refuse (InvalidProgram) code that the machine might not run safely to its end with this number of
+    registers."""
     last = None
     beginnings = {position for position, _, _ in rows}
     for position, instruction, operands in rows:
@@ -197,12 +199,12 @@ def check_code(rows: Sequence[Row], registers: int) -> None:
 
 
 def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
-    """Refuse (InvalidProgram) code that binds other items than there are, or stops at a site that there
-    is not.
+    """Refuse (InvalidProgram) code that binds other items than it is given, or stops at an unknown
+    site.
 
-    `given` are the items of the call, `made` those that the program is resumed with at each yield,
-    `returned` those of each invocation. Where it is not known from where the program comes, behind GROW
-    or a jump, nothing is bound.
+    `given` are the items of the call, `made` those after each yield, `returned` those after each
+    invocation. Behind a GROW or a jump, where the program may come from several places, it binds
+    nothing.
     """
     present = given
     targets = _targets(rows)
@@ -226,7 +228,7 @@ def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], return
 
 
 def show(code: Sequence[int]) -> str:
-    """Return the code as text for a reader, an instruction a line."""
+    """Return the code as text, one line per instruction."""
     return "\n".join(
         f"{position:6} {instruction.name:9}{' '.join(map(_shown, _kinds(instruction, operands), operands))}"
         for position, instruction, operands in _walk(code)
@@ -287,7 +289,7 @@ def _wrong_jump(
 
 
 def _check_loops(rows: Sequence[Row]) -> None:
-    """Refuse a loop in which something else writes what its NEXT counts with."""
+    """Refuse a loop whose body writes the counter or the limit of its NEXT."""
     for end, instruction, operands in rows:
         if instruction.name != "NEXT":
             continue
@@ -311,7 +313,7 @@ def _writes(row: Row, register: int) -> bool:
 
 
 def _targets(rows: Sequence[Row]) -> set[int]:
-    """The words that the code may jump to."""
+    """Return the words that the code may jump to."""
     return {
         operand
         for _, instruction, operands in rows

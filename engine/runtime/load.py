@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class LinkedKernel:
-    """A kernel linked into this process: its `address`, and the stored form that it has there.
+    """A kernel linked into this process: its `address`, and the stored form that was linked.
 
-    The code is there for as long as something holds a kernel that was linked together with it: whoever
-    keeps the address keeps this.
+    The code exists as long as a kernel that was linked together with it does: whoever keeps the address
+    keeps this object.
     """
 
     __slots__ = ("__weakref__", "_library", "address", "content")
@@ -42,11 +42,9 @@ class LinkedKernel:
 
 
 class Loader:
-    """Links code into this process: a kernel that is linked already is not linked again. Threads may
-    share a loader.
+    """A linker of kernels for this process, which links each kernel once. Threads may share a loader.
 
-    A forked child goes on with its parent's: code and linker are the child's own copies, and no fork
-    happens while a thread is linking.
+    A forked child continues with a copy of its parent's. No fork happens while a thread is linking.
     """
 
     def __init__(self) -> None:
@@ -60,16 +58,16 @@ class Loader:
     def load(self, content: bytes, symbol: str) -> LinkedKernel:
         """Return the kernel `symbol` stored as `content` (pack_kernel), linked.
 
-        Raises KernelFormatError on damage, ForeignTarget for another machine's kernel,
-        ObjectFormatError on an object that is none, LoadError if the object asks for what it may not
-        have or does not link.
+        Raises KernelFormatError for damage, ForeignTarget for another machine's kernel,
+        ObjectFormatError for content that is no object, and LoadError if the object needs a forbidden
+        symbol or does not link.
         """
         return self.load_many({symbol: content})[symbol]
 
     def load_many(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
         """Return each kernel of `contents` (symbol -> stored form), linking the new ones together.
 
-        Raises as `load` does, and has then linked none of them.
+        Raises as `load` does; then none of them is linked.
         """
         with self._lock:
             found = {symbol: kernel for symbol in contents if (kernel := self._kernels.get(symbol))}
@@ -80,13 +78,13 @@ class Loader:
             return found
 
     def forget(self, symbol: str) -> None:
-        """Link the kernel anew when it is next loaded. What was linked stays where it is, for those who
-        have its address."""
+        """Forget the kernel, so that the next load links it again. Code that is in use stays where it
+        is."""
         with self._lock:
             self._kernels.pop(symbol, None)
 
     def linked(self, symbol: str) -> LinkedKernel:
-        """Return a kernel that something holds already; raises KeyError if nothing does."""
+        """Return a kernel that is still in use; raises KeyError for any other."""
         return self._kernels[symbol]
 
     def _link(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:

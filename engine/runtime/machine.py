@@ -28,7 +28,8 @@ DTYPE_WORD = OBJECT_HEAD + 8
 
 
 class Machine:
-    """A loaded machine: call it with the addresses of items, registers and code, and the word to begin at."""
+    """A linked machine: `run` takes the addresses of items, registers and code, and the word to begin
+    at."""
 
     def __init__(self, kernel: LinkedKernel) -> None:
         self.kernel = kernel
@@ -37,13 +38,14 @@ class Machine:
 
     @property
     def is_usable(self) -> bool:
-        """True if this process's arrays look as the machine expects them to."""
+        """True if the machine reads this process's arrays correctly."""
         return _finds_arrays(self.run)
 
 
 @cache
 def process_machine(kernel: LinkedKernel) -> Machine:
-    """Return the machine that is `kernel`; raises LoadError if it does not find this process's arrays."""
+    """Return the machine in `kernel`; raises LoadError if it does not read this process's arrays
+    correctly."""
     machine = Machine(kernel)
     if not machine.is_usable:
         raise LoadError("trying", "the machine", "it does not read this process's arrays as numpy does")
@@ -51,16 +53,17 @@ def process_machine(kernel: LinkedKernel) -> Machine:
 
 
 def dtype_word(dtype: np.dtype) -> int:
-    """Return what BIND compares: the kind, character, byte order and type number of `dtype`, as numpy
-    keeps them.
+    """Return the word that BIND compares: the kind, character, byte order and type number of `dtype`,
+    as numpy stores them.
 
-    Equal for a dtype and its copies (an unpickled array has a copy), different for another byte order.
+    It is equal for a dtype and its copies (an unpickled array has a copy), and differs for another byte
+    order.
     """
     return ctypes.c_int64.from_address(id(dtype) + DTYPE_WORD).value
 
 
 def items_address(items: tuple[object, ...]) -> int:
-    """Return the address of the array of PyObject* in a tuple, which must outlive its use."""
+    """Return the address of the array of PyObject* in a tuple. The tuple must outlive its use."""
     return id(items) + tuple.__basicsize__
 
 

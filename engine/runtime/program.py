@@ -37,7 +37,7 @@ FORMAT = 5
 
 
 class ProgramFormatError(CachegraphError):
-    """Bytes that should hold a stored program do not. `found` says what they hold instead."""
+    """A stored program cannot be read. `found` says what the bytes hold instead."""
 
     def __init__(self, found: str) -> None:
         super().__init__(found)
@@ -48,17 +48,18 @@ class ProgramFormatError(CachegraphError):
 
 
 class ArrayInput(NamedTuple):
-    """What the program takes at one position: the dtype, and a length for each dim, or None where any
-    will do."""
+    """An array that the program takes: its dtype, and for each dim a length, or None for any."""
 
     dtype: str
     shape: tuple[int | None, ...]
 
 
 class BoundArray(NamedTuple):
-    """An array bound when the program is loaded: its address goes to `register`. Data number `data`,
-    or, without one, the constant whose `blob` has that digest (hex), or, without one, that at `offset`
-    of the constants."""
+    """An array bound when the program is loaded; its address goes to `register`.
+
+    It is data number `data`; or, if that is None, the constant in the blob with the digest `blob`
+    (hex); or, if that is None too, the one at `offset` of the constants.
+    """
 
     register: int
     dtype: str
@@ -69,9 +70,10 @@ class BoundArray(NamedTuple):
 
 
 class KernelUse(NamedTuple):
-    """The kernel of that key (digest and confirmation in hexadecimal): its address goes to `register`.
+    """A kernel that the program calls, by the digest and confirmation of its key (hex); its address
+    goes to `register`.
 
-    The first one of a program is the machine that runs it, which has no register.
+    The first one is the machine that runs the program; it has no register.
     """
 
     register: int
@@ -80,8 +82,8 @@ class KernelUse(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """One array that the caller makes at a yield, with the lengths held by `dims`: result number
-    `result` is all of it but its first `skipped` rows."""
+    """An array to allocate at a yield, with the lengths in the registers `dims`; result number `result`
+    is all of it but the first `skipped` rows."""
 
     result: int
     dtype: str
@@ -90,9 +92,12 @@ class Allocation(NamedTuple):
 
 
 class Yield(NamedTuple):
-    """A place where the program stops for memory: for `arrays`, or, where there are none, for scratch.
-    Then register `need` holds how many bytes `base` must point to, and `present` how many it does; else
-    all three are -1."""
+    """A site where the program stops for memory: for `arrays`, or, if there are none, for scratch
+    memory.
+
+    For scratch memory, `need`, `base` and `present` are the registers of the bytes needed, the address,
+    and the bytes present. For arrays all three are -1.
+    """
 
     need: int
     base: int
@@ -101,9 +106,8 @@ class Yield(NamedTuple):
 
 
 class CallbackUse(NamedTuple):
-    """A callback of that kind and version (callbacks.py), with its options (JSON, canonical), and the
-    keys (digest and confirmation in hexadecimal) of the functions that it calls, which are entries of
-    their own."""
+    """A callback by kind, version (callbacks.py) and options (canonical JSON), and the keys (digest and
+    confirmation, hex) of the functions that it calls, which are entries of their own."""
 
     kind: str
     version: int
@@ -112,8 +116,8 @@ class CallbackUse(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An array that a callback is shown: registers of its address, its lengths and, unless it is
-    C-contiguous, its strides in elements."""
+    """An input of a callback: the registers of its address, its lengths and, unless it is C-contiguous,
+    its strides in elements."""
 
     dtype: str
     pointer: int
@@ -122,15 +126,16 @@ class Operand(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """An array that a callback returns: its dtype, and a register that holds each of its lengths, or
-    None where any will do."""
+    """An output of a callback: its dtype, and for each length the register that holds it, or None for
+    any."""
 
     dtype: str
     dims: tuple[int | None, ...]
 
 
 class Invocation(NamedTuple):
-    """A place where the program stops for Python: callback number `callback` computes `outputs`, for `op`."""
+    """A site where the program stops for Python: callback number `callback` computes `outputs`, for
+    `op`."""
 
     callback: int
     op: str
@@ -139,8 +144,7 @@ class Invocation(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What to say when the instruction at `pc` fails: the kind of failure, the Op, and names or numbers
-    about it."""
+    """A check in the code at `pc`: the kind of failure, the Op, and details for the message."""
 
     pc: int
     kind: str
@@ -150,9 +154,12 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A lowered function. `outputs` and `updates` name the results that are returned, and that replace
-    the values of updated inputs (`(input position, result)`). `blobs` are what its large constants
-    hold, by the names that an entry has for them; none in a program as it is stored."""
+    """A lowered function.
+
+    `outputs` are the numbers of the results that are returned, `updates` pairs (input position, result)
+    of those that replace values of inputs. `blobs` holds the large constants, by the names of the
+    entry's blobs; a program as it is stored has none.
+    """
 
     inputs: tuple[ArrayInput, ...]
     bound: tuple[BoundArray, ...]
@@ -190,7 +197,7 @@ _RECORDS: dict[str, Any] = {
 
 
 def pack_program(program: Program) -> bytes:
-    """The stored form of `program`, beside which its blobs are stored."""
+    """Return the stored form of `program`. Its blobs are stored beside it."""
     description = json.dumps({name: getattr(program, name) for name in _RECORDS}, separators=(",", ":"))
     sections = (description.encode(), program.code, program.registers, program.constants)
     framed = b"".join(struct.pack("<Q", len(section)) + section for section in sections)
@@ -198,7 +205,7 @@ def pack_program(program: Program) -> bytes:
 
 
 def unpack_program(content: bytes) -> Program:
-    """The program that `content` stores; raises ProgramFormatError on anything else."""
+    """Return the program that `content` stores; raises ProgramFormatError for other bytes."""
     if content[:4] != MAGIC or len(content) < 5:
         raise ProgramFormatError("other bytes than a program starts with")
     if content[4] != FORMAT:
@@ -215,7 +222,7 @@ def unpack_program(content: bytes) -> Program:
 
 
 def with_blobs(program: Program, read: ReadBlob) -> Program:
-    """A stored program with its blobs, which `read` gives; raises MissingBlob for one that it does not."""
+    """Return a stored program with its blobs, read by `read`; raises MissingBlob if one cannot be read."""
     digests = dict.fromkeys(row.blob for row in program.bound if row.blob is not None)
     if not digests:
         return program
@@ -224,8 +231,8 @@ def with_blobs(program: Program, read: ReadBlob) -> Program:
 
 
 def _check_references(program: Program, registers: int) -> None:
-    """Refuse (ProgramFormatError) a program that names registers or results that it has not, or has no
-    machine."""
+    """Refuse (ProgramFormatError) a program that refers to registers or results outside its own, or has
+    no machine."""
     allocated = [allocation for site in program.yields for allocation in site.arrays]
     if not program.kernels or program.kernels[0].register != 0:
         raise ProgramFormatError("no machine to run it")
@@ -257,8 +264,8 @@ def array_input(type: Type) -> ArrayInput:
 def check_interface(
     program: Program, inputs: Sequence[ArrayInput], n_outputs: int, updated: Sequence[int]
 ) -> None:
-    """Refuse (ProgramFormatError) a program that takes other arrays than `inputs`, returns another
-    number of results than `n_outputs`, or replaces other inputs than those at the positions `updated`."""
+    """Refuse (ProgramFormatError) a program with other inputs, another number of outputs or updates of
+    other inputs."""
     found = (program.inputs, len(program.outputs), tuple(position for position, _ in program.updates))
     if found != (tuple(inputs), n_outputs, tuple(updated)):
         raise ProgramFormatError("a function of other inputs, outputs or updates")

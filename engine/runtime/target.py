@@ -1,4 +1,4 @@
-"""What this process can run: its triple, and which of the CPU levels that kernels are compiled for
+"""The target of this process: its triple, and the CPU levels that it runs
 (cachegraph/object_code/cpu.py)."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from cachegraph.object_code.cpu import levels_up_to, machine_levels
 
 
 def runnable_levels() -> tuple[str, ...]:
-    """Return the levels whose code is to be run here, the best first; never empty, and none that the
-    machine has not."""
+    """Return the CPU levels to run code of, the best first: never empty, and none that the machine does
+    not support."""
     settings, _ = settings_in_force()
     try:
         return levels_up_to(settings.cpu)
@@ -24,7 +24,7 @@ def runnable_levels() -> tuple[str, ...]:
 
 @cache
 def process_triple() -> str:
-    """Return LLVM's name of this process's architecture, system and object format."""
+    """Return LLVM's triple of this process: architecture, system and object format."""
     import llvmlite.binding as llvm
 
     triple: str = llvm.get_process_triple()
