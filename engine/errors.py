@@ -61,7 +61,7 @@ class FunctionRefused(EngineError):
 
     def __init__(self, op: Any, signature: Any, found: str, is_expected: bool) -> None:
         super().__init__(
-            f"Compiling the function that {op} has for numba into a kernel: {found}; it is run by Python instead"
+            f"Compiling the numba function of {op} into a kernel: {found}; it is run by Python instead"
         )
         self.op = op
         self.signature = signature
@@ -78,8 +78,9 @@ class GradientError(EngineError):
 
     def __init__(self, argument: int, index: tuple[int, ...], expected: float, found: float) -> None:
         super().__init__(
-            f"Checking the gradient for argument {argument}: at element {index} finite differences give {expected:.9g}, "
-            f"the gradient is {found:.9g}; correct the pullback of the Op, or check at a point without a kink nearby"
+            f"Checking the gradient for argument {argument}: at element {index} finite differences give "
+            f"{expected:.9g}, the gradient is {found:.9g}; correct the pullback of the Op, or check "
+            "at a point without a kink nearby"
         )
         self.argument = argument
         self.index = index
@@ -108,12 +109,13 @@ class ArgumentError(EngineError, TypeError):
     def __str__(self) -> str:
         if self.is_shared:
             return (
-                f"Calling {self.function}: its shared variable {self.argument} must hold {self.expected}, but holds "
-                f"{self.found}. Give it its value by set_value, which converts or refuses it."
+                f"Calling {self.function}: its shared variable {self.argument} must hold {self.expected}, "
+                f"but holds {self.found}. Give it its value by set_value, which converts or refuses it."
             )
         return (
-            f"Calling {self.function}: argument {self.argument} must be {self.expected}, but {self.found} came. "
-            "Convert the value before the call, or declare the input with the type of the value."
+            f"Calling {self.function}: argument {self.argument} must be {self.expected}, "
+            f"but {self.found} came. Convert the value before the call, or declare the input with the type "
+            "of the value."
         )
 
 
@@ -141,8 +143,8 @@ class UndescribedOpError(EngineError):
 
     def __init__(self, op: object) -> None:
         super().__init__(
-            f"op {op} came into the graph when it was rewritten, and the key does not describe it; have no infer_shape "
-            "apply Ops that the graph has not"
+            f"op {op} came into the graph when it was rewritten, and the key does not describe it; let no "
+            "infer_shape apply Ops that the graph does not have"
         )
         self.op = op
 

@@ -96,7 +96,8 @@ def _as_list(outputs: Any) -> list[Variable]:
         return [outputs]
     if not isinstance(outputs, Iterable):
         raise TypeError(
-            f"Making a function: outputs is {outputs!r}; it must be a variable, or a list or a dictionary of variables"
+            f"Making a function: outputs is {outputs!r}; it must be a variable, or a list or a dictionary "
+            "of variables"
         )
     return [as_tensor_variable(output) for output in outputs]
 

@@ -1,14 +1,13 @@
 """The machine that runs programs, as LLVM IR text and compiled: a block per instruction, and a switch
 between them.
 
-BIND reads numpy's array struct. Where its fields lie follows from numpy's stable ABI and from the size
-of Python's object head, which is built into the text: what the text does not say does not change what
-it compiles to.
+BIND reads numpy's array struct. The offsets of its fields follow from numpy's stable ABI and from the
+size of Python's object head, and are written into the text: so the text alone decides what is compiled.
 
-The machine runs without Python's lock, so it cannot see signals. It pauses for those who can, about ten
-times a second: at a NEXT or a LOOK. There it looks at the processor's counter of time: at a LOOK
-always, at a NEXT first in each pass, then less and less often while passes are quick, but at no less
-than every 64th.
+The machine runs without Python's lock and cannot see signals. It pauses about ten times a second, at a
+NEXT or a LOOK, so that its caller can handle them. To know the time it reads the processor's counter:
+at every LOOK; at a NEXT in the first pass, then less often while passes are quick, but at least at
+every 64th.
 """
 
 from __future__ import annotations
@@ -143,9 +142,9 @@ define internal i1 @look(ptr %looks) noinline cold {{
 }}
 declare i64 @llvm.readcyclecounter()
 """
-"""Looks at the counter: returns 1 if the machine has run for long. `looks` are three words: a NEXT
-looks where its count has none of the bits of the first, which get more while looks are less than a
-128th of that apart; the second is what the counter was at the last look, the third at the first one."""
+"""Reads the counter and returns 1 if the machine has run for long. `looks` has three words: a mask, the
+counter at the last look, and the counter at the first. A NEXT looks if its count has no bit of the
+mask, which grows while looks are less than a 128th of the limit apart."""
 _FIRST_LOOKS = (0, 0, 0)
 
 
@@ -363,7 +362,7 @@ def _emit_align(block: _Block) -> None:
 
 
 def _emit_division(block: _Block) -> None:
-    """Python's quotient or remainder, and never a trap: by 0 it is 0, by -1 it is computed by 1 and negated."""
+    """Emit Python's quotient or remainder without traps: by 0 it is 0, by -1 computed by 1 and negated."""
     a, b = block.read(1), block.read(2)
     zero, negated = block.value(f"icmp eq i64 {b}, 0"), block.value(f"icmp eq i64 {b}, -1")
     odd = block.value(f"or i1 {zero}, {negated}")

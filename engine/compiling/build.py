@@ -44,7 +44,7 @@ class Build:
 
     @property
     def tally(self) -> CompilationTally:
-        """What the build looked up and compiled."""
+        """The counts of what the build looked up and compiled."""
         return self._context.tally
 
     def run(self) -> Artifact:
@@ -66,7 +66,7 @@ class Build:
                 if not trusts_graphs or not self.tally.found.get("op", [0])[0]:
                     raise
                 _log().warning(
-                    "building %s from the stored forms of its inner graphs failed; they are rewritten from scratch",
+                    "building %s with stored inner graphs failed; they are rewritten from scratch",
                     self._request.name,
                     exc_info=True,
                 )

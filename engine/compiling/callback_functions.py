@@ -91,7 +91,7 @@ class _FunctionBuild:
         return CallbackFunction(key, payload, built.link(context, (), convert))
 
     def verify(self, key: CacheKey, found: Found[CallbackFunction]) -> Correction[CallbackFunction] | None:
-        """Build the function again and compare it with `found`; its kernels are compared while it is built."""
+        """Build the function again and compare it with `found`; building compares its kernels."""
         from engine.compiling.verification import difference  # only the mode verify needs it
 
         again = _FunctionBuild(self._context, self._graph)

@@ -20,7 +20,7 @@ _DELEGATED = ("infer_shape", "numba_function")
 
 
 class OnCopies(Op):
-    """An Op that computes `op` on copies of its inputs; `infer_shape` and `numba_function` are those of `op`."""
+    """An Op that computes `op` on copies of its inputs; it delegates `infer_shape` and `numba_function`."""
 
     __props__ = ("op",)
     holds_code = True

@@ -138,7 +138,7 @@ class Function:
         unknown = [name for name in kwargs if names.count(name) != 1]
         if unknown:
             raise TypeError(
-                f"Calling {self.name}: there is no argument {', '.join(unknown)}, or not just one, to give by name; "
+                f"Calling {self.name}: no argument, or more than one, is named {', '.join(unknown)}; "
                 f"those left to give are {', '.join(map(str, names)) or 'none'}"
             )
         missing = [_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
@@ -174,7 +174,8 @@ class Function:
                 raise ValueError(f"Copying {self.name}: it has no shared variable {old} to swap")
             if new.type != old.type:
                 raise TypeError(
-                    f"Copying {self.name}: {old} of type {old.type} cannot be swapped for {new} of type {new.type}"
+                    f"Copying {self.name}: {old} of type {old.type} cannot be swapped for {new} "
+                    f"of type {new.type}"
                 )
             replaced[id(old.container)] = new.container
         return tuple(replaced.get(id(container), container) for container in self._containers)

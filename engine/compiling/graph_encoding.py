@@ -1,36 +1,38 @@
-"""The canonical encoding of frozen graphs, and of users' Ops by their code.
+"""The canonical encoding of frozen graphs, with user Ops described by their code.
 
 The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint/encoder.py):
 
     graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
     body     := graph as in cachegraph/graph_codec.py
     type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
-    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*     of the engine
-              | text("") text(name of the class) HASH_VERSION(1 byte) definition bytes(extensions)  of a user
+    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*   of the engine
+              | text("") text(class name) HASH_VERSION(1 byte) definition bytes(extensions)       of a user
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
 
-Nodes come in the order that structure gives: depth first from the outputs; or in that of execution,
-where it is part of the graph. Types and Ops are numbered as they are met, equal ones once. Names of
-variables, tags and how the graph was built are not in it. A constant of more than 32 elements is data
-("d"): its numbers are not identity, only which of the constants it is. Graphs within Ops have no data:
-all of their constants are identity ("c"), and so is what the graph around them has of these. Of more
-than 64 KiB it is the BLAKE2b-256 of the value that is written ("h"): keys are kept, and would all have
-the array.
+Nodes come depth first from the outputs, or in the order of execution if that is part of the graph.
+Types and Ops are numbered as they are met, equal ones once. Names of variables, tags and the
+construction of the graph are not encoded. A constant of more than 32 elements is data ("d"): its
+elements are not encoded, only its type and which of the constants it is. Graphs within Ops have no
+data: the elements of all their constants are encoded ("c"), also where the graph around them uses the
+same constants; above 64 KiB as the BLAKE2b-256 of the value ("h"), because keys are stored and would
+contain the whole array.
 
-A user's Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may
-stand for a value:
+A user Op is a definition (cachegraph/fingerprint/callables.py) in which an Op, a type or a graph may
+take the place of a value:
 
-    definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*     order: names, in that of its dict
+    definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
 
-What follows is empty, or, where numba compiles the Op, what others have registered with numba, and its
-settings (cachegraph/fingerprint/extensions.py). Where lengths or compiled code are stored, what gives
-them reads nothing else (outside.py there). The names are those of its properties, then, sorted, of all
-other attributes; of an Op from which nothing is stored (it has neither `infer_shape` nor
-`numba_function`) only those that do not begin with an underscore. So an Op is what its class does, what
-that reads, and what the instance holds; where the class stands, and its lines, are not in it.
+The extensions after it are empty unless numba compiles the Op; then they are what others registered
+with numba, and numba's settings (cachegraph/fingerprint/extensions.py). `order` is the order of the
+names in the Op's dict. The names are those of its properties, then, sorted, of all other attributes;
+attributes that begin with an underscore are left out if the Op has neither `infer_shape` nor
+`numba_function`, because then nothing computed from them is stored. `infer_shape` and `numba_function`
+may not read external state (cachegraph/fingerprint/external_state.py). So the code of the class, all
+that it reads and the attributes of the instance are encoded; the module and the line numbers of the
+class are not.
 
 Version history
     1  first

@@ -159,7 +159,7 @@ def engine_code() -> bytes:
 
 @cache
 def kernel_code() -> bytes:
-    """Return the digests of the source that makes and runs kernels; raises SourceError if it cannot be read."""
+    """Return the digests of the source that makes and runs kernels; raises SourceError if unreadable."""
     return b"".join(source_digest(_ENGINE / room) for room in ("lowering", "codegen", "runtime"))
 
 

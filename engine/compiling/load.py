@@ -172,8 +172,8 @@ class ArrayChecker:
         fits = value.dtype == dtype and value.ndim == len(shape)
         if not fits or any(due not in (None, n) for due, n in zip(shape, value.shape, strict=True)):
             raise ValueError(
-                f"Calling {self._name}: argument {position} of a function within it must be {dtype} of shape {shape}; "
-                f"found {value.dtype} of shape {value.shape}"
+                f"Calling {self._name}: argument {position} of a function within it must be {dtype} "
+                f"of shape {shape}; found {value.dtype} of shape {value.shape}"
             )
         return np.array(value, order="C", subok=False, copy=None)
 

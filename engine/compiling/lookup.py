@@ -121,7 +121,7 @@ class Compilation:
         return load_program(context, payload, request.interface, request.data)
 
     def _verify(self, found: Found[Execution]) -> Correction[Execution] | None:
-        """Build the function again and compare it with `found`; its kernels are compared while it is built."""
+        """Build the function again and compare it with `found`; building compares its kernels."""
         from engine.compiling.verification import difference  # only the mode verify needs it
 
         build = self._new_build()

@@ -1,4 +1,4 @@
-"""`FunctionRequest`: a function that is to be found or built; and the constants of its graph that are data."""
+"""`FunctionRequest`: a function to be found or built; and the data among the constants of its graph."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ def _exclusion(no_default_updates: bool | list[Any]) -> Any:
     if isinstance(no_default_updates, list):
         return lambda variable: any(variable is excluded for excluded in no_default_updates)
     raise TypeError(
-        f"Making a function: no_default_updates is {no_default_updates!r}; it must be True, False or a list of shared "
-        "variables"
+        f"Making a function: no_default_updates is {no_default_updates!r}; it must be True, False or a list "
+        "of shared variables"
     )
 
 
@@ -105,6 +105,6 @@ def _as_pairs(what: str, given: Pairs | None) -> Collection[tuple[Any, Any]]:
             return [(old, new) for old, new in pairs]
         pairs = pairs[is_pair.index(False)]
     raise TypeError(
-        f"Making a function: {what} has {pairs!r}; give a dictionary, or pairs, of a variable and what is to be "
-        "used instead"
+        f"Making a function: {what} has {pairs!r}; give a dictionary, or pairs, of a variable and its "
+        "replacement"
     )

@@ -126,6 +126,6 @@ def _free_oldest() -> None:
         key, (pool_key, _) = _idle.popitem(last=False)
         state, pool = key(), pool_key()
         if state is not None and pool is not None:
-            # One that a call uses is in no pool; it is noted anew when that ends.
+            # A state in use is in no pool; it is noted again when its call ends.
             with suppress(ValueError):
                 pool.remove(state)

@@ -42,7 +42,7 @@ Registers = Sequence[int]
 
 @dataclass(frozen=True)
 class Callback:
-    """A callback in a program that is being built: its record, and the graphs of the functions that it calls."""
+    """A callback of a program under construction: its record, and the graphs of its functions."""
 
     kind: str
     version: int
@@ -116,7 +116,7 @@ _BUILDERS: dict[tuple[str, int], Callable[[Any, Sequence[Function], Mapping[str,
 
 
 def _node(options: Any, ops: Mapping[str, Op]) -> Apply:
-    """Return the node that the callback computes: the Op at hand, applied to variables of the recorded types."""
+    """Return the node that the callback computes: the Op on variables of the recorded types."""
     from engine.tensor.type import tensor_type
 
     op = ops.get(options["op"])
@@ -207,7 +207,8 @@ class _ArrayInterface:
 
 def _expected(position: int, dtype: np.dtype[Any], lengths: tuple[int | None, ...]) -> str:
     shape = ", ".join("?" if length is None else str(length) for length in lengths)
-    return f"output {position} must be an array of {dtype} with shape ({shape}{',' if len(lengths) == 1 else ''})"
+    comma = "," if len(lengths) == 1 else ""
+    return f"output {position} must be an array of {dtype} with shape ({shape}{comma})"
 
 
 def _found(value: Any) -> str:

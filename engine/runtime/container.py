@@ -1,12 +1,13 @@
-"""A compiled kernel as it is stored: one object for each CPU level, with what is needed to refuse it safely.
+"""The stored form of a compiled kernel: an object per CPU level, and a header with all that loading checks.
 
     kernel  := header digest(header) object*            objects in the order of the variants
-    header  := MAGIC(8 bytes) u16(format) u16(ABI) u32(length of the header) text(triple) text(symbol) u8(count) variant*
+    header  := MAGIC(8 bytes) u16(format) u16(ABI) u32(length of the header) text(triple) text(symbol)
+               u8(count) variant*
     variant := text(level) u32(length of the object) digest(object)
     text    := u16(length) UTF-8
     digest  := XXH3-128 (16 bytes); all integers little-endian
 
-ABI is the version of how kernels are called and what they return (loops.py, machine.py). The digests
+ABI is the version of the calling convention and of the statuses (kernel_interface.py). The digests
 find damage, not forgery: who may write an entry is the store's business, which covers containers too by
 what it signs or names.
 
@@ -71,7 +72,7 @@ class StoredKernel:
 
 
 def pack_kernel(symbol: str, triple: str, objects: Mapping[str, bytes]) -> bytes:
-    """Return the stored form of a kernel; `objects` maps each level, the weakest first, to its object code."""
+    """Return the stored form of a kernel; `objects` maps CPU levels, the weakest first, to object code."""
     variants = (_text(level) + struct.pack("<I", len(code)) + digest(code) for level, code in objects.items())
     described = b"".join((_text(triple), _text(symbol), struct.pack("<B", len(objects)), *variants))
     header = _FIXED.pack(MAGIC, FORMAT, ABI, _FIXED.size + len(described)) + described

@@ -21,7 +21,8 @@ class BackendError(Exception):
 
 
 class InvalidKernel(BackendError):
-    """A description of a kernel contradicts itself: an unknown name, a dtype that an operation does not take."""
+    """The description of a kernel is inconsistent: an unknown name, or a dtype that an operation does
+    not take."""
 
     advice = "correct what describes the kernel"
 
@@ -35,7 +36,7 @@ class KernelCompileError(BackendError):
 class KernelFormatError(BackendError):
     """A stored kernel is damaged, cut short or of another format version."""
 
-    advice = "compile the kernel anew"
+    advice = "compile the kernel again"
 
 
 class ForeignTarget(KernelFormatError):
@@ -43,12 +44,12 @@ class ForeignTarget(KernelFormatError):
 
 
 class LoadError(BackendError):
-    """A kernel could not be linked into this process: a symbol is refused or missing, or the linker failed."""
+    """Linking a kernel failed: a symbol is refused or missing, or the linker reports an error."""
 
-    advice = "compile the kernel anew"
+    advice = "compile the kernel again"
 
 
 class InvalidProgram(BackendError):
     """A program would read outside its registers, or never halt."""
 
-    advice = "compile the function anew"
+    advice = "compile the function again"

@@ -1,12 +1,12 @@
-"""What object code may ask of this process: libm and memory functions by name, BLAS and LAPACK by an
-external's name.
+"""The symbols that object code may use: libm and memory functions, and BLAS and LAPACK as externals.
 
-Both are the OpenBLAS that numpy has loaded already, else what is behind SciPy's `cython_blas` and
+BLAS and LAPACK come from the OpenBLAS that numpy has loaded, or else from SciPy's `cython_blas` and
 `cython_lapack`, whose extension files are loaded without importing scipy.linalg
-(docs/decisions/0002-blas-from-numpy.md). Nothing is resolved before a kernel needs it. All externals
-have Fortran's conventions: every argument is an address. An integer is passed as the address of an
-int64; a library of 32-bit integers reads, and writes, the low half of it (both supported processors are
-little-endian), so a kernel may call one only with integers below 2**31, and clears what it is to write.
+(docs/decisions/0002-blas-from-numpy.md). A symbol is resolved when a kernel first needs it. Externals
+follow Fortran's conventions: every argument is an address. An integer is passed as the address of an
+int64, of which a library with 32-bit integers reads and writes the low half (both supported processors
+are little-endian): a kernel may pass only integers below 2**31, and clears the ones that the library
+sets.
 """
 
 from __future__ import annotations

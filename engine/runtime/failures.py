@@ -17,6 +17,7 @@ from engine.tensor.creation import too_many
 from engine.tensor.masks import mismatch
 
 Registers = Sequence[int]
+Description = tuple[type[Exception], str]
 
 
 def describe_failure(program: Program, name: str, status: int, registers: Registers) -> Exception:
@@ -27,7 +28,8 @@ def describe_failure(program: Program, name: str, status: int, registers: Regist
         return RuntimeError(
             f"Calling {name}: the machine stopped with status {status} at word {registers[0]}"
         )
-    return _DESCRIPTIONS[site.kind](name, site, registers)
+    error, found = _DESCRIPTIONS[site.kind](site, registers)
+    return error(f"Calling {name}: {site.op}: {found}")
 
 
 def describe_shortage(program: Program, name: str, registers: Registers) -> Exception:
@@ -53,9 +55,11 @@ def _wanted(about: str, registers: Registers) -> tuple[int, tuple[int, ...], str
     return prod(length or 1 for length in shape) * ITEM_SIZES[dtype], shape, dtype, op
 
 
-def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
-    """Follow PyTensor's rule: a length of 1 broadcasts only if the type says so; otherwise gradients
-    would be wrong."""
+def _broadcast(site: Site, registers: Registers) -> Description:
+    """Describe a broadcast refused by PyTensor's rule: a length of 1 broadcasts only if the type says so.
+
+    Otherwise gradients would be wrong.
+    """
     position, dim = site.about
     found, other = registers[3], registers[2]
     hint = ""
@@ -64,141 +68,127 @@ def _broadcast(name: str, site: Site, registers: Registers) -> Exception:
             " Runtime broadcasting not allowed: a length of 1 broadcasts only if the type says so"
             " (shape=(1, ...) where the variable is made, or dimshuffle)."
         )
-    return ValueError(
-        f"Calling {name}: {site.op}: input {position} has length {found} along dim {dim}, "
-        f"where another input has length {other}.{hint}"
+    return ValueError, (
+        f"input {position} has length {found} along dim {dim}, where another input has length {other}.{hint}"
     )
 
 
-def _dropped_dim(name: str, site: Site, registers: Registers) -> Exception:
+def _dropped_dim(site: Site, registers: Registers) -> Description:
     length = registers[2] if registers[2] != 1 else registers[3]
-    return ValueError(
-        f"Calling {name}: {site.op}: dim {site.about[0]} is dropped, but its length is {length}, not 1"
-    )
+    return ValueError, f"dim {site.about[0]} is dropped, but its length is {length}, not 1"
 
 
-def _reshape(name: str, site: Site, registers: Registers) -> Exception:
-    given, due = ([registers[int(dim)] for dim in dims.split(",") if dim] for dims in site.about)
-    return ValueError(
-        f"Calling {name}: {site.op}: the {prod(given)} elements of an array of shape {tuple(given)} do not fill the "
-        f"shape {tuple(due)}"
-    )
+def _reshape(site: Site, registers: Registers) -> Description:
+    given, due = (tuple(registers[int(dim)] for dim in dims.split(",") if dim) for dims in site.about)
+    return ValueError, f"the {prod(given)} elements of an array of shape {given} do not fill the shape {due}"
 
 
-def _negative(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(
-        f"Calling {name}: {site.op}: a length in the new shape is {registers[2]}; it must not be negative"
-    )
+def _negative(site: Site, registers: Registers) -> Description:
+    return ValueError, f"a length in the new shape is {registers[2]}; it must not be negative"
 
 
-def _length(name: str, site: Site, registers: Registers) -> Exception:
+def _length(site: Site, registers: Registers) -> Description:
     found = registers[int(site.about[0])]
-    return ValueError(
-        f"Calling {name}: {site.op}: a length in the new shape is {found}; it must not be negative, but for one that may be -1"
+    return ValueError, (
+        f"a length in the new shape is {found}; it must not be negative, but for one that may be -1"
     )
 
 
-def _dot(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(
-        f"Calling {name}: {site.op}: shapes do not match: the dims that are summed over have lengths "
-        f"{registers[2]} and {registers[3]}"
+def _dot(site: Site, registers: Registers) -> Description:
+    return ValueError, (
+        f"shapes do not match: the dims that are summed over have lengths {registers[2]} and {registers[3]}"
     )
 
 
-def _rows(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(
-        f"Calling {name}: {site.op}: {site.about[0]}: found lengths {registers[2]} and {registers[3]}"
-    )
+def _rows(site: Site, registers: Registers) -> Description:
+    return ValueError, f"{site.about[0]}: found lengths {registers[2]} and {registers[3]}"
 
 
-def _index(name: str, site: Site, registers: Registers) -> Exception:
+def _index(site: Site, registers: Registers) -> Description:
     axis, index, size = map(int, site.about)
-    return IndexError(
-        f"Calling {name}: {site.op}: index {registers[index]} is out of bounds for axis {axis} with size {registers[size]}"
-    )
+    found, length = registers[index], registers[size]
+    return IndexError, f"index {found} is out of bounds for axis {axis} with size {length}"
 
 
-def _mask(name: str, site: Site, registers: Registers) -> Exception:
-    return IndexError(mismatch(f"Calling {name}: {site.op}", int(site.about[0]), registers[3], registers[2]))
+def _mask(site: Site, registers: Registers) -> Description:
+    return IndexError, mismatch(int(site.about[0]), registers[3], registers[2])
 
 
-def _step(name: str, site: Site, registers: Registers) -> Exception:
+def _step(site: Site, registers: Registers) -> Description:
     """Describe a slice, or a range, whose step is zero."""
     if len(site.about) == 1:
-        return ValueError(f"Calling {name}: {site.op}: {site.about[0]} cannot be zero")
+        return ValueError, f"{site.about[0]} cannot be zero"
     step = registers[int(site.about[-1])]
-    return ValueError(f"Calling {name}: {site.op}: the step of a range cannot be {step or 'zero'}")
+    return ValueError, f"the step of a range cannot be {step or 'zero'}"
 
 
-def _range(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(f"Calling {name}: {too_many(*(registers[int(register)] for register in site.about))}")
+def _range(site: Site, registers: Registers) -> Description:
+    return ValueError, str(too_many(*(registers[int(register)] for register in site.about)))
 
 
-def _too_big(name: str, site: Site, registers: Registers) -> Exception:
+def _too_big(site: Site, registers: Registers) -> Description:
     shape = tuple(registers[int(register)] for register in site.about)
-    return ValueError(
-        f"Calling {name}: {site.op}: array is too big; one of shape {shape} would have more bytes than an array can have"
+    return ValueError, (
+        f"array is too big; one of shape {shape} would have more bytes than an array can have"
     )
 
 
-def _steps(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(f"Calling {name}: {site.op}: n_steps is {registers[2]}; it must be 0 or more")
+def _steps(site: Site, registers: Registers) -> Description:
+    return ValueError, f"n_steps is {registers[2]}; it must be 0 or more"
 
 
-def _sequence(name: str, site: Site, registers: Registers) -> Exception:
+def _sequence(site: Site, registers: Registers) -> Description:
     number, length, steps = site.about[0], *(registers[int(register)] for register in site.about[1:])
-    return ValueError(
-        f"Calling {name}: {site.op}: sequence {number} has {length} rows, {steps} steps are to be done; give a longer "
-        "sequence, or fewer steps"
+    return ValueError, (
+        f"sequence {number} has {length} rows, {steps} steps are to be done; give a longer sequence, or "
+        "fewer steps"
     )
 
 
-def _initial_rows(name: str, site: Site, registers: Registers) -> Exception:
-    return ValueError(
-        f"Calling {name}: {site.op}: state {site.about[0]} is read from {registers[2]} rows before, as many initial rows "
-        f"are needed; {registers[3]} were given"
+def _initial_rows(site: Site, registers: Registers) -> Description:
+    return ValueError, (
+        f"state {site.about[0]} is read from {registers[2]} rows before, as many initial rows are needed; "
+        f"{registers[3]} were given"
     )
 
 
-def _step_rows(name: str, site: Site, registers: Registers) -> Exception:
+def _step_rows(site: Site, registers: Registers) -> Description:
     what, dim = site.about
-    return ValueError(
-        f"Calling {name}: {site.op}: {what}: a step gives a row of length {registers[3]} along dim {dim}, the rows before "
-        f"it have length {registers[2]}; all rows must have one shape"
+    return ValueError, (
+        f"{what}: a step gives a row of length {registers[3]} along dim {dim}, the rows before it have "
+        f"length {registers[2]}; all rows must have one shape"
     )
 
 
-def _kernel(name: str, site: Site, registers: Registers) -> Exception:
+def _kernel(site: Site, registers: Registers) -> Description:
     status, details = registers[1], registers[DETAILS : DETAILS + 3]
-    if status == kernel_interface.INDEX_OUT_OF_RANGE:
-        position, index, size = details
-        axis = site.about[0] if site.about else 0
-        return IndexError(
-            f"Calling {name}: {site.op}: index {index}, at position {position} of the indices, is out of bounds "
-            f"for axis {axis} with size {size}"
-        )
-    if status == kernel_interface.NEGATIVE_POWER:
-        return ValueError(f"Calling {name}: {site.op}: Integers to negative integer powers are not allowed.")
-    if status == kernel_interface.EMPTY_REDUCTION:
-        return ValueError(
-            f"Calling {name}: {site.op}: zero-size array to reduction operation which has no identity"
-        )
-    if status == kernel_interface.NOT_POSITIVE_DEFINITE:
-        return LinAlgError(
-            f"Calling {name}: {site.op}: the matrix is not positive definite (its leading minor of order "
-            f"{details[0]} is not)"
-        )
-    if status == kernel_interface.TOO_LONG:
-        return ValueError(f"Calling {name}: {site.op}: LAPACK does not take a length of {details[0]}")
-    if status == kernel_interface.FUNCTION_RAISED:
-        return RuntimeError(
-            f"Calling {name}: {site.op}: a function given by numba_function() raised an exception; compile with "
-            "mode='NUMPY' to see it"
-        )
-    return RuntimeError(f"Calling {name}: {site.op}: its kernel returned status {status}")
+    match status:
+        case kernel_interface.INDEX_OUT_OF_RANGE:
+            position, index, size = details
+            axis = site.about[0] if site.about else 0
+            return IndexError, (
+                f"index {index}, at position {position} of the indices, is out of bounds for axis {axis} "
+                f"with size {size}"
+            )
+        case kernel_interface.NEGATIVE_POWER:
+            return ValueError, "Integers to negative integer powers are not allowed."
+        case kernel_interface.EMPTY_REDUCTION:
+            return ValueError, "zero-size array to reduction operation which has no identity"
+        case kernel_interface.NOT_POSITIVE_DEFINITE:
+            return LinAlgError, (
+                f"the matrix is not positive definite (its leading minor of order {details[0]} is not)"
+            )
+        case kernel_interface.TOO_LONG:
+            return ValueError, f"LAPACK does not take a length of {details[0]}"
+        case kernel_interface.FUNCTION_RAISED:
+            return RuntimeError, (
+                "a function given by numba_function() raised an exception; compile with mode='NUMPY' to "
+                "see it"
+            )
+    return RuntimeError, f"its kernel returned status {status}"
 
 
-_DESCRIPTIONS: dict[str, Callable[[str, Site, Registers], Exception]] = {
+_DESCRIPTIONS: dict[str, Callable[[Site, Registers], Description]] = {
     "broadcast": _broadcast,
     "dropped-dim": _dropped_dim,
     "reshape": _reshape,

@@ -1,23 +1,23 @@
 """The machine's instructions: how they are written, checked and shown.
 
-A program's code is a stream of int64 words, run from front to back but for jumps to the beginning of an
-instruction: SKIP jumps forwards, NEXT backwards, and counts. What NEXT counts with is written by
-nothing between its target and it, so that every loop ends.
+A program's code is a stream of int64 words. It runs from front to back, except for jumps to the
+beginning of an instruction: SKIP jumps forwards, NEXT counts and jumps backwards. Nothing between the
+target of a NEXT and the NEXT writes its counter or its limit, so every loop ends.
 
     code        := instruction* HALT
     instruction := opcode operand*        the operands are those of INSTRUCTIONS, in order
     CALL        := opcode function area n register{n}
 
-Registers hold int64s. Arithmetic on them wraps, as numpy's does; that on sizes, which decides how much
-memory there is, saturates. The first RESERVED of them belong to the machine, which says there where and
-why it stopped; no instruction writes them. Status codes are what the machine returns; details are what
-it leaves in registers 1, 2, 3.
+Registers hold int64s. Arithmetic wraps, as in numpy; arithmetic on sizes, which decides how much memory
+is allocated, saturates. The first RESERVED registers belong to the machine, which leaves there where
+and why it stopped; no instruction writes them. Status codes are what the machine returns; details are
+what it leaves in registers 1, 2 and 3.
 
 Version history
     1  first
-    2  loops: SKIP, NEXT, SWAP; memory is asked for by GROW, where there is too little
+    2  loops: SKIP, NEXT, SWAP; GROW asks for memory if there is too little
     3  INVOKE
-    4  MULSAT, ADDSAT; ALIGN and GROW cannot be led astray by sizes that no memory has
+    4  MULSAT, ADDSAT; sizes that no memory has do not mislead ALIGN and GROW
     5  LOOK; the machine pauses
 """
 
@@ -125,7 +125,7 @@ _TABLE = (
     (
         "LOOK",
         "i",
-        "stop with PAUSED, to be resumed here, if the machine has run for long; 1: have each NEXT do so again",
+        "stop with PAUSED, to be resumed here, if the machine has run for long; 1: each NEXT does so again",
     ),
 )
 INSTRUCTIONS = {
@@ -144,7 +144,7 @@ class Assembler:
         self.code: list[int] = []
 
     def emit(self, name: str, *operands: int) -> None:
-        """Append the instruction `name`; raises InvalidProgram if there is none or it takes other operands."""
+        """Append an instruction; raises InvalidProgram for an unknown name or a wrong number of operands."""
         instruction = INSTRUCTIONS.get(name)
         if instruction is None or name == "CALL" or len(operands) != len(instruction.operands):
             raise InvalidProgram(

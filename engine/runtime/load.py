@@ -1,9 +1,9 @@
-"""Links stored kernels into this process and gives out their addresses, without numba.
+"""The linker of stored kernels: it loads object code into this process, without numba.
 
-Before LLVM sees a byte: the container's digests, the triple, the CPU level, and the object itself,
-whose symbols must be those that are asked for, and whose form must be one that LLVM writes
-(cachegraph/object_code/elf.py). LLVM would end the process on another, and resolve any symbol of the
-process unasked. What linked code then does is its writer's: see docs/hpc.md.
+It first checks the container's digests, the triple, the CPU level, and the object itself: its symbols
+must be the expected ones, and its form one that LLVM writes (cachegraph/object_code/elf.py). On other
+forms LLVM would end the process, and it resolves any symbol of the process unasked. Linked code runs
+with the rights of the process: for trust in whoever wrote it see docs/hpc.md.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
 
-`items` is the address of an array of PyObject*, read by BIND only; `pc` is the word to begin at. It
-returns a status; if that is not HALTED, register 0 is the word it stopped at (YIELDED: the word to go
-on at). It checks nothing that check_code has checked.
+`items` is the address of an array of PyObject*, which only BIND reads; `pc` is the word to begin at. It
+returns a status; unless that is HALTED, register 0 is the word that it stopped at (for YIELDED, the
+word to resume at). It repeats none of the checks of check_code.
 
 BIND reads numpy's array struct (codegen/machine.py): `is_usable` compares what it finds there with what
-numpy says.
+numpy reports.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`Program`: a lowered function as a table of steps, independent of the CPU, and its form in the cache.
+"""`Program`: a lowered function, independent of the CPU level, and its stored form.
 
 The stored form (numbers little-endian):
 
     program  := "CGPR" format(1 byte) section{4}
     section  := length(8 bytes) bytes
-    sections := description (JSON, UTF-8), code (int64 words), registers (int64 words, at the start of a call),
-                constants (bytes; each constant starts at a multiple of 64)
+    sections := description (JSON, UTF-8), code (int64 words), registers (int64 words, at the start of a
+                call), constants (bytes; each constant starts at a multiple of 64)
 
 Constants of more than 64 KiB are not in it, but blobs of the entry (cachegraph/pickling/large_arrays.py).
 

@@ -41,17 +41,17 @@ class FlatNonzero(Op):
         mask, *lengths = inputs
         for axis, (found, due) in enumerate(zip(mask.shape, lengths, strict=True)):
             if found != due:
-                raise IndexError(mismatch("Computing FlatNonzero", axis, due, found))
+                raise IndexError(f"Computing FlatNonzero: {mismatch(axis, due, found)}")
         output_storage[0][0] = np.flatnonzero(mask).astype("int64", copy=False)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None] * len(inputs)
 
 
-def mismatch(what: str, axis: int, due: Any, found: Any) -> str:
+def mismatch(axis: int, due: Any, found: Any) -> str:
     """Return numpy's message for a mask that does not fit."""
     return (
-        f"{what}: boolean index did not match indexed array along axis {axis}; size of axis is {due} but size of "
+        f"boolean index did not match indexed array along axis {axis}; size of axis is {due} but size of "
         f"corresponding boolean axis is {found}"
     )
 
