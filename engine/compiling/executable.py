@@ -138,8 +138,8 @@ class Function:
         unknown = [name for name in kwargs if names.count(name) != 1]
         if unknown:
             raise TypeError(
-                f"Calling {self.name}: no argument, or more than one, is named {', '.join(unknown)}; "
-                f"those left to give are {', '.join(map(str, names)) or 'none'}"
+                f"Calling {self.name}: there is no argument {', '.join(unknown)}, or not just one; "
+                f"those left to give by name are {', '.join(map(str, names)) or 'none'}"
             )
         missing = [_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
         if missing:

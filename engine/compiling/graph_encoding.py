@@ -5,8 +5,8 @@ The encoding of a graph (`uint`, `bytes` and `text` as in cachegraph/fingerprint
     graph    := HASH_VERSION(1 byte) ENGINE_VERSION(1 byte) body
     body     := graph as in cachegraph/graph_codec.py
     type     := text(module) text(qualname) HASH_VERSION(1 byte) value(properties as a tuple)
-    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*   of the engine
-              | text("") text(class name) HASH_VERSION(1 byte) definition bytes(extensions)       of a user
+    op       := text(module) text(qualname) HASH_VERSION(1 byte) uint(n) (text(name) property)*  of the engine
+              | text("") text(class name) HASH_VERSION(1 byte) definition bytes(extensions)      of a user
     property := "v" value | "o" bytes(op) | "t" bytes(type) | "g" bytes(body)
     constant := "c" type-number bytes(value in C order) | "h" type-number digest | "d" type-number
 
