@@ -74,7 +74,7 @@ def test_what_has_a_name_can_end_the_tree(graph):
 
 
 class Overwrite(Op):
-    """One tensor, kept in place of the first input, and a view of the second."""
+    """Returns one tensor that overwrites the first input, and a view of the second."""
 
     __props__ = ()
     destroy_map = {0: [0]}

@@ -1,11 +1,11 @@
-"""All that can be seen of a mutable graph and its Features, to compare: what a refused change must leave as it was."""
+"""Snapshots of a mutable graph and its Features, which a refused change must not alter."""
 
 from engine.graph import Feature, FunctionGraph, Output, register_feature_callback
 from engine.graph.features import FullHistory, NodeFinder, PreserveVariableAttributes
 
 
 class Mirror(Feature):
-    """Follows a graph by what it is told alone."""
+    """Follows a graph by its callbacks alone."""
 
     def __init__(self):
         self.inputs = {}
@@ -38,7 +38,7 @@ class Mirror(Feature):
 
 
 def state_of(fgraph: FunctionGraph):
-    """What can be seen of `fgraph`: equal before and after a change that was refused, or reverted."""
+    """Return the visible state of `fgraph`, equal before and after a refused or reverted change."""
     return (
         list(fgraph.inputs),
         list(fgraph.outputs),
@@ -49,7 +49,7 @@ def state_of(fgraph: FunctionGraph):
 
 
 def feature_states(fgraph: FunctionGraph):
-    """What can be seen of its Features but their history."""
+    """Return the visible state of its Features, except their history."""
     found = []
     for feature in fgraph.features:
         if isinstance(feature, Mirror):
@@ -62,6 +62,6 @@ def feature_states(fgraph: FunctionGraph):
 
 
 def history_of(fgraph: FunctionGraph):
-    """What can be taken back."""
+    """Return the changes that can be undone."""
     steps = [len(feature) for feature in fgraph.features if isinstance(feature, FullHistory)]
     return fgraph.journal.mark(), list(fgraph.journal.keepers), steps

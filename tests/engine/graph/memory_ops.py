@@ -1,4 +1,4 @@
-"""Ops of floats that share memory with their inputs or overwrite them, and what is allowed of them, by definition."""
+"""Ops of floats that view or overwrite their inputs, and the definition of allowed graphs of them."""
 
 from engine.graph import Apply, Constant, FunctionGraph, Op
 from engine.graph.traversal import io_toposort
@@ -53,7 +53,7 @@ def roots(variable):
 
 
 def is_allowed(fgraph: FunctionGraph) -> bool:
-    """Whether the nodes can run in some order so that nothing reads what was overwritten: tried by definition."""
+    """Return True if some order of the nodes never reads overwritten memory, by trying all orders."""
     before = {}
     owner_of = {}
     for node in fgraph.apply_nodes:

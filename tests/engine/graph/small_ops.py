@@ -1,4 +1,4 @@
-"""A type and Ops of a few lines, to test graphs without tensors."""
+"""A small type and small Ops, to test graphs without tensors."""
 
 import struct
 
@@ -31,7 +31,7 @@ class Floats(Type):
 
 
 class Combine(Op):
-    """Any number of floats to one."""
+    """Combines any number of floats to one."""
 
     __props__ = ("label", "weight")
 
@@ -47,7 +47,7 @@ class Combine(Op):
 
 
 class Split(Op):
-    """One float to two."""
+    """Splits one float into two."""
 
     __props__ = ()
 
@@ -56,7 +56,7 @@ class Split(Op):
 
 
 class Follow(Op):
-    """One float to one of the same kind."""
+    """Maps a float to one of the same kind."""
 
     __props__ = ()
 
@@ -76,7 +76,7 @@ def constant(value):
 
 
 def chain(start, length):
-    """`start` with `length` nodes one after another."""
+    """Return the result of `length` nodes in sequence on `start`."""
     for _ in range(length):
         start = follow(start)
     return start

@@ -1,4 +1,4 @@
-"""Overwriting inputs: which orders are safe, and what is refused."""
+"""Overwriting inputs: safe orders, and refused graphs."""
 
 import pickle
 

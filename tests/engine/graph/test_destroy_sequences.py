@@ -1,4 +1,4 @@
-"""Random sequences of replacements, refusals and returns: a DestroyHandler judges each graph as its definition does."""
+"""Random replacements, refusals and reverts: a DestroyHandler agrees with the definition on each graph."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ TWO_INPUTS = (combine, combine, overwrite, overwrite_same, overwrite_aliased)
 
 
 class Fuse(Feature):
-    """Refuses the change of an input number `left` from now, when others have not been told of it."""
+    """Refuses the change of an input number `left` from now, before other Features are told of it."""
 
     left = None
 
@@ -29,7 +29,7 @@ class Fuse(Feature):
 
 
 class Sequence:
-    """A graph that is changed at random. `marks` are moments that it may be taken back to."""
+    """A graph that is changed at random. `marks` are points that it may be reverted to."""
 
     def __init__(self, seed):
         self.random = Random(seed)
@@ -44,7 +44,7 @@ class Sequence:
         return self.random.choice(list(self.fgraph.variables))
 
     def expression(self):
-        """Something new of up to three nodes, of variables of the graph."""
+        """Return a new expression of up to three nodes on variables of the graph."""
         found = self.variable()
         for _ in range(self.random.randint(1, 3)):
             if self.random.random() < 0.5:
@@ -77,7 +77,7 @@ class Sequence:
         self.fgraph.replace(self.variable(), self.expression(), "replace")
 
     def other(self):
-        """Inputs of a node change, so that edges come and go without a node doing so."""
+        """Change inputs of a node, so that edges come and go while nodes stay."""
         nodes = list(self.fgraph.apply_nodes)
         if nodes:
             node = self.random.choice(nodes)
@@ -101,7 +101,7 @@ class Sequence:
 
 
 def judged_right(fgraph):
-    """Whether the graph is allowed, as the handler and as the definition have it, and its order, if so, is complete."""
+    """Return True if handler and definition agree, and the order of an allowed graph is complete."""
     found = fgraph.consistent()
     assert found == is_allowed(fgraph)
     if found:
@@ -114,7 +114,7 @@ def judged_right(fgraph):
 
 
 INTERRUPTED = (2244, 2983, 3319)
-"""Here a node comes back of which a change was not told, and its rank is to be compared with those around it."""
+"""Here a node returns without a report of a change, and its rank must be compared with its neighbours'."""
 
 
 @pytest.mark.parametrize("seeds", [range(40), range(40, 80), range(80, 120), INTERRUPTED])

@@ -69,7 +69,7 @@ def test_names_are_quoted_and_long_ones_cut():
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """A `dot` that gives back how it was called and what it read."""
+    """Install a `dot` that returns its arguments and input."""
     path = tmp_path / "dot"
     path.write_text('#!/bin/sh\necho "<svg $1>"; cat\n')
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""Features: what they are told, what they give a graph, and what is refused."""
+"""Features: their callbacks, the names they provide, and refusals."""
 
 import io
 
@@ -18,7 +18,7 @@ from tests.engine.graph.small_ops import PLAIN, Floats, combine, constant, follo
 
 
 class Recorder(Feature):
-    """Writes down what it is told."""
+    """Records its callbacks."""
 
     def __init__(self):
         self.events = []

@@ -1,4 +1,4 @@
-"""Mutable graphs: what they import, replace, remove and refuse."""
+"""Mutable graphs: imports, replacements, removals and refusals."""
 
 import pickle
 from time import process_time
@@ -14,7 +14,7 @@ from tests.engine.graph.small_ops import DEPTHS, PLAIN, Floats, chain, combine, 
 
 
 def graph(*outputs, inputs=None):
-    """A graph that owns `outputs` themselves; its inputs are the roots unless they are given."""
+    """Return a graph that owns `outputs` themselves; its inputs are the roots unless they are given."""
     found = FunctionGraph(inputs, outputs, clone=False)
     found.check_integrity()
     return found
@@ -233,7 +233,7 @@ def test_a_deep_graph_is_imported_cloned_and_pruned(depth):
 
 @pytest.fixture
 def watched():
-    """A graph of four nodes, two inputs and three outputs, with Features that keep account of it."""
+    """Return a graph of four nodes, two inputs and three outputs, with Features that track it."""
     x, y = PLAIN("x"), PLAIN("y")
     middle = follow(x)
     outputs = [combine(middle, y), follow(middle), y]
@@ -241,7 +241,7 @@ def watched():
 
 
 def refused(fgraph, error, match, change):
-    """Try `change`: it is refused, and graph and Features are as before."""
+    """Assert that `change` is refused, and that graph and Features stay as they were."""
     before = state_of(fgraph), feature_states(fgraph), history_of(fgraph)
     with pytest.raises(error, match=match):
         change()

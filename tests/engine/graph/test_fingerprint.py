@@ -1,4 +1,4 @@
-"""The fingerprint of a frozen graph: kept with it, the same for equal graphs in every process."""
+"""The fingerprint of a frozen graph: kept with it, and the same for equal graphs in every process."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def example(name="x", factor=2.0):
 
 @pytest.fixture
 def encoded(monkeypatch):
-    """The graphs that were encoded, each time that one was."""
+    """Return the list of encoded graphs, one entry per encoding."""
     found = []
     original = encoding._FrozenGraphEncoder.__init__
     monkeypatch.setattr(
@@ -71,7 +71,7 @@ def test_the_order_of_execution_is_in_the_fingerprint_where_it_is_part_of_the_gr
 
 
 class Unknown(Op):
-    """An Op from outside of the engine."""
+    """An Op outside the engine."""
 
     def make_node(self, x):
         return Apply(self, [x], [x.type()])

@@ -1,4 +1,4 @@
-"""Frozen graphs: equal ones are one object, in this process and after pickling, and none of them changes."""
+"""Frozen graphs: immutable, and equal ones are one object, in this process and after pickling."""
 
 import copy
 import gc
@@ -122,7 +122,7 @@ def test_arrays_that_compare_equal_and_differ_in_bits_are_two():
 
 
 class Colliding(Floats):
-    """Floats whose keys all collide, as digests might."""
+    """Floats with keys that all collide, as digests might."""
 
     def data_key(self, value):
         return (b"same",)
@@ -275,7 +275,7 @@ def test_frozen_tensors_are_tensors():
 
 
 class Overwrite(Combine):
-    """A sum kept in the place of the first input."""
+    """A sum that overwrites the first input."""
 
     destroy_map = {0: [0]}
 

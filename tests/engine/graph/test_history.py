@@ -1,4 +1,4 @@
-"""Checkpoints and the way back, and walks through a full history."""
+"""Checkpoints and reverting, and walks through a full history."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Intern tables: one object a key, for every thread, and nothing kept alive."""
+"""Intern tables: one object per key, for every thread, and nothing kept alive."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ MANY = 1_000_000 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 200_000
 
 
 class Thing:
-    """Something that can be referred to weakly."""
+    """An object that can be referred to weakly."""
 
 
 class Word:
@@ -60,7 +60,7 @@ def test_an_entry_whose_object_is_being_freed_is_replaced_and_its_callback_leave
     old = table.add(1, Thing())
     entry = table._entries[1]
     del old
-    table._entries[1] = entry  # as it is between the end of the object and the callback
+    table._entries[1] = entry  # the state between the end of the object and the callback
     replacement = Thing()
     assert table.get(1) is None
     assert table.add(1, replacement) is replacement
@@ -92,7 +92,7 @@ def test_of_equal_values_the_first_that_lives_stands_for_all():
 
 
 def in_threads(count, work):
-    """What `work(n)` returns in each of `count` threads that start together."""
+    """Return the results of `work(n)` in `count` threads that start together."""
     barrier, results = threading.Barrier(count), [None] * count
 
     def run(number):
@@ -154,7 +154,7 @@ def build(length):
 count = int(sys.argv[1])
 build(100)
 gc.collect()
-gc.disable()  # going over a million nodes again and again takes most of the time
+gc.disable()  # scanning a million nodes repeatedly takes most of the time
 tracemalloc.start()
 before = tracemalloc.get_traced_memory()[0]
 kept = build(count)
@@ -168,7 +168,7 @@ print(full, tracemalloc.get_traced_memory()[0] - before)
 
 @pytest.mark.parametrize("count", [20_000, pytest.param(MANY, marks=pytest.mark.stress)])
 def test_building_and_dropping_many_nodes_returns_the_memory(count):
-    """In a process of its own: the table has a place for each node that other tests hold."""
+    """In a process of its own: other tests' nodes have entries in the table."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
@@ -188,7 +188,7 @@ def test_a_chain_frozen_in_pieces_is_the_chain_frozen_at_once():
 def test_a_thing_that_outlives_the_module_is_forgotten_without_a_word(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """When a process ends, its modules lose their names first."""
+    """When a process ends, modules lose their globals first."""
     table: InternTable[Thing] = InternTable()
     thing = table.add("thing", Thing())
     for name in ("_WeakEntry", "SMALLEST_COPY", "weakref"):

@@ -1,4 +1,4 @@
-"""One node computed from values: what its Op is shown, and whose the results are."""
+"""One node computed from values: arguments of `perform`, and ownership of its results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.graph.reference import run_node
 
 
 class Giving(Op):
-    """Gives what the function that it holds makes of its inputs."""
+    """Returns the result of its function of the inputs."""
 
     __props__ = ("function",)
     itypes = (pt.dvector,)

@@ -1,4 +1,4 @@
-"""Ops, types and nodes: equality by properties, and what a node refuses."""
+"""Ops, types and nodes: equality by properties, and refusals."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Ranks of a growing graph: they stay in order, and an edge that closes a cycle is refused."""
+"""Ranks of a growing graph: they stay in order, and refuse an edge that closes a cycle."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Graphs pickled in the middle of rewriting, under every Feature there is, go on being rewritten when they are loaded."""
+"""Graphs pickled in the middle of rewriting, with all Features, can be rewritten further after loading."""
 
 import copy
 import pickle
@@ -45,7 +45,7 @@ FEATURES = {
     _Affected: _Affected,
 }
 ALONE = (History, Validator)
-"""Those that keep the Feature out that every graph has."""
+"""Features that keep out the one that every graph has."""
 
 
 def subclasses(cls):
@@ -65,7 +65,7 @@ def model(*features):
 
 
 def finish(fgraph, stage):
-    """Run the passes from number `stage` on; the result, frozen."""
+    """Run the passes from number `stage` on and return the result, frozen."""
     for rewriter in passes()[stage:]:
         rewriter.apply(fgraph, RewriteReport())
     fgraph.check_integrity()

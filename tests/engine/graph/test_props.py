@@ -1,4 +1,4 @@
-"""Properties are equal if their canonical encodings are: `==` takes much for the same that is not."""
+"""Properties are equal if their canonical encodings are, while `==` equates different values."""
 
 from __future__ import annotations
 

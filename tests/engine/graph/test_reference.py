@@ -1,4 +1,4 @@
-"""The numpy backend: it computes graphs, frozen or not, and checks what it is given and what Ops give."""
+"""The numpy backend: it computes mutable and frozen graphs, and checks arguments and results."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_a_variable_without_a_value_is_named():
 
 
 class Liar(Op):
-    """Says float64 and gives float32."""
+    """Declares float64 and returns float32."""
 
     __props__ = ()
 

@@ -1,4 +1,4 @@
-"""Replacements that are made all or not at all."""
+"""Atomic replacements."""
 
 import gc
 import weakref
@@ -20,7 +20,7 @@ from tests.engine.graph.small_ops import PLAIN, Floats, combine, follow
 
 
 class AtMost(Feature):
-    """Forbids graphs of more nodes than `count`."""
+    """Forbids graphs with more than `count` nodes."""
 
     def __init__(self, count):
         self.count = count
@@ -39,7 +39,7 @@ def fgraph():
 
 
 def refused(fgraph, error, match, pairs):
-    """Try `pairs`: they are refused with `error`, and all is as before."""
+    """Assert that `pairs` are refused with `error`, and that all stays as it was."""
     before = state_of(fgraph), feature_states(fgraph), history_of(fgraph)
     with pytest.raises(error, match=match):
         fgraph.replace_all_validate(pairs, "because")

@@ -1,4 +1,4 @@
-"""A graph driven at random through changes, refusals, checkpoints, pickles and freezes stays whole after every step."""
+"""A graph stays intact through random changes, refusals, checkpoints, pickles and freezes."""
 
 import pickle
 
@@ -74,7 +74,7 @@ class Graphs(RuleBasedStateMachine):
         return found[choice % len(found)] if found else self.outside[0]
 
     def expression(self, choices):
-        """A new expression of variables of the graph, constants and, seldom, variables from outside."""
+        """Return a new expression of variables of the graph, constants and, rarely, foreign variables."""
         result = self.variable(choices[0])
         for choice in choices[1:]:
             if choice % 13 == 0:
@@ -88,7 +88,7 @@ class Graphs(RuleBasedStateMachine):
         return result
 
     def attempt(self, change):
-        """Make a change; if it is refused, all is as before. The exception, or None."""
+        """Make a change and return its exception, or None; a refused change must alter nothing."""
         graph, features, history = state_of(self.fgraph), feature_states(self.fgraph), history_of(self.fgraph)
         try:
             change(self.fgraph)

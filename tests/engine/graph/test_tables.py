@@ -1,4 +1,4 @@
-"""Lists of clients: removal and its exact undoing, whatever their number."""
+"""Lists of clients: removal and its exact inverse, for few and many clients."""
 
 import pytest
 from hypothesis import given

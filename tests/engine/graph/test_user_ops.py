@@ -1,4 +1,4 @@
-"""Which Ops are users', and where in a graph they are found."""
+"""User Ops, and the places in a graph where they are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of rewrites share: rewriting by name, and comparison with the reference before and after."""
+"""Shared fixtures of rewrites' tests: rewriting by name, and comparison with the reference."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 
 
 class Rewritten:
-    """A graph after rewriting: its Ops, how often each rewrite was applied, its values."""
+    """A rewritten graph: its Ops, the applications of each rewrite, its values."""
 
     def __init__(
         self, inputs: Sequence[Variable], outputs: Sequence[Variable], query: RewriteDatabaseQuery
@@ -32,17 +32,17 @@ class Rewritten:
 
     @property
     def ops(self) -> list[str]:
-        """The Ops in order of execution, elementwise ones by the name of what they apply."""
+        """The Ops in order of execution, elementwise ones by the name of their scalar Op."""
         return [
             n.op.scalar_op.name if isinstance(n.op, Elemwise) else str(n.op) for n in self.fgraph.toposort()
         ]
 
     def evaluate(self, *values: Any) -> np.ndarray:
-        """The first output after rewriting, by the reference."""
+        """Return the first output after rewriting, by the reference."""
         return evaluate(self.fgraph.inputs, self.fgraph.outputs, list(values))[0]
 
     def check_values(self, *values: Any, exact: bool = False) -> "Rewritten":
-        """Compare with the reference on the graph as it was; `exact`: bit for bit, but for the bits of NaNs."""
+        """Compare with the reference on the original graph; `exact`: bit for bit, except NaNs."""
         before = evaluate(self.inputs, self.outputs, list(values))
         after = evaluate(self.fgraph.inputs, self.fgraph.outputs, list(values))
         for old, new in zip(before, after, strict=True):
@@ -66,7 +66,7 @@ def rewritten(inputs: Any, outputs: Any, *, query: RewriteDatabaseQuery | None =
 
 @pytest.fixture(name="rewritten")
 def rewritten_fixture():
-    """Rewrite a graph, fusion excluded unless a query says otherwise."""
+    """Return a function that rewrites a graph, without fusion unless a query includes it."""
     return rewritten
 
 
@@ -77,7 +77,7 @@ def dtype(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def special(dtype: str) -> np.ndarray:
-    """Numbers of all kinds: signed zeros, subnormal and huge ones, infinities, NaN."""
+    """Return numbers of all kinds: signed zeros, subnormal and huge ones, infinities, NaN."""
     info = np.finfo(dtype)
     values = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, info.smallest_subnormal, info.tiny, info.max, -info.max]
     return np.array([*values, np.inf, -np.inf, np.nan], dtype)

@@ -1,4 +1,4 @@
-"""Rewrites do not look at data: whatever they do to a graph, they do where all data raise when they are read."""
+"""Rewrites never read data: they work the same if every read of data raises."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SQUARE = np.linspace(0.5, 1.5, 49).reshape(7, 7)
 
 
 class Unreadable(np.ndarray):
-    """An array of which all but type and shape raises."""
+    """An array that raises on every access except to type and shape."""
 
     def __getattribute__(self, name: str) -> Any:
         if name in SEEN:
@@ -38,7 +38,7 @@ class Unreadable(np.ndarray):
 
 
 def unreadable(graph: FrozenFunctionGraph) -> tuple[FunctionGraph, list[Any]]:
-    """`graph`, thawed, with data that cannot be read; and these."""
+    """Return `graph`, thawed, with unreadable data, and these data."""
     fgraph = graph.unfreeze()
     arrays = []
     for variable in list(fgraph.variables):

@@ -1,4 +1,4 @@
-"""Graphs within Ops: rewritten as the graph around them, once for all equal Ops, and never the user's own."""
+"""Inner graphs: rewritten like the graph around, once for equal Ops, and never the user's own object."""
 
 import numpy as np
 import pytest
@@ -130,7 +130,7 @@ def test_what_is_kept_is_not_rewritten_again():
 
 
 class Softmax(OpFromGraph):
-    """What a rewrite below recognises, and what it is made of."""
+    """An Op that a rewrite below recognizes, with its inner graph."""
 
 
 def softmax(x):
@@ -139,7 +139,7 @@ def softmax(x):
 
 
 def recognise(op, replaced):
-    """A rewrite that replaces the quotient of a graph like that of `op` by `op` of its input."""
+    """Return a rewrite that replaces the quotient in a graph like that of `op` by `op` of its input."""
 
     @node_rewriter([Elemwise])
     def recognised(fgraph, node):

@@ -1,4 +1,4 @@
-"""Softmax and its kin are recognised where they are written out, and not where nothing can overflow."""
+"""Softmax and its relatives are recognized in written-out form, but not where nothing can overflow."""
 
 import numpy as np
 import pytest

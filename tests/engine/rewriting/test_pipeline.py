@@ -1,4 +1,4 @@
-"""The whole pipeline: it keeps types and values, gives equal graphs for equal graphs, and takes little time."""
+"""The whole pipeline: it keeps types and values, is deterministic, and fast."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ INEXACT = (
     "local_sum_of_fill",
 )
 EXACT = DEFAULT_QUERY.excluding(*INEXACT, "local_pow_constant", "local_mul_constants")
-"""What changes no bit of any value."""
+"""Rewrites that change no bit of any value."""
 
 INPUTS = [
     pt.dmatrix("x"),
@@ -92,7 +92,7 @@ TEMPLATES = [
 
 @st.composite
 def graphs(draw):
-    """An expression of the inputs, made of random operations; the last one and some others are outputs."""
+    """Return a random expression of the inputs; the last variable and some others are outputs."""
     variables = list(INPUTS)
     for _ in range(draw(st.integers(2, 8))):
         operands = [
@@ -149,7 +149,7 @@ def rewritten(outputs, query):
 
 
 def everything(outputs):
-    """All variables that the outputs are computed from, to see how large and how small numbers get."""
+    """Return all variables that the outputs are computed from, to see the range of the numbers."""
     return [v for v in FunctionGraph(INPUTS, outputs, clone=False).variables if not isinstance(v, Constant)]
 
 
@@ -250,7 +250,7 @@ def test_two_processes_with_other_hash_seeds_rewrite_alike():
 
 
 def regression(n):
-    """The log density of `n` groups of data, and its gradient."""
+    """Return the log density of `n` groups of data, and its gradient."""
     data, index = pt.constant(np.linspace(-1, 1, 100)), pt.constant(np.arange(100) % 8)
     inputs = [pt.dvector(f"a{i}") if i % 2 else pt.dscalar(f"a{i}") for i in range(n)]
     terms = []

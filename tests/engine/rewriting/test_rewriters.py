@@ -161,6 +161,6 @@ def test_a_sequence_runs_in_order_and_times_each_pass():
 def test_a_rewriter_keeps_the_name_and_text_of_its_function():
     @node_rewriter([SIN])
     def documented(fgraph, node):
-        """What it does."""
+        """A documented rewrite."""
 
-    assert (documented.name, documented.__doc__) == ("documented", "What it does.")
+    assert (documented.name, documented.__doc__) == ("documented", "A documented rewrite.")

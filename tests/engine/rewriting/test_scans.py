@@ -1,4 +1,4 @@
-"""What rewriting makes of loops: what nobody needs is gone, what does not change is outside, few rows are kept."""
+"""Rewriting of loops: unneeded parts vanish, constant parts move out, few rows are kept."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def inner_ops(node):
 
 
 def two_states(x):
-    """Sums of rows, their products with what the sums were, and a mapped output."""
+    """Return sums of rows, their products with earlier sums, and a mapped output."""
     return rows(lambda x_t, s, p: [s + x_t, p * s, pt.exp(x_t)], x, [0.0, 1.0, None])
 
 
@@ -256,7 +256,7 @@ def test_products_that_no_step_uses_are_computed_behind_the_loop(rewritten):
     values = [np.outer(X, X[:2]), W, W[0]]
     step = lambda r, s: [pt.tanh(s + r), pt.dot(w, pt.tanh(s + r)), pt.dot(pt.exp(s), w), pt.dot(s * r, h)]  # noqa: E731
     graph = rewritten([x, w, h], rows(step, x, [h, None, None, None])).check_values(*values)
-    assert inner_ops(*scans(graph)).count("Dot") == 1  # numbers are not replaced by rows
+    assert inner_ops(*scans(graph)).count("Dot") == 1  # scalars are not replaced by rows
     assert graph.ops.count("Dot") == 2
     graph = rewritten([x, w, h], rows(lambda r, s: [pt.dot(w, s), pt.dot(w, s)], x, [h, None])).check_values(
         *values
@@ -356,7 +356,7 @@ def test_how_many_steps_a_condition_allowed_is_asked_of_what_is_read_anyway(rewr
     assert (node.op.info.n_states, node.op.info.n_mapped) == (
         1,
         0,
-    )  # what the condition reads has that length
+    )  # the input of the condition has that length
     buffer = total.owner.inputs[0]
     graph = rewritten(x, buffer[-1] + power.shape[0] + mapped.shape[0]).check_values(values)
     (node,) = scans(graph)

@@ -1,4 +1,4 @@
-"""What may be overwritten is, as the last of all rewrites; nothing else is."""
+"""Inplace rewriting: last of all, and only where nothing needs the overwritten value."""
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def test_the_order_is_a_part_of_the_frozen_graph_and_of_what_it_is_thawed_to(x):
 
 
 class Recorded:
-    """A store of graphs that counts."""
+    """A store of graphs that counts calls."""
 
     def __init__(self):
         self.graphs, self.kept = {}, []
