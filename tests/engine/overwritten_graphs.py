@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 
+import engine
 import engine.tensor as pt
 from engine import OpFromGraph, scan
+from engine.compiling.mode import MODES, Mode
 
+UNFUSED = Mode("numba", MODES["NUMPY"].optimizer.including("inplace", "optimize_inner_graphs", "merge"))
+"""Without fusion all graphs consist of the same few kernels."""
 Choices = tuple[int, int, int, int]
 Step = Callable[["Pool", Choices], None]
 
@@ -250,3 +254,25 @@ def _choices(random: Random) -> Choices:
     """Often small numbers: what was made last is more often used."""
     a, b, c, d = (random.choice((random.randrange(60), random.randrange(4))) for _ in range(4))
     return a, b, c, d
+
+
+def check(graph: Overwritten, mode: Mode | None) -> int:
+    """Compare the values with the reference's, call after call, and return how many nodes overwrite.
+
+    Inputs stay as they are, and every result is an array of its own.
+    """
+    inputs, outputs = graph.inputs, graph.outputs
+    due = engine.function(inputs, outputs, mode="NUMPY", on_unused_input="ignore")(*graph.values)
+    f = engine.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+    for _ in range(2):
+        values = [value.copy() for value in graph.values]
+        found = f(*values)
+        for before, after in zip(graph.values, values, strict=True):
+            np.testing.assert_array_equal(before, after)
+        for result, expected, output in zip(found, due, outputs, strict=True):
+            text = engine.dprint(output, file="str")
+            np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-9, err_msg=text)
+        for number, result in enumerate(found):
+            assert not any(np.shares_memory(result, other) for other in (*values, *found[:number]))
+            result[...] = -7
+    return sum(bool(node.op.destroy_map) for node in f.maker.fgraph.apply_nodes)

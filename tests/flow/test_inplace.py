@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,8 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine.compiling.mode import MODES, Mode
-from tests.engine.overwritten_graphs import Overwritten, overwritten_graph
+from tests.engine.overwritten_graphs import UNFUSED, check, overwritten_graph
 
-FULL = os.environ.get("CACHEGRAPH_STRESS") == "full"
-UNFUSED = Mode("numba", MODES["NUMPY"].optimizer.including("inplace", "optimize_inner_graphs", "merge"))
-"""Without fusion all graphs consist of the same few kernels."""
 REFERENCE = Mode("numpy", MODES["FAST_RUN"].optimizer)
 
 
@@ -32,47 +28,22 @@ def cache_directory() -> None:
     """Not a directory a test, but that of the module."""
 
 
-def check(graph: Overwritten, mode: Mode | None) -> int:
-    """The values are the reference's, call after call; inputs stay, and every result is an array of its own. How many
-    nodes overwrite."""
-    inputs, outputs = graph.inputs, graph.outputs
-    due = engine.function(inputs, outputs, mode="NUMPY", on_unused_input="ignore")(*graph.values)
-    f = engine.function(inputs, outputs, mode=mode, on_unused_input="ignore")
-    for _ in range(2):
-        values = [value.copy() for value in graph.values]
-        found = f(*values)
-        for before, after in zip(graph.values, values, strict=True):
-            np.testing.assert_array_equal(before, after)
-        for result, expected, output in zip(found, due, outputs, strict=True):
-            text = engine.dprint(output, file="str")
-            np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-9, err_msg=text)
-        for number, result in enumerate(found):
-            assert not any(np.shares_memory(result, other) for other in (*values, *found[:number]))
-            result[...] = -7
-    return sum(bool(node.op.destroy_map) for node in f.maker.fgraph.apply_nodes)
-
-
-@pytest.mark.parametrize("first", range(0, 400, 50))
-def test_what_overwrites_gives_the_values_of_what_does_not(first: int) -> None:
-    overwriting = [check(overwritten_graph(seed), UNFUSED) for seed in range(first, first + 50)]
+def test_what_overwrites_gives_the_values_of_what_does_not() -> None:
+    """tools/stress/overwriting.py draws more of these graphs."""
+    overwriting = [check(overwritten_graph(seed), UNFUSED) for seed in range(50)]
     assert sum(overwriting) > 25
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(1000, 5000 if FULL else 2000, 500))
-def test_many_graphs(first: int) -> None:
-    for seed in range(first, first + 500):
+def test_many_graphs() -> None:
+    for seed in range(50, 400):
         check(overwritten_graph(seed), UNFUSED)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5010, 5100 if FULL else 5030))
+@pytest.mark.parametrize(
+    "seed", [*range(5000, 5010), *(pytest.param(n, marks=pytest.mark.slow) for n in range(5010, 5030))]
+)
 def test_fused_too(seed: int) -> None:
-    check(overwritten_graph(seed), None)
-
-
-@pytest.mark.parametrize("seed", range(5000, 5010))
-def test_a_few_are_fused_too(seed: int) -> None:
     check(overwritten_graph(seed), None)
 
 
