@@ -1,4 +1,4 @@
-"""The command line: what it prints, for people and for programs, and how it ends."""
+"""The command line: output for people and for programs, and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LISTING = ["stats", "list", "prune", "verify", "clear"]
 
 
 class Output:
-    """What one command printed, and its exit code."""
+    """The output of one command, and its exit code."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
@@ -58,7 +58,7 @@ def key_of(text: str, level: str = "kernel") -> CacheKey:
 
 @pytest.fixture
 def filled(cache_directory: Path) -> dict[str, CacheKey]:
-    """Three entries of two levels, one of them used twice; a bypass."""
+    """Store three entries of two levels, use one of them twice, and count a bypass."""
     keys = {"add": key_of("add"), "mul": key_of("mul"), "model": key_of("model", "function")}
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     cost = {"rewrite": 0.5, "compile": 1.5}
@@ -339,7 +339,7 @@ def test_prune_by_size_keeps_what_saves_the_most_a_byte(run: Run, filled: dict[s
     pruned = run("prune", "--max-size", str(before - 80_000), "--json").json
     assert [entry["key"] for entry in pruned["entries"]] == [
         filled["model"].hex
-    ]  # as dear as mul, and larger
+    ]  # takes as long as mul to build, and is larger
     assert pruned["entries"][0]["why"].startswith("pruned: to keep ")
     assert {entry["key"] for entry in run("list", "--json").json} == {filled["add"].hex, filled["mul"].hex}
 
@@ -368,7 +368,7 @@ def test_prune_of_stale_entries_keeps_those_of_this_release(
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:
-    """Run a command whose standard error is a terminal; return what it printed there, and on standard output."""
+    """Run a command whose standard error is a terminal; return its output there, and its standard output."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -385,7 +385,7 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     try:
         while piece := os.read(ours, 65536):
             shown += piece
-    except OSError:  # nobody has the other end any more
+    except OSError:  # the other end is closed
         pass
     os.close(ours)
     return shown.decode(), done.stdout

@@ -1,4 +1,4 @@
-"""The commands on a directory of files that hosts share: all that is in it, whoever wrote it."""
+"""The commands on a shared directory list the entries of every host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = {name: CacheKey.build("kernel", {"graph": name.encode()}) for name in ("h
 
 @pytest.fixture
 def shared(tmp_path: Path) -> SharedStore:
-    """A directory that another host has filled."""
+    """Return a directory that another host has filled."""
     store = SharedStore(tmp_path / "shared", network=False)
     for name in ("there", "both"):
         artifact = Artifact(

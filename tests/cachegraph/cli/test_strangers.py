@@ -1,4 +1,4 @@
-"""The commands where others have been: their texts, their directories, terminals that know ASCII alone, wrong arguments."""
+"""The commands with other users' texts and directories, ASCII terminals, and wrong arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cachegraph.units import format_ago, format_count
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 54321
 HOSTILE = "\x1b[31mred\x07 \x9b2J \u202egnp.exe\u2066 \u200b\nfunction 0000: hit\r é \u6f22"
-"""Colours, a bell, a C1 sequence, turned direction, what is not seen, a forged line, and two letters."""
+"""Colours, a bell, a C1 sequence, reversed direction, invisible characters, a forged line, two letters."""
 
 READING = ("list", "stats", "show", "why-miss", "prune", "verify")
 
@@ -47,7 +47,7 @@ def run(*arguments: object) -> Any:
 
 @pytest.fixture
 def peers(tmp_path: Path) -> SharedStore:
-    """A shared directory in which somebody has written what he liked."""
+    """Return a shared directory with arbitrary texts of another user."""
     store = SharedStore(tmp_path / "shared", network=False)
     store.put(key_of("sound"), Artifact(b"a", summary="sound"))
     store.put(key_of("hostile"), Artifact(b"a", summary=HOSTILE))
@@ -108,7 +108,7 @@ for command in {commands_that_show(key)!r} + [["list", "--help"], ["show", "\\u0
 
 @pytest.fixture
 def reachable() -> Iterator[Path]:
-    """A directory that every user can reach."""
+    """Yield a directory that every user can enter."""
     path = Path(tempfile.mkdtemp(prefix="cachegraph-strangers-"))
     path.chmod(0o755)
     yield path
@@ -116,7 +116,7 @@ def reachable() -> Iterator[Path]:
 
 
 def as_nobody(work: Callable[[], Any]) -> Any:
-    """What `work` gives in a process of a user without rights."""
+    """Return the result of `work` in a process of another user than root."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -148,7 +148,7 @@ def test_the_directory_of_another_user_is_refused_in_one_line(reachable: Path) -
     private.chmod(0o700)
     arguments = [[name, *(["00"] if name == "show" else []), "--dir", str(private)] for name in READING]
     for command in (*arguments, ["list", "--dir", str(reachable / "none")], ["list", "--sort", "none"]):
-        run(*command)  # imports what this user can no longer read
+        run(*command)  # imports modules that the other user cannot read
     import colorsys  # noqa: F401  # as rich does, at times
 
     def outcomes() -> list[Any]:
@@ -181,7 +181,7 @@ NONSENSE: dict[str, dict[str, Any]] = {
 
 
 def put_saying(store: SharedStore, key: CacheKey, fields: dict[str, Any]) -> None:
-    """Put an entry whose description has those fields, as somebody may write one by hand, with good sums."""
+    """Put an entry whose description has those fields, as if written by hand with right checksums."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "cachegraph.store.shared.store.describe", lambda *given: replace(describe(*given), **fields)

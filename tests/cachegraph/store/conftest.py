@@ -1,4 +1,4 @@
-"""Keys, stores and fresh processes for the tests of the store."""
+"""Keys, stores and new processes for the tests of the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store(cache_directory: Path) -> Iterator[LocalStore]:
 
 @pytest.fixture
 def start_python() -> Callable[..., subprocess.Popen[str]]:
-    """Return a function that starts a fresh interpreter on a program; it can import the packages of this checkout."""
+    """Return a function that starts a program in a new interpreter, which can import this checkout."""
 
     def start(program: str, *arguments: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", program, *map(str, arguments)]
@@ -48,7 +48,7 @@ def start_python() -> Callable[..., subprocess.Popen[str]]:
 
 @pytest.fixture
 def run_python(start_python: Callable[..., subprocess.Popen[str]]) -> Callable[..., str]:
-    """Return a function that runs a program in a fresh interpreter and returns what it printed."""
+    """Return a function that runs a program in a new interpreter and returns its output."""
 
     def run(program: str, *arguments: object) -> str:
         process = start_python(program, *arguments)

@@ -1,7 +1,7 @@
-"""What releases of an older schema did to an index: their statements, word for word, on numbered SQL up to their own.
+"""Older releases: their statements, word for word, on the migrations up to their own schema.
 
-Standing in for the older code itself: it knows no column, table or trigger that came later, and no record but of format 1,
-in which blobs are named by the 16 bytes of their XXH3-128.
+They know no later column, table or trigger, and only records of format 1, which name blobs by the 16 bytes of
+their XXH3-128.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HEADER = struct.Struct(">4s16s16s32sB16sHH")
 def first_format(
     key: CacheKey, payload: bytes, blobs: Mapping[str, str], seconds: Mapping[str, float] | None = None
 ) -> bytes:
-    """A record of format 1, with its payload in it; `blobs` maps names to 32 hexadecimal digits."""
+    """Return a record of format 1 with an inline payload; `blobs` maps names to 32 hexadecimal digits."""
     costs = seconds or {}
     header = _HEADER.pack(b"", b"", key.digest, key.confirmation, 0, bytes(16), len(blobs), len(costs))
     pieces = [_text(name) + bytes.fromhex(blob) for name, blob in blobs.items()]
@@ -82,7 +82,7 @@ class OlderRelease:
             self.connection.execute(f"PRAGMA user_version = {number}")
 
     def put(self, key: CacheKey, payload: bytes, blobs: dict[str, bytes], seconds: dict[str, float]) -> None:
-        """Publish an entry in one transaction; its blobs are only referred to."""
+        """Publish an entry in one transaction, without writing its blobs."""
         digests = {name: digest(content) for name, content in blobs.items()}
         record = first_format(key, payload, {name: blob.hex() for name, blob in digests.items()}, seconds)
         encoding = zlib.compress(key.encoding)
@@ -105,7 +105,7 @@ class OlderRelease:
         run("COMMIT")
 
     def get(self, key: CacheKey) -> bytes | None:
-        """Return the payload of an entry without blobs, checked and confirmed; None for a record of another format."""
+        """Return the checked payload of an entry without blobs; None for a record of another format."""
         row = self.connection.execute(SELECT_RECORD, (key.digest,)).fetchone()
         if row is None or not row[0].startswith(b"CGR\1"):
             return None

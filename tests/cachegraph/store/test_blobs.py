@@ -1,4 +1,4 @@
-"""Blobs: immutable, self-checking, never half there."""
+"""Blobs: immutable, self-checking, never half written."""
 
 from __future__ import annotations
 

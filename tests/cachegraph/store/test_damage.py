@@ -37,7 +37,7 @@ KEYS = {name: CacheKey.build("kernel", {"graph": name.encode()}) for name in SIZ
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Two copies of one store: all in the index file, and part of it still in the write-ahead log."""
+    """Yield two copies of one store: one all in the index file, one partly in the write-ahead log."""
     origin = tmp_path_factory.mktemp("sound") / "origin"
     store = LocalStore(origin)
     for name, key in KEYS.items():
@@ -63,7 +63,7 @@ class Damaged:
         path.write_bytes(content)
 
     def is_never_wrong_and_heals(self) -> list[str]:
-        """Use the store as a process would; return the outcomes of the first look."""
+        """Use the store as a process would; return the outcomes of its first look-ups."""
         cache = Cache(Settings(self.directory, "readwrite", "compile"))
         outcomes = []
         for name, key in KEYS.items():
@@ -84,7 +84,7 @@ class Damaged:
 
 def assert_right(cache: Cache, name: str, found: Hit | Miss) -> None:
     if isinstance(found, Miss):
-        # A flip may also hit the index of parts, which then tells of a part that never changed.
+        # A flip may hit the table of parts, which then reports a part that never changed.
         reason = found.reason.partition(":")[0]
         assert reason in ("never-seen", "damaged", "unreadable", "foreign-format", "key-part-changed")
         return
@@ -135,7 +135,7 @@ def size_of(sound: dict[str, Path], which: str, name: str) -> int:
 
 
 def header_bits() -> list[int]:
-    """One bit of every other byte of the file header and of the first page's, and some of the version bytes."""
+    """Return one bit of every other byte of both headers, and more bits of the version bytes."""
     return [8 * byte + byte % 8 for byte in range(0, 120, 2)] + list(range(18 * 8, 20 * 8, 3)) + [61 * 8]
 
 
@@ -166,7 +166,7 @@ def test_flips_at_the_heads_of_pages(
 
 
 def test_flips_anywhere(sound: dict[str, Path], damaged: Callable[[str], Damaged]) -> None:
-    """tools/stress/damage.py does more of them, and does other damage to all files."""
+    """tools/stress/damage.py flips more bits, and damages all files in other ways."""
     choose = random.Random(1)
     for _ in range(12):
         which, name = choose.choice([("checkpointed", "index.sqlite"), ("logged", "index.sqlite-wal")])
@@ -235,7 +235,7 @@ def test_a_missing_payload_blob_is_damage(damaged: Callable[[str], Damaged]) -> 
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 1000, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_file_that_is_no_database_is_set_aside(content: bytes, cache_directory: Path) -> None:
+def test_a_file_that_is_no_database_is_quarantined(content: bytes, cache_directory: Path) -> None:
     root = cache_directory / "v1"
     root.mkdir(parents=True)
     (root / "index.sqlite").write_bytes(content)
@@ -251,7 +251,7 @@ def test_a_file_that_is_no_database_is_set_aside(content: bytes, cache_directory
     cache._store.close()
 
 
-def test_someone_elses_database_is_set_aside(cache_directory: Path) -> None:
+def test_someone_elses_database_is_quarantined(cache_directory: Path) -> None:
     root = cache_directory / "v1"
     root.mkdir(parents=True)
     other = sqlite3.connect(root / "index.sqlite")
@@ -280,10 +280,10 @@ def test_a_file_too_short_for_a_header_becomes_an_index(content: bytes, cache_di
     cache._store.close()
 
 
-def test_an_index_cut_to_nothing_under_a_process_that_reads_it_is_begun_anew_soon(
+def test_an_index_cut_to_nothing_under_a_process_that_reads_it_is_started_again_soon(
     damaged: Callable[[str], Damaged], start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """The other keeps its lock on the file for as long as it lives."""
+    """The other process keeps its lock on the file as long as it lives."""
     store = damaged("checkpointed")
     program = """
 import sys
@@ -331,7 +331,7 @@ def test_damage_that_only_readers_meet_is_healed_by_the_next_store(damaged: Call
     cache._store.close()
 
 
-def test_an_index_that_does_not_return_what_was_written_is_set_aside(cache_directory: Path) -> None:
+def test_an_index_that_does_not_return_what_was_written_is_quarantined(cache_directory: Path) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     assert cache.store(KEYS["small"], artifact("small"))
     cache._store.close()
@@ -349,7 +349,7 @@ def test_an_index_that_does_not_return_what_was_written_is_set_aside(cache_direc
 def test_one_damaged_row_has_the_index_checked_before_the_next_write(
     damaged: Callable[[str], Damaged],
 ) -> None:
-    """The pages of the row that is written are sound; those of another are mixed up, and would be given away twice."""
+    """The pages of the written row are sound; those of another row are mixed up, and would be used twice."""
     store = damaged("checkpointed")
 
     def mix_up(content: bytearray) -> None:
@@ -368,10 +368,10 @@ def test_one_damaged_row_has_the_index_checked_before_the_next_write(
     cache._store.close()
 
 
-def test_a_schema_whose_damage_sqlite_cannot_put_into_words_is_set_aside(
+def test_a_schema_whose_damage_sqlite_cannot_put_into_words_is_quarantined(
     damaged: Callable[[str], Damaged],
 ) -> None:
-    """The error message quotes the damaged name, and Python fails to decode the message."""
+    """The error message quotes the damaged name, so Python cannot decode it."""
     store = damaged("checkpointed")
 
     def garble(content: bytearray) -> None:
@@ -384,9 +384,11 @@ def test_a_schema_whose_damage_sqlite_cannot_put_into_words_is_set_aside(
     assert store.is_never_wrong_and_heals()[0] == "damaged"
 
 
-def test_a_header_that_forbids_writing_is_set_aside(damaged: Callable[[str], Damaged]) -> None:
+def test_a_header_that_forbids_writing_is_quarantined(damaged: Callable[[str], Damaged]) -> None:
     store = damaged("checkpointed")
-    store.damage("index.sqlite", fill(18, 1, 0x7F))  # the version that may write; a newer SQLite's, it seems
+    store.damage(
+        "index.sqlite", fill(18, 1, 0x7F)
+    )  # the write version: it now looks like that of a newer SQLite
     cache = Cache(Settings(store.directory, "readwrite", "compile"))
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert isinstance(cache.lookup(KEYS["inline"]), Hit)
@@ -489,7 +491,7 @@ def test_damage_met_while_another_process_sets_the_index_aside_spares_the_new_on
     theirs.close()
 
 
-def test_a_damaged_index_that_is_deleted_before_it_is_set_aside_is_begun_anew(cache_directory: Path) -> None:
+def test_a_damaged_index_that_is_deleted_before_it_is_quarantined_is_started_again(cache_directory: Path) -> None:
     index = cache_directory / "v1" / "index.sqlite"
     index.parent.mkdir(parents=True)
     index.write_bytes(b"not a database" * 1000)
@@ -509,7 +511,7 @@ def aside(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("after", ["a hit", "a store"])
-def test_a_store_deleted_while_open_is_begun_anew(after: str, cache_directory: Path) -> None:
+def test_a_store_deleted_while_open_is_started_again(after: str, cache_directory: Path) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     assert cache.store(KEYS["blob"], artifact("blob"))
     if after == "a hit":
@@ -525,7 +527,7 @@ def test_a_store_deleted_while_open_is_begun_anew(after: str, cache_directory: P
     another._store.close()
 
 
-def test_an_index_replaced_while_open_is_opened_anew(cache_directory: Path, sound: dict[str, Path]) -> None:
+def test_an_index_replaced_while_open_is_opened_again(cache_directory: Path, sound: dict[str, Path]) -> None:
     cache = Cache(Settings(cache_directory, "readwrite", "compile"))
     other = CacheKey.build("op", {"graph": b"other"})
     assert cache.store(other, Artifact(b"other"))

@@ -1,4 +1,4 @@
-"""Every call on a shared directory may fail, at any point: a read is then a miss, a write an error, never a wrong byte."""
+"""If any call on a shared directory fails, a read is a miss and a write an error, never a wrong byte."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ARTIFACT = Artifact(b"p" * (INLINE_LIMIT + 1), {"graph": b"g"}, {"compile": 1.0}
 
 
 class FaultyOs:
-    """The module os, in which one call fails from the `first` time on, for `times` times."""
+    """The module os with one function that fails `times` times, from its call number `first` on."""
 
     def __init__(self, call: str, code: int, first: int = 0, times: int = 10**9) -> None:
         self.call, self.code, self.first, self.times = call, code, first, times
@@ -59,7 +59,7 @@ class FaultyOs:
             fails = self.first < self.made <= self.first + self.times
             if not fails:
                 return real(*arguments, **keywords)
-            if name == "close":  # the descriptor is gone whatever close says
+            if name == "close":  # close() frees the descriptor even if it fails
                 real(*arguments)
             raise OSError(self.code, os.strerror(self.code))
 
@@ -87,7 +87,7 @@ def names(store: SharedStore) -> set[str]:
 
 
 def descriptors() -> int:
-    gc.collect()  # what other tests left behind is closed now, not while this one counts
+    gc.collect()  # collect what other tests left open, before this one counts
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
 
 
@@ -134,7 +134,7 @@ def test_a_write_that_fails_raises_it_and_leaves_nothing_half(
     kept = names(shared)
     for first in range(3):  # for the named blob, for the payload's, for the entry
         fail(call, code, first)
-        other = b"%d" % first  # blobs that are there already are not written again
+        other = b"%d" % first  # existing blobs are not written again
         artifact = Artifact(other * (INLINE_LIMIT + 1), {"graph": other})
         with pytest.raises(OSError, match=r".") as caught:
             shared.put(key("a"), artifact)
@@ -193,7 +193,7 @@ def test_what_becomes_visible_only_when_its_directory_is_opened_again_is_found(
     shared: SharedStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Delayed:
-        """A client that remembers "not there" until the parent directory is opened."""
+        """A network client that reports a file as missing until its directory is opened."""
 
         def __init__(self) -> None:
             self.refreshed: set[str] = set()
@@ -234,7 +234,7 @@ while True:
 
 
 def killed_writers(start: Start, store: SharedStore, seed: int) -> set[int]:
-    """Start two writers, kill them at a random moment, and return what they had acknowledged."""
+    """Start two writers, kill them at a random moment, and return the puts that they reported."""
     writers = [start(WRITER, store.layout.directory, n * 5 + seed) for n in range(2)]
     acknowledged: set[int] = set()
     for writer in writers:
@@ -267,7 +267,7 @@ def check_all(store: SharedStore, key: Key, acknowledged: set[int]) -> None:
 def test_killed_writers_leave_every_acknowledged_entry_and_no_wrong_byte(
     shared: SharedStore, key: Key, start_python: Start
 ) -> None:
-    """tools/stress/kill.py kills more of them, who do more."""
+    """tools/stress/kill.py kills more writers, with more kinds of work."""
     acknowledged: set[int] = set()
     for seed in range(4):
         acknowledged |= killed_writers(start_python, shared, seed)

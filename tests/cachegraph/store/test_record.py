@@ -1,4 +1,4 @@
-"""The record: what is written is read back, and nothing else is ever believed."""
+"""The record: it is read back exactly, and anything else is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged shared directory: a flipped bit or a cut at any place of any file is a miss, and the next store heals it."""
+"""A damaged shared directory: a flipped bit or a cut in any file is a miss, and the next put heals it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def shared(tmp_path: Path, artifact: Artifact) -> SharedStore:
 
 
 def assert_never_wrong_and_heals(store: SharedStore, artifact: Artifact) -> Hit | Miss:
-    """Return what is found first."""
+    """Return the first answer."""
     found = store.get(KEY)
     if isinstance(found, Hit):
         assert (found.payload, found.seconds) == (artifact.payload, artifact.seconds)
@@ -66,7 +66,7 @@ def test_a_flip_of_any_byte_of_an_entry_file_is_a_miss(shared: SharedStore, arti
 def test_an_entry_file_cut_at_any_place_is_a_miss(shared: SharedStore, artifact: Artifact) -> None:
     path = shared.layout.entry(KEY.hex)
     for length in range(path.stat().st_size):
-        content = path.read_bytes()  # a little longer or shorter than the last, as times are
+        content = path.read_bytes()  # its length varies a little, because it holds times
         path.write_bytes(content[: min(length, len(content) - 1)])
         assert isinstance(assert_never_wrong_and_heals(shared, artifact), Miss), length
 
@@ -79,7 +79,7 @@ def test_bytes_behind_an_entry_are_damage(addition: bytes, shared: SharedStore, 
 
 
 SPARSE = 2**40
-"""Bytes that a file claims to have and that nobody has written: more than any memory."""
+"""Bytes that a damaged file claims to have: more than any memory."""
 
 
 def test_an_entry_that_claims_more_than_any_memory_is_damage(shared: SharedStore, artifact: Artifact) -> None:

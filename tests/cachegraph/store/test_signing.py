@@ -1,4 +1,4 @@
-"""Signatures: of a directory that a group writes in, nothing is believed but what listed users published there."""
+"""Signatures: in a directory that a group writes to, only entries of listed users are read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no us
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that every user can reach, with one of the group's in it, which belongs to the first of them."""
+    """Yield a directory that every user can enter, with the cache directory of a group in it."""
     directory = Path(tempfile.mkdtemp(prefix="cachegraph-group-"))
     directory.chmod(0o755)
     shared = directory / "project"
@@ -61,7 +61,7 @@ def place() -> Iterator[Path]:
 
 
 def as_user(place: Path, user: int, work: Callable[[], Any]) -> Any:
-    """What `work` returns in a process of that user, a member of the group, whose home is his own."""
+    """Return the result of `work` in a process of that user, a member of the group, with its own home."""
     home = place / str(user)
     if not home.exists():
         home.mkdir(mode=0o700)
@@ -86,10 +86,10 @@ def as_user(place: Path, user: int, work: Callable[[], Any]) -> Any:
 
 
 class Group:
-    """Two listed users, and a third whom the directory lets write as well."""
+    """Two listed users, and a third one who may write to the directory too."""
 
     def __init__(self, place: Path) -> None:
-        make_own_key()  # by root, who imports with that what a user of no rights could not
+        make_own_key()  # as root, so that modules are imported that the other user could not read
         self.place = place
         keys = [self.run(user, lambda: public_key_text(make_own_key())) for user in (FIRST, SECOND, UNLISTED)]
         self.trust = f"group:{keys[0]},{keys[1]}"
@@ -104,7 +104,7 @@ class Group:
         self.run(user, lambda: self.store().put(key, Artifact(payload, {"graph": b"g" + payload})))
 
     def get(self, user: int, key: CacheKey) -> str:
-        """The payload that the user finds, or the reason that he finds none for."""
+        """Return the payload that the user finds, or the reason for the miss."""
 
         def look() -> str:
             found = self.store().get(key)
@@ -137,14 +137,16 @@ def test_listed_users_read_each_other_and_nobody_who_may_merely_write_there(grou
 @needs_root
 @pytest.mark.parametrize("what", ["a file that he owns", "an entry that he published", "a directory"])
 def test_moving_what_a_listed_user_owns_makes_no_entry_of_it(what: str, group: Group, key: Key) -> None:
-    """The attack by `mv`: owner and mode are those of a user whom everybody believes."""
+    """An attack with `mv`: the moved file has the owner and mode of a trusted user."""
     group.put(FIRST, key("a"), b"first")
     layout = group.store().layout
     target = layout.entry(key("b").hex)
 
     def prepare() -> None:
         entry = layout.entry(key("a").hex)
-        if what == "a file that he owns":  # an e-mail's attachment, say, in a directory of the project
+        if (
+            what == "a file that he owns"
+        ):  # for example an e-mail attachment, saved in a directory of the project
             made = SharedStore(group.place / "project" / "mail")
             made.put(key("b"), Artifact(b"evil"))
             for path in [made.layout.directory, *made.layout.directory.rglob("*")]:
@@ -189,7 +191,7 @@ def detail(store: SharedStore, key: CacheKey) -> str:
 
 
 def plant(store: SharedStore, key: CacheKey, content: bytes | bytearray) -> None:
-    """Write an entry file as anybody of the group can."""
+    """Write an entry file, as any member of the group can."""
     path = store.layout.entry(key.hex)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bytes(content[:4]) + digest(bytes(content[20:])) + bytes(content[20:]))
@@ -233,7 +235,7 @@ def test_whoever_signs_for_himself_is_not_the_one_who_is_listed(
     own.put(key("a"), Artifact(b"b"))
     theirs = bytearray(own.layout.entry(key("a").hex).read_bytes())
     assert "who is not listed" in detail(own, key("a"))
-    theirs[20:52] = whole[20:52]  # under the name of the one who is listed
+    theirs[20:52] = whole[20:52]  # under the name of the listed user
     plant(own, key("a"), theirs)
     assert "did not publish here" in detail(own, key("a"))
 

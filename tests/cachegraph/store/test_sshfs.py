@@ -1,7 +1,7 @@
-"""Two sshfs mounts of one directory, as two hosts would have them: kills, flipped bits, claims; no wrong byte.
+"""Two sshfs mounts of one directory, like two hosts: kills, flipped bits, claims, and no wrong byte.
 
-sshfs remembers what it has seen for seconds, and its locks exclude nobody from another mount: what is right here needs
-neither.
+sshfs caches for seconds, and its locks do not exclude other mounts: a store that works here needs
+neither coherence nor locks.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 LONG = os.environ.get("CACHEGRAPH_STRESS") == "full"
 CACHED_SECONDS = 25.0
-"""How long sshfs may go on showing what was there before, and a little more."""
+"""A little longer than sshfs may show outdated content."""
 
 pytestmark = pytest.mark.slow
 
 
 class Mounts(NamedTuple):
-    """One directory (`real`) and two mounts of it."""
+    """One directory (`real`), and two mounts of it."""
 
     real: Path
     one: Path
@@ -82,7 +82,7 @@ def large(text: bytes) -> Artifact:
 
 
 def await_hit(store: SharedStore, key: CacheKey) -> Hit:
-    """Return the hit, once the mount shows what another has written; no miss on the way may be anything but absence."""
+    """Return the hit once the mount shows it; every miss until then must be "never-seen"."""
     end = time.monotonic() + CACHED_SECONDS
     while isinstance(found := store.get(key), Miss):
         assert found.reason in ("never-seen", "unreadable", "damaged"), found
@@ -141,7 +141,7 @@ def test_no_flipped_bit_and_no_cut_gives_a_wrong_byte_and_the_next_put_heals(
 
 
 def check_right_or_missing(store: SharedStore, key: CacheKey, text: bytes) -> None:
-    """sshfs may show what it has kept, which is right; what it reads anew is damaged, or cut to a length it remembers."""
+    """Cached content is right; content that sshfs reads again is damaged, or cut to a cached length."""
     found = store.get(key)
     if isinstance(found, Hit):
         assert found.payload == large(text).payload
@@ -165,7 +165,7 @@ def test_writers_killed_on_both_mounts_leave_no_wrong_byte(
             writer.send_signal(signal.SIGKILL)
         acknowledged |= {int(line) for w in writers for line in w.communicate()[0].split("\n")[:-1]}
         for store in stores:
-            check_killed(store, key, set())  # a mount may not show yet what the other has written
+            check_killed(store, key, set())  # a mount may not show the files of the other yet
         check_killed(SharedStore(mounts.real / "cache"), key, acknowledged)
     stores[0].put(key("alive"), Artifact(b"alive"))
     assert await_hit(stores[1], key("alive")).payload == b"alive"
@@ -198,5 +198,5 @@ def test_the_lease_excludes_across_mounts_and_the_dead_are_replaced(mounts: Moun
         assert leases[1].acquire() is not None
         time.sleep(0.3)
     leases[0].release()
-    assert leases[1].acquire() is None  # although the mount goes on listing the file for a while
+    assert leases[1].acquire() is None  # although the mount still lists the file for a while
     leases[1].release()

@@ -1,4 +1,4 @@
-"""Any sequence of the verbs of `Store`, with evictions, crashes and reopenings, behaves as a dict does in every store."""
+"""Any sequence of the verbs of `Store`, with crashes, behaves like a dict in every store."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ CRASHES = ("before a file", "within a file", "before its rename", "within a tran
 
 
 class Crash(BaseException):
-    """Stands for the end of the process: nobody handles it, and what it leaves behind stays."""
+    """The end of the process: no code handles it, and leftovers stay."""
 
 
 @contextmanager
 def crashing(point: str) -> Iterator[None]:
-    """Have whatever comes to `point` end there, the first time."""
+    """Raise Crash when the code first comes to `point`."""
 
     def crash(*_: object) -> None:
         raise Crash
@@ -82,7 +82,7 @@ def crashing(point: str) -> Iterator[None]:
 
 
 class StoreAgainstDict(RuleBasedStateMachine):
-    """Two openings of one store, and a dict that says what it should hold."""
+    """One store, opened twice, against a dict of its expected content."""
 
     remembers_deletions = True
     keeps_index = True
@@ -181,7 +181,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), key=keys, artifact=artifacts, point=st.sampled_from(CRASHES))
     def crash_while_putting(self, which: int, key: CacheKey, artifact: Artifact, point: str) -> None:
-        """The process ends at `point`, if the put comes there: nobody ever sees a part of what it put."""
+        """The process ends at `point`, if the put comes there: no reader ever sees a part of the artifact."""
         with crashing(point):
             try:
                 self.stores[which].put(key, artifact)
@@ -212,13 +212,13 @@ class LocalAgainstDict(StoreAgainstDict):
 
     @rule(which=st.integers(0, 1))
     def prune_what_nothing_needs(self, which: int) -> None:
-        """Long after: kernels and Ops that nothing refers to, blobs, leftovers."""
+        """Prune much later: kernels and Ops without references, blobs, leftovers go."""
         carry_out(self.stores[which], plan(self.stores[which], now=2e10))
         self.forget(key for key in self.held if key.level in ("op", "kernel"))
 
     @rule(key=keys, artifact=artifacts, room=st.integers(0, 300_000))
     def put_within_a_limit(self, key: CacheKey, artifact: Artifact, room: int) -> None:
-        """What is evicted for it is gone, and says so; what is not, is right."""
+        """Evicted entries miss as evicted, and the others are right."""
         size = len(artifact.payload) + sum(map(len, artifact.blobs.values()))
         limited = LocalStore(self.directory, max_size=size + room)
         limited.put(key, artifact)
@@ -301,7 +301,7 @@ class MemoryAgainstDict(StoreAgainstDict):
 
     @rule()
     def end(self) -> None:
-        """All is gone with the process, and so is the memory of what was deleted."""
+        """All entries, and the record of deletions, end with the process."""
         del self.memory
         self.stores = [self.open(), self.open()]
         self.held.clear()

@@ -1,4 +1,4 @@
-"""Tiers: which there are on which file system, and what is written, found and copied in them."""
+"""Tiers: chosen by the file system; written, read and copied."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def tiered(tmp_path: Path) -> Callable[[str], Cache]:
-    """Return a function that makes the cache of a node: a local directory of its own, one shared by all."""
+    """Return a function that makes the cache of a node: its own local directory, and one for all."""
     return lambda name: Cache(Settings(tmp_path / name, "readwrite", "compile", tmp_path / "shared"))
 
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Return a directory that looks as if it were on NFS; nothing outside it does."""
+    """Return a directory that appears to be on NFS, as nothing else does."""
 
     def of(path: Path) -> FileSystem:
         return FileSystem("nfs", False) if path.is_relative_to(tmp_path / "nfs") else FileSystem("ext4", True)

@@ -1,4 +1,4 @@
-"""Trust: nothing is read of what somebody else could have written; what is written has its modes whatever the umask."""
+"""Trust: files that others could have written are not read; new files have the right modes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cachegraph.store.trust import Trust, Untrusted
 
 Key = Callable[..., CacheKey]
 STRANGER = 54321
-"""A user without an entry in any list of users."""
+"""A user id that the system does not know."""
 
 needs_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a file to another user"
@@ -48,14 +48,14 @@ def shared(tmp_path: Path) -> SharedStore:
 
 @pytest.fixture
 def own_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The public key of this user, who has one now."""
+    """Create and return the public key of this user."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return public_key_text(make_own_key())
 
 
 @pytest.fixture
 def another_user(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Let this process be another user as far as cachegraph can tell; it stays root, so it gets at everything."""
+    """Make this process appear as another user to cachegraph; it stays root, so it can read everything."""
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER + 1)
     return STRANGER + 1
 
@@ -78,7 +78,7 @@ def reason(store: Any, key: CacheKey) -> str:
 
 
 def refused(shared: SharedStore, key: CacheKey) -> str:
-    """Why the store refuses the entry; nothing of it may have been read."""
+    """Return why the store refuses the entry, and check that it has read nothing of it."""
     found = shared.get(key)
     assert isinstance(found, Miss)
     assert found.reason == "untrusted"
@@ -135,7 +135,7 @@ def test_an_entry_that_others_can_write_is_refused(
     entry = shared.layout.entry(key("a").hex)
     entry.chmod(trust.file_mode | bits)
     assert "others can write it; chmod" in refused(shared, key("a"))
-    shared.put(key("a"), Artifact(b"a"))  # a new file takes its place
+    shared.put(key("a"), Artifact(b"a"))  # a new file replaces it
     assert reason(shared, key("a")) == ""
 
 
@@ -189,7 +189,7 @@ def test_the_cache_directory_may_be_one_in_which_everybody_makes_files_of_his_ow
 def test_a_directory_of_the_owners_that_others_could_move_to_the_store_is_refused(
     tmp_path: Path, key: Key
 ) -> None:
-    """Who may write in the cache directory can rename in it what he does not own, a clone of his own work, say."""
+    """A user who may write to the cache directory can move a directory of another user into it."""
     shared = SharedStore(tmp_path / "shared")
     cloned = SharedStore(tmp_path / "clone")
     cloned.put(key("a"), Artifact(b"evil"))
@@ -339,7 +339,7 @@ def reason_of(found: Hit | Miss) -> str:
 
 
 class Evil:
-    """Pickles as a call that must never be made."""
+    """An object whose pickle calls a function that must never be called."""
 
     def __reduce__(self) -> Any:
         return os.system, ("exit 1",)

@@ -1,4 +1,4 @@
-"""Two releases on one directory: what the other wrote is a clean miss, and the books of eviction stay true."""
+"""Two releases on one directory: clean misses for each other, and right sums for eviction."""
 
 from __future__ import annotations
 

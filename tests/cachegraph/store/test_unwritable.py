@@ -1,4 +1,4 @@
-"""A directory that cannot be written, read or filled further: hits still hit, the rest is a reason, never an exception."""
+"""A directory that is read-only, unreadable or full: hits still hit, and nothing raises."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cache_in(directory: Path, mode: Mode = "readwrite") -> Cache:
 
 
 class Volume:
-    """A small file system in memory, mounted for one test."""
+    """Mount a small file system in memory for one test."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -269,7 +269,7 @@ def test_a_busy_index_hits_and_does_not_wait_for_ever_to_write(
 
 
 def test_an_index_under_another_name_is_not_written_to(key: Key, cache_directory: Path) -> None:
-    """A writer that holds the index open when it is renamed begins a new one."""
+    """A writer begins a new index if the one that it has open is renamed."""
     store = LocalStore(cache_directory)
     store.put(key("a"), Artifact(b"a"))
     index = cache_directory / "v1" / "index.sqlite"

@@ -1,4 +1,4 @@
-"""The lease on a shared directory: one holder, judged by the clock of who waits; the dead are replaced."""
+"""Leases: one holder, judged by the clock of the waiting process; dead ones are succeeded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ELSEWHERE = Host("n2", "n2 of another boot")
 
 
 class Clock:
-    """A clock that stands still until it is told to go on; no two hosts share one."""
+    """A clock that moves only when a test advances it; each host has its own."""
 
     def __init__(self, now: float) -> None:
         self.now = now
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test a thread of its own that beats."""
+    """Give each test its own thread that beats."""
     monkeypatch.setattr(lease_module, "_current", None)
 
 
@@ -106,7 +106,7 @@ def test_a_lease_is_alive_while_it_beats_whatever_the_clocks_of_two_hosts_say(
         assert waiting.acquire() is not None
         here.now += 0.9 * TTL
         holder.beat()
-    for file in path.parent.iterdir():  # what a file system says of times decides nothing
+    for file in path.parent.iterdir():  # times of files decide nothing
         os.utime(file, (0, 0))
     assert waiting.acquire() is not None
     holder.release()
@@ -121,7 +121,7 @@ def test_a_lease_that_stands_still_for_a_ttl_is_replaced_and_what_is_left_blocks
     waiting, third = (Lease(path, clock=clock, host=ELSEWHERE) for _ in range(2))
     assert waiting.acquire() is not None
     clock.now += 1.01 * TTL
-    assert third.acquire() is not None  # it has only begun to watch
+    assert third.acquire() is not None  # it has only begun to observe the holder
     assert waiting.acquire() is None
     assert names(path) == ["abcd.1", "abcd.2"]
     assert third.acquire() == Holder("n2", os.getpid(), waiting._held._document["since"])
@@ -272,7 +272,7 @@ def test_a_killed_holder_is_replaced_at_once_on_its_machine_and_after_a_ttl_else
     process.stdout.readline()
     here, there = Lease(path, ttl=0.5), Lease(path, ttl=0.5, host=ELSEWHERE)
     time.sleep(0.7)
-    assert here.acquire() is not None  # it beats
+    assert here.acquire() is not None  # the holder beats
     assert there.acquire() is not None
     process.kill()
     process.communicate()
@@ -303,7 +303,7 @@ def test_a_lease_that_is_listed_and_not_there_was_given_back(
 def test_a_client_that_goes_on_showing_a_generation_that_was_given_back_keeps_nobody(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that the file is there when it is to be made, and that it is not when it is to be read."""
+    """A file system that reports the file as present when it is created, and as missing when it is read."""
     real = os.open
 
     def stale(file: Any, flags: int, *mode: int) -> int:

@@ -1,4 +1,4 @@
-"""The lock among the processes of one node: one holder, given up by the kernel, nothing left that locks."""
+"""The lock of one node: one holder, released by the kernel, and no leftover file locks anything."""
 
 from __future__ import annotations
 

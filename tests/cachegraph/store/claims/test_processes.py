@@ -1,4 +1,4 @@
-"""Several processes on one directory: nothing fails, nothing gets lost, and the killed leave nothing wrong behind."""
+"""Several processes on one directory: none fails, nothing is lost, killed ones leave nothing wrong behind."""
 
 from __future__ import annotations
 
@@ -166,19 +166,19 @@ def test_sixteen_processes_get_and_put_without_an_error(start_python: Start, sto
 
 
 def acknowledged(lines: str) -> set[int]:
-    """Return the numbers that the killed writer had said it stored."""
+    """Return the numbers that the killed writer reported as stored."""
     return {int(line.split()[0]) for line in lines.splitlines()}
 
 
 def kill_writers(kills: int, start: Start, directory: Path, key: Key, max_size: int = 0) -> None:
-    """Each entry that a killed writer said it stored is read back right; with a limit it may have been evicted."""
+    """Each entry that a killed writer reported is read back right; with a limit it may be evicted."""
     choose = random.Random(4)
     stored: set[int] = set()
     evicted = 0
     for _ in range(kills):
         process = start(PUT_FOR_EVER, directory, max_size)
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(9)]  # until it works, and evicts if it is to
+        lines = [process.stdout.readline() for _ in range(9)]  # until it writes, and evicts if it has a limit
         time.sleep(choose.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
         stored |= acknowledged("".join(lines) + process.stdout.read())
@@ -200,14 +200,14 @@ def kill_writers(kills: int, start: Start, directory: Path, key: Key, max_size: 
 
 
 EVICTING = 300_000
-"""Bytes; less than the writer writes in all."""
+"""Bytes; less than the total that the writer writes."""
 
 
 @pytest.mark.parametrize("max_size", [0, EVICTING], ids=["no limit", "evicting"])
 def test_killed_writers_lose_nothing_they_acknowledged(
     max_size: int, start_python: Start, cache_directory: Path, key: Key
 ) -> None:
-    """tools/stress/kill.py kills more of them, who do more."""
+    """tools/stress/kill.py kills more writers, with more kinds of work."""
     kill_writers(6, start_python, cache_directory, key, max_size)
 
 
@@ -294,7 +294,7 @@ def test_forking_while_threads_read_and_write(store: LocalStore, key: Key) -> No
 
 @needs_fork
 def test_a_child_that_outlives_its_parent_loses_nothing(store: LocalStore, key: Key, run_python: Run) -> None:
-    """The parent's locks go with it; without locks of its own, the child's write-ahead log would be deleted."""
+    """The locks of the parent end with it; if the child had none, its write-ahead log would be deleted."""
     program = PRELUDE + (
         "import os, time\n"
         "cache.store(key_of('parent'), Artifact(b'parent'))\n"
@@ -306,7 +306,5 @@ def test_a_child_that_outlives_its_parent_loses_nothing(store: LocalStore, key: 
         "    time.sleep(0.02)\n"
         "print('done')\n"
     )
-    assert (
-        run_python(program, store.layout.directory).strip() == "done"
-    )  # its end is that of the pipe: the child's
+    assert run_python(program, store.layout.directory).strip() == "done"  # the pipe ends when the child does
     assert all(isinstance(store.get(key(i)), Hit) for i in range(20))

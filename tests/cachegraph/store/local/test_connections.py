@@ -1,4 +1,4 @@
-"""Opening the index: whoever else is opening it, and whatever a fork inherits."""
+"""Opening the index while other processes open it, and after a fork."""
 
 from __future__ import annotations
 

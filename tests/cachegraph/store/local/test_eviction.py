@@ -1,4 +1,4 @@
-"""Eviction: the limit is kept by the puts themselves, and what goes is what saves the fewest seconds a byte."""
+"""Eviction: each put keeps the limit, and evicts the entries that save the least time per byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMIT = 1_000_000
 
 @pytest.fixture
 def limited(cache_directory: Path) -> Iterator[LocalStore]:
-    """A store that may hold LIMIT bytes."""
+    """A store with a limit of LIMIT bytes."""
     opened = LocalStore(cache_directory, LIMIT)
     yield opened
     opened.close()
@@ -38,7 +38,7 @@ def limited(cache_directory: Path) -> Iterator[LocalStore]:
 def artifact(
     name: object, size: int = 50_000, seconds: float = 1.0, references: tuple[bytes, ...] = ()
 ) -> Artifact:
-    """Some `size` bytes that no other name has."""
+    """Return `size` bytes that differ for each name."""
     content = (str(name).encode() * size)[:size]
     return Artifact(content, seconds={"compile": seconds}, references=references)
 
@@ -138,7 +138,7 @@ def test_what_an_entry_refers_to_is_not_evicted_before_it(limited: LocalStore, k
 
 
 def test_a_reference_to_what_comes_later_counts(limited: LocalStore, key: Key) -> None:
-    """A kernel that was evicted is compiled anew while the function that calls it is still there."""
+    """An evicted kernel is compiled again while the function that calls it is still stored."""
     limited.put(key("model"), artifact("model", seconds=50.0, references=(key("kernel").digest,)))
     limited.put(key("kernel"), artifact("kernel", seconds=0.0))
     for i in range(60):
@@ -271,10 +271,10 @@ for i in range(puts):
 
 
 def watch(store: LocalStore, processes: list[subprocess.Popen[str]]) -> list[int]:
-    """Return what the store held whenever looked at, until the processes have ended."""
+    """Yield the bytes that the store holds, repeatedly until the processes have ended."""
     seen = []
     while any(process.poll() is None for process in processes):
-        with suppress(FileNotFoundError):  # nobody has made it yet
+        with suppress(FileNotFoundError):  # no process has created it yet
             seen.append(held(store))
         time.sleep(0.02)
     return seen

@@ -1,4 +1,4 @@
-"""Migrations: found where they are shipped, applied once, and what the tables are said to be."""
+"""Migrations: found where they are shipped, applied once, and equal to the described tables."""
 
 from __future__ import annotations
 

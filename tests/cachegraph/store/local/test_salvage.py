@@ -1,4 +1,4 @@
-"""A damaged index loses what is damaged and no more; and what is not damaged is not set aside at all."""
+"""A damaged index loses only its damaged entries; a sound one is never quarantined."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def artifact(number: int) -> Artifact:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store of MANY entries, all in the index file."""
+    """A store with MANY entries, all of them in the index file."""
     store = LocalStore(tmp_path_factory.mktemp("salvage") / "sound")
     for number in range(MANY):
         key = CacheKey.build(
@@ -58,7 +58,7 @@ def filled(store: LocalStore, sound: Path) -> LocalStore:
 
 
 def found_of(store: LocalStore, key: Key) -> set[int]:
-    """Return the numbers of the entries that hit; each that does is right."""
+    """Return the numbers of the entries that hit, and check that each hit is right."""
     found = {number: store.get(key(number)) for number in range(MANY)}
     for number, hit in found.items():
         if isinstance(hit, Hit):
@@ -87,7 +87,7 @@ def overwrite(store: LocalStore, page: int, content: bytes = b"\xff" * PAGE) -> 
 
 
 def pages_of(store: LocalStore, table: str) -> list[int]:
-    """Return the pages of a table's leaves, as SQLite tells where it has them."""
+    """Return the numbers of the leaf pages of a table, as SQLite reports them."""
     connection = sqlite3.connect(store.layout.index)
     (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     connection.close()
@@ -166,7 +166,7 @@ def test_an_entry_that_is_new_stays_as_it_is_beside_what_is_salvaged(filled: Loc
 def test_a_reader_without_descriptors_does_not_take_the_index_for_immutable(
     filled: LocalStore, key: Key, run_python: Run
 ) -> None:
-    """It would go on reading the file that others write to, find it malformed, and have it set aside."""
+    """It could read a file that others write to, find it malformed, and quarantine it."""
     program = """
 import os, resource, sys
 from pathlib import Path
@@ -219,7 +219,7 @@ def test_an_index_read_as_immutable_that_is_written_to_is_unreadable_and_stays(
 
 @pytest.fixture
 def open_directory() -> Iterator[Path]:
-    """A directory that every user can enter."""
+    """Yield a directory that every user can enter."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         yield Path(directory)
@@ -227,7 +227,7 @@ def open_directory() -> Iterator[Path]:
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can become another user")
 def test_a_log_that_may_not_be_written_is_no_damage(open_directory: Path, key: Key) -> None:
-    """As another user, for whom modes count."""
+    """Run as another user than root, for whom modes count."""
     cache_directory = open_directory / "cache"
     cache_directory.mkdir()
     os.chown(cache_directory, 65534, 65534)

@@ -1,4 +1,4 @@
-"""The local store: what is put is got, nothing else is, and a hit leaves no trace."""
+"""The local store: `get` returns exactly what was put, and a hit leaves no trace."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def reason(found: Hit | Miss) -> str:
 
 
 def files(directory: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Inode, time of last change and content of every file that holds entries.
+    """Return inode, time of last change and content of every file that holds entries.
 
-    The -shm file is SQLite's shared memory: readers mark there, in memory, which snapshot they use.
+    The -shm file, SQLite's shared memory, is left out: readers mark their snapshots there.
     """
     return {
         str(path): (path.stat().st_ino, path.stat().st_mtime_ns, path.read_bytes())

@@ -1,4 +1,4 @@
-"""Pruning: what goes, what stays, and that it may happen while jobs run."""
+"""Pruning: which things go and which stay, also while jobs run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key = Callable[..., CacheKey]
 
 DAY = 86400.0
 EMPTY_INDEX = 130_000
-"""Bytes of an index without entries, most of them pages of which each table and index has one."""
+"""Bytes of an index without entries: mostly one page for each table and index."""
 
 
 def later(seconds: float) -> float:
@@ -242,7 +242,7 @@ def test_stale_entries_are_those_of_another_toolchain_format_or_hash_version(
     assert len(stale()) == 3
 
 
-def test_an_index_set_aside_is_kept_for_a_week(store: LocalStore, key: Key) -> None:
+def test_an_index_quarantined_is_kept_for_a_week(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a"))
     store.close()
     status = store.layout.index.stat()
@@ -272,7 +272,7 @@ def test_jobs_run_on_while_everything_is_pruned(store: LocalStore, key: Key) -> 
     job.close()
 
 
-def test_clear_removes_everything_and_running_jobs_begin_anew(store: LocalStore, key: Key) -> None:
+def test_clear_removes_everything_and_running_jobs_starts_again(store: LocalStore, key: Key) -> None:
     store.put(key("a"), Artifact(b"a" * 100_000))
     assert held(store, key("a")) == [True]
     assert clear(store.layout)

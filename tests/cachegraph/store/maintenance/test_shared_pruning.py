@@ -1,4 +1,4 @@
-"""Pruning a shared directory of files: what goes, what stays, while other hosts use it."""
+"""Pruning a shared directory: which files go and which stay while other hosts use it."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_what_is_read_from_a_shared_directory_is_renewed_once_a_day(
 def test_files_that_somebody_pointed_the_cache_at_stay(
     place: str, shared: SharedStore, tmp_path: Path
 ) -> None:
-    """Who may write in the directory must not choose what a user who prunes it removes."""
+    """A user who may write to the directory must not choose the files that another user prunes."""
     shared.guard.make_directory(shared.layout.root)
     thesis = tmp_path / "thesis"
     (thesis / "aa").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""`verify` finds what is damaged wherever it is, removes it, keeps it for a look, and leaves the rest alone."""
+"""`verify` finds any damage, quarantines and removes it, and leaves the rest alone."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def kept(store: LocalStore | SharedStore) -> list[str]:
 
 
 def assert_heals(store: LocalStore | SharedStore, key: Key, missing: set[str]) -> None:
-    """`missing` are gone, the others hit; after they are built again all is sound."""
+    """Check that `missing` are gone and the others hit, and that all is sound after a rebuild."""
     assert {name for name in NAMES if not isinstance(store.get(key(name)), Hit)} == missing
     for name in missing:
         store.put(key(name), artifact(name, key))
@@ -173,7 +173,7 @@ def test_beside_a_damaged_index_the_rest_is_checked_too(filled: LocalStore, key:
     assert verification.verify(filled) == []
 
 
-def test_the_books_of_eviction_are_counted_anew(filled: LocalStore) -> None:
+def test_the_books_of_eviction_are_counted_again(filled: LocalStore) -> None:
     execute(filled, "UPDATE eviction SET blob_bytes = 7")
     execute(filled, "UPDATE entry SET referrers = 5 WHERE id = 1")
     found = [(one.what, one.name, one.done) for one in verification.verify(filled)]
@@ -181,7 +181,7 @@ def test_the_books_of_eviction_are_counted_anew(filled: LocalStore) -> None:
     assert verification.verify(filled) == []
 
 
-def test_what_is_written_anew_meanwhile_stays(
+def test_what_is_written_again_meanwhile_stays(
     filled: LocalStore, key: Key, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute(filled, "UPDATE encoding SET content = x'00' WHERE entry_id = 1")
@@ -211,7 +211,7 @@ def test_a_damaged_entry_file_goes(place: int, shared: SharedStore, key: Key) ->
     content[place] ^= 1
     path.write_bytes(content)
     problems = verification.verify(shared)
-    if place == 2:  # the magic: for all we know another release wrote it
+    if place == 2:  # the magic: another release may have written it
         assert problems == []
         return
     assert [(one.what, one.name, one.done) for one in problems] == [("entry", key("small").hex, "removed")]
@@ -259,7 +259,7 @@ def test_only_the_latest_of_what_was_damaged_is_kept(
 
 
 def test_an_index_that_its_header_makes_read_only_is_replaced(filled: LocalStore, key: Key) -> None:
-    """SQLite only reads a file whose write version is one that it does not know."""
+    """SQLite opens a file with an unknown write version read-only."""
     filled.close()
     content = bytearray(filled.layout.index.read_bytes())
     content[18] = 3

@@ -1,4 +1,4 @@
-"""Blobs of shared stores on this node: read from farther away once, kept, waited for, and never needed to be right."""
+"""Local copies of shared blobs: read once per node, waited for, and never needed for right results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def local(tmp_path: Path) -> LocalStore:
 
 
 class Far:
-    """Counts how often it is read."""
+    """A shared store that counts its reads."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.reads = 0

@@ -1,4 +1,4 @@
-"""The shared directory of immutable files: what is read is what was written, or it is a miss with a reason."""
+"""The shared store: `get` returns exactly what was written, or a miss with a reason."""
 
 from __future__ import annotations
 
