@@ -246,8 +246,8 @@ def test_a_file_that_is_no_database_is_quarantined(content: bytes, cache_directo
     assert (root / "index.sqlite").read_bytes() == content
     assert cache.store(KEYS["small"], artifact("small"))
     assert isinstance(cache.lookup(KEYS["small"]), Hit)
-    (aside,) = root.glob("index.sqlite.damaged-*")
-    assert aside.read_bytes() == content
+    (quarantined,) = root.glob("index.sqlite.damaged-*")
+    assert quarantined.read_bytes() == content
     cache._store.close()
 
 
@@ -342,7 +342,7 @@ def test_an_index_that_does_not_return_what_was_written_is_quarantined(cache_dir
     connection.close()
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert isinstance(cache.lookup(KEYS["inline"]), Hit)
-    assert aside(cache_directory) == 1
+    assert quarantined(cache_directory) == 1
     cache._store.close()
 
 
@@ -359,12 +359,12 @@ def test_one_damaged_row_has_the_index_checked_before_the_next_write(
     store.damage("index.sqlite", mix_up)
     cache = Cache(Settings(store.directory, "readwrite", "compile"))
     assert cache.store(KEYS["small"], artifact("small"))
-    assert aside(store.directory) == 0
+    assert quarantined(store.directory) == 0
     found = cache.lookup(KEYS["limit"])
     assert isinstance(found, Miss)
     assert found.reason == "damaged"
     assert cache.store(KEYS["small"], artifact("small"))
-    assert aside(store.directory) == 1
+    assert quarantined(store.directory) == 1
     cache._store.close()
 
 
@@ -392,7 +392,7 @@ def test_a_header_that_forbids_writing_is_quarantined(damaged: Callable[[str], D
     cache = Cache(Settings(store.directory, "readwrite", "compile"))
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert isinstance(cache.lookup(KEYS["inline"]), Hit)
-    assert aside(store.directory) == 1
+    assert quarantined(store.directory) == 1
     cache._store.close()
 
 
@@ -408,7 +408,7 @@ def test_one_flipped_bit_in_a_payload_costs_one_entry_only(damaged: Callable[[st
     assert isinstance(cache.lookup(KEYS["inline"]), Miss)
     assert cache.store(KEYS["inline"], artifact("inline"))
     assert all(isinstance(cache.lookup(key), Hit) for key in KEYS.values())
-    assert aside(directory) == 0
+    assert quarantined(directory) == 0
     cache._store.close()
 
 
@@ -450,7 +450,7 @@ def test_what_no_read_would_believe_is_not_stored(
     monkeypatch.setattr(artifacts, "LARGEST_ENTRY", 10_000)
     assert not cache.store(KEYS["inline"], artifact("inline"))
     assert cache.store(KEYS["small"], artifact("small"))
-    assert aside(cache_directory) == 0
+    assert quarantined(cache_directory) == 0
     cache._store.close()
 
 
@@ -484,14 +484,16 @@ def test_damage_met_while_another_process_sets_the_index_aside_spares_the_new_on
         overtaken()
     assert ours.database.heals(error)
     ours.put(KEYS["small"], artifact("small"))
-    assert aside(cache_directory) == 1
+    assert quarantined(cache_directory) == 1
     assert isinstance(ours.get(KEYS["empty"]), Hit)
     assert isinstance(theirs.get(KEYS["small"]), Hit)
     ours.close()
     theirs.close()
 
 
-def test_a_damaged_index_that_is_deleted_before_it_is_quarantined_is_started_again(cache_directory: Path) -> None:
+def test_a_damaged_index_that_is_deleted_before_it_is_quarantined_is_started_again(
+    cache_directory: Path,
+) -> None:
     index = cache_directory / "v1" / "index.sqlite"
     index.parent.mkdir(parents=True)
     index.write_bytes(b"not a database" * 1000)
@@ -504,7 +506,7 @@ def test_a_damaged_index_that_is_deleted_before_it_is_quarantined_is_started_aga
     cache._store.close()
 
 
-def aside(directory: Path) -> int:
+def quarantined(directory: Path) -> int:
     return len(
         [path for path in (directory / "v1").glob("*.damaged-*") if not path.name.endswith(("-wal", "-shm"))]
     )

@@ -68,7 +68,7 @@ def found_of(store: LocalStore, key: Key) -> set[int]:
     return {number for number, hit in found.items() if isinstance(hit, Hit)}
 
 
-def aside(store: LocalStore) -> list[Path]:
+def quarantined(store: LocalStore) -> list[Path]:
     return [path for path in store.layout.root.glob("*.damaged-*") if not path.name.endswith("-wal")]
 
 
@@ -104,7 +104,7 @@ def test_one_damaged_page_costs_the_entries_that_are_on_it(filled: LocalStore, k
     before = found_of(filled, key)
     assert MANY - 10 < len(before) < MANY
     filled.put(key("new"), Artifact(b"new"))
-    assert len(aside(filled)) == 1
+    assert len(quarantined(filled)) == 1
     assert found_of(filled, key) == before
     assert isinstance(filled.get(key("new")), Hit)
     assert verify(filled) == []
@@ -196,7 +196,7 @@ print(sorted(outcomes))
     outcomes = run_python(program, filled.layout.directory)
     assert "unreadable" in outcomes
     assert "damaged" not in outcomes
-    assert aside(filled) == []
+    assert quarantined(filled) == []
     assert len(filled.scan()) == MANY + 4 * 40 + 1
 
 
@@ -214,7 +214,7 @@ def test_an_index_read_as_immutable_that_is_written_to_is_unreadable_and_stays(
     assert found.reason == "unreadable"
     filled.layout.index.write_bytes(sound)
     filled.put(key("new"), Artifact(b"new"))
-    assert aside(filled) == []
+    assert quarantined(filled) == []
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_a_log_that_may_not_be_written_is_no_damage(open_directory: Path, key: K
             os.chmod(f"{index}-wal", 0o600)
             assert writer.store(key(2), artifact(2))
             assert found_of(store, key) == {1, 2}
-            assert aside(store) == []
+            assert quarantined(store) == []
             code = 0
         finally:
             os._exit(code)
@@ -264,7 +264,7 @@ def test_a_constraint_of_a_newer_release_is_no_damage(filled: LocalStore, key: K
     assert not cache.store(key("new"), Artifact(b"new"))
     assert cache.store(key("other"), Artifact(b"other", summary="other"))
     assert found_of(filled, key) == set(range(MANY))
-    assert aside(filled) == []
+    assert quarantined(filled) == []
     cache._store.close()
 
 
@@ -291,7 +291,7 @@ def test_a_damaged_number_of_the_schema_costs_nothing(number: int, filled: Local
     filled.put(key("new"), Artifact(b"new"))
     assert found_of(filled, key) == set(range(MANY))
     assert len(filled.scan()) == MANY + 1
-    assert aside(filled) == []
+    assert quarantined(filled) == []
 
 
 @pytest.mark.parametrize("number", FLIPPED[::3])
@@ -305,7 +305,7 @@ def test_commands_work_on_a_damaged_number_of_the_schema(
     else:
         carry_out(filled, plan(filled, time.time()))
     assert found_of(filled, key) == set(range(MANY))
-    assert aside(filled) == []
+    assert quarantined(filled) == []
 
 
 @pytest.mark.parametrize("schema", range(1, SCHEMA_VERSION))
