@@ -43,7 +43,8 @@ class FromFunctionOp(Op):
         results = found if isinstance(found, list | tuple) else (found,)
         if len(results) != len(output_storage):
             raise ValueError(
-                f"Running {self}: its function must give {len(output_storage)} results, it gave {len(results)}"
+                f"Running {self}: its function must give {len(output_storage)} results, it gave "
+                f"{len(results)}"
             )
         for cell, result in zip(output_storage, results, strict=True):
             cell[0] = result
@@ -90,7 +91,8 @@ def _as_types(items: Any, name: str) -> tuple[Type, ...]:
     for item in items if isinstance(items, list | tuple) else [items]:
         if not (isinstance(item, Type) or callable(item)):
             raise TypeError(
-                f"Making an Op of a function: {name} has {item!r}; give types, or makers of variables such as pt.dvector"
+                f"Making an Op of a function: {name} has {item!r}; give types, or makers of variables "
+                "such as pt.dvector"
             )
         found.append(as_type(item))
     return tuple(found)

@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.errors import DisconnectedInputError
-from engine.gradient.reverse import as_given, as_variables, check_choices, pull_back
+from engine.gradient.reverse import as_derivative, as_given, as_variables, check_choices, pull_back
 from engine.gradient.stable_forms import leaves_of, stable_form
 from engine.graph.apply import Apply
 from engine.graph.traversal import io_toposort
 from engine.graph.variables import Variable
 from engine.scalar.promotion import FLOATS
-from engine.tensor.creation import zeros_like
-from engine.tensor.elemwise import cast
 
 
 def pushforward(
@@ -52,7 +50,7 @@ def pushforward(
     for position, output in enumerate(outputs):
         if found[position] is None:
             _check_connected(output, disconnected_outputs)
-            found[position] = None if return_disconnected == "none" else _zeros(output)
+            found[position] = None if return_disconnected == "none" else as_derivative(None, output)
     return as_given(f, found)
 
 
@@ -72,7 +70,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
     known: dict[Variable, Any] = {}
     for variable, tangent in zip(wrt, tangents, strict=True):
         if tangent is not None:
-            known[variable] = _of_type(tangent, variable)
+            known[variable] = as_derivative(tangent, variable)
     nodes = io_toposort(list(known), outputs)
     present, asked = set(nodes), set(known)
     for node in nodes:
@@ -83,7 +81,7 @@ def push_forward(outputs: Sequence[Variable], wrt: Sequence[Variable], tangents:
             found = _through(node, given) if leaves is None else _through_form(form, leaves, known)
             for output, tangent in zip(node.outputs, found, strict=True):
                 if tangent is not None and _is_float(output):
-                    known[output] = _of_type(tangent, output)
+                    known[output] = as_derivative(tangent, output)
     return [known.get(output) for output in outputs]
 
 
@@ -104,7 +102,7 @@ def by_two_pullbacks(
 ) -> list[Any]:
     """Return the tangents of the outputs of one Op by two pullbacks; None for outputs that do not change."""
     # Zeros instead of new variables: they stay in the graph if only their shape is used.
-    cotangents: list[Any] = [_zeros(output) if _is_float(output) else None for output in outputs]
+    cotangents: list[Any] = [as_derivative(None, output) if _is_float(output) else None for output in outputs]
     wanted = [tangent is not None for tangent in tangents]
     gradients = op.pullback_wanted(inputs, outputs, cotangents, wanted)
     pairs = [(g, t) for g, t in zip(gradients, tangents, strict=True) if g is not None and t is not None]
@@ -115,7 +113,8 @@ def by_two_pullbacks(
 
 def _check_connected(output: Variable, disconnected_outputs: str) -> None:
     message = (
-        f"Pushing tangents forward to {output} of type {output.type}: it does not depend on what the tangents are for; "
+        f"Pushing tangents forward to {output} of type {output.type}: it does not depend on what the "
+        "tangents are for; "
         'take it out of f, or use disconnected_outputs="ignore" for zeros'
     )
     if disconnected_outputs == "raise":
@@ -126,12 +125,3 @@ def _check_connected(output: Variable, disconnected_outputs: str) -> None:
 
 def _is_float(variable: Any) -> bool:
     return getattr(variable.type, "dtype", None) in FLOATS
-
-
-def _of_type(tangent: Any, variable: Any) -> Any:
-    """Return `tangent` in the dtype of `variable`, or as float64 if that is an integer."""
-    return cast(tangent, variable.type.dtype if _is_float(variable) else "float64")
-
-
-def _zeros(variable: Any) -> Any:
-    return zeros_like(variable, variable.type.dtype if _is_float(variable) else "float64")

@@ -83,7 +83,8 @@ def _differences(
 def _compare(position: int, expected: np.ndarray, found: np.ndarray, abs_tol: float, rel_tol: float) -> None:
     if found.shape != expected.shape:
         raise ValueError(
-            f"Checking the gradient for argument {position} of shape {expected.shape}: it has shape {found.shape}"
+            f"Checking the gradient for argument {position} of shape {expected.shape}: it has shape "
+            f"{found.shape}"
         )
     difference = np.abs(expected - found)
     allowed = abs_tol + rel_tol * np.maximum(np.abs(expected), np.abs(found))

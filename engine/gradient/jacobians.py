@@ -1,6 +1,4 @@
-"""Jacobians and Hessians: the gradient of each element. The package offers them as
-`engine.gradient.jacobian` etc.
-"""
+"""Jacobians and Hessians: the gradient of each element."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from engine.tensor.shape import flatten, reshape, shape_i
 from engine.tensor.type import TensorType
 
 LARGEST_UNROLLED = 16
-"""The largest Jacobian, in rows, that is written out in the graph; larger ones and unknown sizes are loops."""
+"""The largest number of rows that a Jacobian without a loop has."""
 
 
 def jacobian(

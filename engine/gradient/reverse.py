@@ -78,7 +78,7 @@ def _gradients(
             disconnected_inputs,
         )
     return [
-        None if gradient is None and return_disconnected == "none" else _of_type(gradient, target)
+        None if gradient is None and return_disconnected == "none" else as_derivative(gradient, target)
         for gradient, target in zip(gradients, targets, strict=True)
     ]
 
@@ -158,7 +158,7 @@ def pull_back(outputs: Sequence[Variable], cotangents: Sequence[Any], wrt: Seque
     """
     found = _summed(outputs, cotangents)
     _accumulate(io_toposort((), list(found)), wrt, found, ())
-    return [None if found.get(target) is None else _of_type(found[target], target) for target in wrt]
+    return [None if found.get(target) is None else as_derivative(found[target], target) for target in wrt]
 
 
 def connections(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> list[list[bool]]:
@@ -214,7 +214,7 @@ def _accumulate(
 def _accumulate_node(
     node: Apply, needed: Collection[Variable], cotangents: dict[Variable, Any], known: Collection[Variable]
 ) -> None:
-    """Add the gradients that flow from the outputs of `node` to the inputs that are `needed` and not `known`."""
+    """Add the gradients that flow through `node` to its inputs that are `needed` and not `known`."""
     given = [cotangents.get(output) for output in node.outputs]
     wanted = [variable in needed and variable not in known for variable in node.inputs]
     if is_user_op(node.op):
@@ -234,14 +234,14 @@ def _accumulate_form(
     output: Variable,
     cotangents: dict[Variable, Any],
 ) -> None:
-    """Add to `cotangents` those of `wanted`, which are among the `leaves` of the stable `form` of `output`."""
+    """Add to `cotangents` those of `wanted`, which are `leaves` of the stable `form` of `output`."""
     if output not in cotangents or not wanted:
         return
     found = {form: cotangents[output]}
     _accumulate(io_toposort(leaves, [form]), wanted, found, ())
     for leaf in wanted:
         if leaf in found:
-            _add(cotangents, leaf, _of_type(found[leaf], leaf))
+            _add(cotangents, leaf, as_derivative(found[leaf], leaf))
 
 
 def _add(cotangents: dict[Variable, Any], variable: Variable, gradient: Any) -> None:
@@ -271,10 +271,16 @@ def _is_float(variable: Variable) -> bool:
     return getattr(variable.type, "dtype", "float64") in FLOATS
 
 
-def _of_type(gradient: Any, target: Any) -> Any:
-    """Return `gradient` in the dtype of `target` (float64 for an integer), or zeros for None."""
-    dtype = target.type.dtype if _is_float(target) else "float64"
-    return zeros_like(target, dtype) if gradient is None else cast(gradient, dtype)
+def derivative_dtype(variable: Any) -> str:
+    """Return the dtype of derivatives for `variable`: its own, or float64 if that is no float."""
+    dtype = getattr(variable.type, "dtype", None)
+    return dtype if dtype in FLOATS else "float64"
+
+
+def as_derivative(value: Any, variable: Any) -> Any:
+    """Return `value` as a derivative for `variable`: cast to its dtype, or zeros for None."""
+    dtype = derivative_dtype(variable)
+    return zeros_like(variable, dtype) if value is None else cast(value, dtype)
 
 
 def _check_connected(
@@ -285,7 +291,8 @@ def _check_connected(
         if disconnected_inputs == "ignore" or _is_connected(target, nodes, roots):
             continue
         message = (
-            f"Taking a gradient for {target} of type {target.type}: the cost does not depend on its values; take it out "
+            f"Taking a gradient for {target} of type {target.type}: the cost does not depend on its "
+            "values; take it out "
             'of wrt, or use disconnected_inputs="ignore" for zeros'
         )
         if disconnected_inputs == "raise":

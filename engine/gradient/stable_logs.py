@@ -115,9 +115,7 @@ def _log_of_erfc(x: Variable) -> Any:
 
 
 def _is_bounded(x: Variable, op: Any, holds: Callable[[float], bool]) -> bool:
-    """Return True if `x` is the maximum or minimum of an expression and a suitable number: it is
-    already safe.
-    """
+    """Return True if `x` is the maximum or minimum of an expression and a number that makes it safe."""
     return any(is_number(v, holds) for v in operands_of(x, op) or ())
 
 
@@ -185,7 +183,7 @@ _PARTS = (Subtensor, AdvancedSubtensor1, DimShuffle, Reshape)
 
 
 def _log_of_part(v: Variable) -> Any:
-    """Return the form of the logarithm of a softmax, or of parts of one: the same parts of the log-softmax."""
+    """Return the form of the logarithm of a softmax or of its parts: the same parts of the log-softmax."""
     parts: list[Apply] = []
     while v.owner is not None and isinstance(v.owner.op, _PARTS) and len(parts) < DEEPEST:
         parts.append(v.owner)
@@ -225,7 +223,7 @@ def _log_of_square(v: Variable) -> Any:
 
 
 def _log_of_multiple(v: Variable, steps: int) -> Any:
-    """Return the form of log(c * w), log(w / c) or log(c / w) for c > 0, or of log(sigmoid(x) / sigmoid(-x))."""
+    """Return the form of log(c * w), log(w / c), log(c / w) for c > 0, or log(sigmoid(x) / sigmoid(-x))."""
     operands = floats(v, arithmetic.mul)
     if operands is not None:
         return _log_of_product(operands[0], operands[1], steps)

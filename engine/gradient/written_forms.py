@@ -69,9 +69,7 @@ def one_minus(v: Variable) -> Any:
 
 
 def quotient(v: Variable) -> tuple[Any, Any]:
-    """Return the numerator (None for 1) and the denominator of `v`; the denominator is None if `v` is
-    no quotient.
-    """
+    """Return the numerator (None for 1) and the denominator (None if `v` is no quotient) of `v`."""
     operands = floats(v, arithmetic.true_div)
     if operands is not None:
         return (None if scalar_value(operands[0]) == 1 else operands[0]), operands[1]
@@ -140,9 +138,7 @@ def exponent_of(v: Variable) -> Any:
 
 
 def exponents_of_sum(v: Variable) -> list[Any] | None:
-    """Return x, y, ... if `v` is exp(x) + exp(y) + ..., unless all have the same variable subtracted;
-    otherwise None.
-    """
+    """Return x, y, ... if `v` is exp(x) + exp(y) + ..., without a common shift; otherwise None."""
     terms = _terms(v)
     if len(terms) < 2:
         return None
@@ -171,9 +167,7 @@ def _terms(v: Variable) -> list[Variable]:
 
 
 def summed_exponent(v: Variable) -> tuple[Any, tuple[int, ...], Order | None] | None:
-    """Return x, the axes and the order of axes (None if not reordered) if `v` is the sum of exp(x);
-    otherwise None.
-    """
+    """Return x, the axes and the new order of axes (or None) if `v` is the sum of exp(x); otherwise None."""
     order = None
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
         order, v = v.owner.op.new_order, v.owner.inputs[0]

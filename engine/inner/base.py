@@ -12,7 +12,7 @@ from engine.graph.variables import Constant, Variable
 
 
 class HasInnerGraph:
-    """Mixin of an Op that holds exactly one frozen graph, `fgraph`. Neither the Op nor its graph can change."""
+    """Mixin of an Op that holds one frozen graph, `fgraph`. Neither the Op nor its graph can change."""
 
     fgraph: FrozenFunctionGraph
 
@@ -22,7 +22,7 @@ class HasInnerGraph:
         return ()
 
     def for_compilation(self) -> Any:
-        """Return the Op without what only gradients and readers need (overrides, names). By default this Op."""
+        """Return the Op without names and overrides, which do not affect compilation. By default this Op."""
         return self
 
     @property
@@ -65,11 +65,12 @@ def computed_outputs(fgraph: FrozenFunctionGraph, inputs: Sequence[Any]) -> list
     """
     values: dict[Variable, Any] = dict(zip(fgraph.inputs, inputs, strict=True))
     for node in fgraph.nodes:
-        arguments = [_value(variable, values) for variable in node.inputs]
+        arguments = [value_of(variable, values) for variable in node.inputs]
         for output, value in zip(node.outputs, run_node(node, arguments), strict=True):
             values.setdefault(output, value)
-    return [_value(output, values) for output in fgraph.outputs]
+    return [value_of(output, values) for output in fgraph.outputs]
 
 
-def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
+def value_of(variable: Variable, values: dict[Variable, Any]) -> Any:
+    """Return the value of a constant, or the one in `values`."""
     return variable.data if isinstance(variable, Constant) else values[variable]

@@ -1,4 +1,4 @@
-"""Scalar Ops made of a graph of scalar Ops: `Composite`, the result of fusion, and `ScalarLoop`, for series."""
+"""Scalar Ops that hold a graph: `Composite`, the result of fusion, and `ScalarLoop`, for series."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from engine.errors import NullGradientError
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
-from engine.graph.variables import Constant, Variable
-from engine.inner.base import HasInnerGraph
+from engine.graph.variables import Variable
+from engine.inner.base import HasInnerGraph, value_of
 from engine.scalar import ScalarOp, ScalarType, scalar_type
 from engine.scalar.op import as_scalar
 from engine.scalar.promotion import INTEGERS, NoRule, Signature
@@ -65,19 +65,20 @@ class Composite(ScalarOp, HasInnerGraph):
         found = tuple([dtype_of(variable) for variable in variables])
         if found != self.input_dtypes:
             raise TypeError(
-                f"Applying {self} to ({', '.join(found)}): it takes ({', '.join(self.input_dtypes)}); cast first"
+                f"Applying {self} to ({', '.join(found)}): it takes ({', '.join(self.input_dtypes)}); "
+                "cast first"
             )
         return Apply(
             self, variables, [scalar_type(dtype).make_variable() for dtype in self.result_dtypes(found)]
         )
 
     def _impl(self, *arrays: Any) -> Any:
-        """Return one array, or a tuple of arrays for several outputs, in the common shape of the arguments."""
+        """Return one array, or a tuple for several outputs, in the common shape of the arguments."""
         values: dict[Variable, Any] = dict(zip(self.inner_inputs, arrays, strict=True))
         for node in self.fgraph.nodes:
             values.update(zip(node.outputs, _evaluate(node, values), strict=True))
         shape = np.broadcast_shapes(*[np.shape(array) for array in arrays])
-        results = [np.broadcast_to(_value(variable, values), shape)[()] for variable in self.inner_outputs]
+        results = [np.broadcast_to(value_of(variable, values), shape)[()] for variable in self.inner_outputs]
         return results[0] if self.nout == 1 else tuple(results)
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -103,7 +104,7 @@ class Composite(ScalarOp, HasInnerGraph):
 
 
 def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:
-    """Raise TypeError if the graph contains anything but scalars and scalar Ops; `what` is to be made of it."""
+    """Raise TypeError if the graph contains anything but scalars and scalar Ops; `what` is to be made."""
     for variable in (*fgraph.inputs, *fgraph.outputs):
         if not isinstance(variable.type, ScalarType):
             raise TypeError(f"Making {what}: {variable} of type {variable.type} is no scalar")
@@ -117,16 +118,12 @@ def dtype_of(variable: Variable) -> str:
     return cast(ScalarType, variable.type).dtype
 
 
-def _value(variable: Variable, values: dict[Variable, Any]) -> Any:
-    return variable.data if isinstance(variable, Constant) else values[variable]
-
-
 def _evaluate(node: Apply, values: dict[Variable, Any]) -> Sequence[Any]:
     """Return the outputs of a node of an inner graph for arrays."""
     op = node.op
     assert isinstance(op, ScalarOp)
     dtypes, _ = op.signature(tuple([dtype_of(variable) for variable in node.inputs]))
-    found = [_value(variable, values) for variable in node.inputs]
+    found = [value_of(variable, values) for variable in node.inputs]
     results = op.impl(*[value.astype(dtype, copy=False) for value, dtype in zip(found, dtypes, strict=True)])
     return results if len(node.outputs) > 1 else [results]
 
@@ -177,7 +174,8 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         for state, new in zip(init, update, strict=True):
             if state.type != new.type:
                 raise TypeError(
-                    f"Making a ScalarLoop: state {state} of type {state.type} becomes {new} of type {new.type}; cast it"
+                    f"Making a ScalarLoop: state {state} of type {state.type} becomes {new} of type "
+                    f"{new.type}; cast it"
                 )
         if until is not None and dtype_of(until) != "bool":
             raise TypeError(f"Making a ScalarLoop: until is {until} of type {until.type}, not a bool")
@@ -208,9 +206,7 @@ class ScalarLoop(ScalarOp, HasInnerGraph):
         return Apply(self, variables, [scalar_type(dtype).make_variable() for dtype in results])
 
     def _impl(self, *arrays: Any) -> Any:
-        """Return the outputs for arrays; each element stops after its own number of steps, or when its
-        `until` is true.
-        """
+        """Return the outputs for arrays; each element has its own number of steps and its own `until`."""
         steps, *inputs = np.broadcast_arrays(*arrays)
         states, constants = inputs[: self.n_states], inputs[self.n_states :]
         done = steps <= 0

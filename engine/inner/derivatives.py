@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import MissingInputError
 from engine.gradient.forward import push_forward
-from engine.gradient.reverse import pull_back
+from engine.gradient.reverse import as_derivative, pull_back
 from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Variable
-from engine.scalar.promotion import FLOATS
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import zeros_like
 
 if TYPE_CHECKING:
     from engine.inner.from_graph import OpFromGraph
@@ -47,10 +45,10 @@ def pullback_graph(op: OpFromGraph, types: Sequence[Any], wanted: Sequence[bool]
 
 
 def pushforward_graph(op: OpFromGraph, types: Sequence[Any]) -> Derivative:
-    """Return the tangents of the outputs, from the inputs and their tangents of `types` (None: no tangent)."""
+    """Return the tangents of the outputs, given inputs and their tangents of `types` (None: no tangent)."""
     inputs = [nominal.type.make_variable() for nominal in op.inner_inputs]
     tangents = [None if type is None else type.make_variable() for type in types]
-    every = [_zeros_like(v) if t is None else t for v, t in zip(inputs, tangents, strict=True)]
+    every = [as_derivative(None, v) if t is None else t for v, t in zip(inputs, tangents, strict=True)]
     overrides = op.tangents
     if overrides is not None and not isinstance(overrides, tuple):
         found = _called(overrides, inputs, every)
@@ -73,7 +71,7 @@ def _gradients(
 ) -> list[Any]:
     """Return the gradient for each input, from its override or from the graph."""
     overrides = op.overrides
-    every = [_zeros_like(o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
+    every = [as_derivative(None, o) if c is None else c for o, c in zip(outputs, cotangents, strict=True)]
     if overrides is not None and not isinstance(overrides, tuple):
         return _checked(op, "pullback", _called(overrides, inputs, outputs, every), len(inputs))
     own: Sequence[Any] = overrides or (None,) * len(inputs)
@@ -88,7 +86,7 @@ def _gradients(
 
 
 def _called(override: Override, *groups: list[Any]) -> list[Any]:
-    """Return the list that `override` gives; an Op takes variables, any other callable takes lists of them."""
+    """Return the list that `override` gives; an Op takes variables, other callables lists of them."""
     found = override(*chain(*groups)) if isinstance(override, Op) else override(*groups)
     return list(found) if isinstance(found, list | tuple) else [found]
 
@@ -96,14 +94,10 @@ def _called(override: Override, *groups: list[Any]) -> list[Any]:
 def _checked(op: OpFromGraph, what: str, found: Sequence[Any], count: int) -> list[Any]:
     if len(found) != count:
         raise ValueError(
-            f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are due (None for one through which "
-            "nothing flows)"
+            f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are due (None for one "
+            "through which nothing flows)"
         )
     return [None if variable is None else as_tensor_variable(variable) for variable in found]
-
-
-def _zeros_like(variable: Any) -> Any:
-    return zeros_like(variable, variable.type.dtype if variable.type.dtype in FLOATS else "float64")
 
 
 def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None:
@@ -111,8 +105,9 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
     for variable in graph_inputs(outputs, inputs):
         if hasattr(variable, "container") and variable not in inputs:
             raise MissingInputError(
-                f"Making an OpFromGraph: its graph uses the shared variable {variable} of type {variable.type}, which is "
-                "not among its inputs; add it to the inputs, and pass it where the Op is applied",
+                f"Making an OpFromGraph: its graph uses the shared variable {variable} of type "
+                f"{variable.type}, which is not among its inputs; add it to the inputs, and pass it where "
+                "the Op is applied",
                 variable,
             )
 
@@ -125,16 +120,15 @@ def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
 
 
 def checked_overrides(name: str, overrides: Any, count: int, of: str) -> Any:
-    """Return `overrides` in a comparable form: None, a callable, or a tuple. Raises TypeError or
-    ValueError otherwise.
-    """
+    """Return `overrides` as None, a callable or a tuple. Raises TypeError or ValueError otherwise."""
     if overrides is None or callable(overrides):
         return overrides
     if not isinstance(overrides, list | tuple) or not all(
         item is None or callable(item) for item in overrides
     ):
         raise TypeError(
-            f"Making an OpFromGraph: {name} is {overrides!r}; it must be a callable, or a list of callables and None"
+            f"Making an OpFromGraph: {name} is {overrides!r}; it must be a callable, or a list of "
+            "callables and None"
         )
     if len(overrides) != count:
         raise ValueError(f"Making an OpFromGraph: {name} has {len(overrides)} items for {count} {of}")

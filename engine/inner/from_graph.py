@@ -170,7 +170,7 @@ class OpFromGraph(Op, HasInnerGraph):
         return [next(found) if is_present else None for is_present in present]
 
     def _of_graph(self, derivative: Derivative) -> tuple[OpFromGraph | None, tuple[bool, ...]]:
-        """Return the Op of a graph of derivatives (None if there are none), and which derivatives there are."""
+        """Return the Op of a derivative graph (None if it is empty), and which derivatives exist."""
         found = [variable for variable in derivative.outputs if variable is not None]
         present = tuple([variable is not None for variable in derivative.outputs])
         if not found:
@@ -220,8 +220,8 @@ def _checked_graph(fgraph: FrozenFunctionGraph) -> FrozenFunctionGraph:
     for node in fgraph.nodes:
         if node.op.destroy_map:
             raise ValueError(
-                f"Making an OpFromGraph: {node.op} of its graph overwrites an input; use the Op that does not: what may be "
-                "overwritten is found out when a function is made"
+                f"Making an OpFromGraph: {node.op} of its graph overwrites an input; use the Op that does "
+                "not: rewriting makes Ops overwrite where it is safe"
             )
     return fgraph
 
@@ -256,7 +256,8 @@ def _checked_connections(
     rows = tuple([tuple([bool(item) for item in row]) for row in pattern])
     if len(rows) != n_inputs or any(len(row) != n_outputs for row in rows):
         raise ValueError(
-            f"Making an OpFromGraph: connection_pattern must have {n_inputs} rows of {n_outputs}; found {pattern!r}"
+            f"Making an OpFromGraph: connection_pattern must have {n_inputs} rows of {n_outputs}; found "
+            f"{pattern!r}"
         )
     return rows
 

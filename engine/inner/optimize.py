@@ -154,9 +154,7 @@ def _is_constant(variable: Variable) -> bool:
 
 
 def _packed(unknowns: Any, expression: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """Return one unknown of at most 1 dimension, `expression` in terms of it, and the function that
-    unpacks a solution into the form of `unknowns`.
-    """
+    """Return one unknown of at most 1 dimension, `expression` in terms of it, and an unpacking function."""
     are_several = isinstance(unknowns, list | tuple)
     if not are_several and getattr(unknowns, "ndim", 0) <= 1:
         return unknowns, expression, lambda solution: solution

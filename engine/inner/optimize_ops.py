@@ -63,7 +63,8 @@ class SolverOp(Op, HasInnerGraph):
         self.method = chosen.name
         self.options = canonical_options(self.solver, optimizer_kwargs)
         self.limits = tuple(limits)
-        # The derivatives are taken of a copy: the loop of a Jacobian would take in the ancestors of its variables.
+        # The derivatives are taken of a copy: the loop of a Jacobian would take in the ancestors of
+        # its variables.
         inputs = [variable.type.make_variable() for variable in (x, *parameters)]
         outputs: list[Any] = FrozenFunctionGraph.from_io([x, *parameters], [objective]).bind(inputs)
         for _ in range(min(derivatives, chosen.uses)):
@@ -123,8 +124,8 @@ class SolverOp(Op, HasInnerGraph):
             cell[0] = result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return that the solution depends on what its conditions depend on; nothing depends on limits, nor
-        success on anything.
+        """Return that the solution depends on what its conditions depend on. Limits and success are not
+        connected.
         """
         found = self.fgraph.computed(f"{self.solver} connections", self._connections)
         return [*([is_connected, False] for is_connected in found), *([False, False] for _ in self.limits)]

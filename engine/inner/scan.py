@@ -67,7 +67,8 @@ class Scan(Op, HasInnerGraph):
     ) -> None:
         if truncate_gradient != -1 and truncate_gradient < 1:
             raise ValueError(
-                f"Making a Scan: truncate_gradient is {truncate_gradient}; it must be a number of steps, or -1 for all"
+                f"Making a Scan: truncate_gradient is {truncate_gradient}; it must be a number of steps, "
+                "or -1 for all"
             )
         _check_graph(fgraph, info)
         self.fgraph = fgraph
@@ -116,12 +117,14 @@ class Scan(Op, HasInnerGraph):
             if initial.type.shape[0] not in (None, self.info.n_initial(number)):
                 raise ValueError(
                     f"Applying {self}: state {number} has taps {self.info.taps[number]}, so "
-                    f"{self.info.n_initial(number)} initial rows are needed, {initial.type.shape[0]} were given"
+                    f"{self.info.n_initial(number)} initial rows are needed, {initial.type.shape[0]} were "
+                    "given"
                 )
         for number, (given, due) in enumerate(zip(outer.non_sequences, inner.non_sequences, strict=True)):
             if not due.type.is_super(given.type):
                 raise TypeError(
-                    f"Applying {self}: non-sequence {number} is {given} of type {given.type}, {due.type} is needed"
+                    f"Applying {self}: non-sequence {number} is {given} of type {given.type}, {due.type} "
+                    "is needed"
                 )
         variables = [n_steps, *outer.sequences, *outer.initials, *outer.non_sequences]
         return Apply(self, variables, [type.make_variable() for type in self._output_types(steps)])
@@ -129,7 +132,8 @@ class Scan(Op, HasInnerGraph):
     def _as_steps(self, n_steps: Any) -> Any:
         if n_steps.type.ndim != 0 or n_steps.type.dtype not in INTEGERS:
             raise TypeError(
-                f"Applying {self}: n_steps is {n_steps} of type {n_steps.type}; it must be an integer of 0 dimensions"
+                f"Applying {self}: n_steps is {n_steps} of type {n_steps.type}; it must be an integer of "
+                "0 dimensions"
             )
         if isinstance(n_steps, Constant) and n_steps.data < 0:
             raise ValueError(f"Applying {self}: n_steps is {n_steps.data}; it must be 0 or more")
@@ -157,9 +161,7 @@ class Scan(Op, HasInnerGraph):
             cell[0] = result
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return what follows from the graph over any number of steps. Nothing depends on the number of
-        steps itself.
-        """
+        """Return what depends on what over any number of steps; nothing depends on the number itself."""
         found = self.fgraph.computed("scan_connections", lambda _: {})
         if self.info not in found:
             found[self.info] = _connections(self)
@@ -193,7 +195,7 @@ def _trace_type(row: TensorType, length: int | None) -> TensorType:
 
 
 def _connections(op: Scan) -> list[list[bool]]:
-    """Return a row for each outer input that says for each outer output if it depends on the input's values."""
+    """Return a row per outer input that says which outer outputs depend on the input's values."""
     info = op.info
     inner = info.inner_inputs(connections(op.inner_inputs, op.inner_outputs))
     rows = [row[: info.n_states + info.n_mapped] for row in inner.rows]
@@ -219,8 +221,8 @@ def _check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Non
     for variable in graph_inputs(outputs, inputs):
         if not isinstance(variable, Constant) and variable not in inputs:
             raise MissingInputError(
-                f"Making a Scan: its graph uses {variable} of type {variable.type}, which is not among its inputs; make "
-                "it a non-sequence",
+                f"Making a Scan: its graph uses {variable} of type {variable.type}, which is not among its "
+                "inputs; make it a non-sequence",
                 variable,
             )
 
@@ -242,7 +244,8 @@ def _check_graph(fgraph: FrozenFunctionGraph, info: ScanInfo) -> None:
         if any(tap.type != taps[0].type for tap in taps) or not taps[0].type.is_super(new.type):
             found = ", ".join(str(tap.type) for tap in taps)
             raise TypeError(
-                f"Making a Scan: state {number} is read as {found} and computed as {new.type}; give both one type"
+                f"Making a Scan: state {number} is read as {found} and computed as {new.type}; give both "
+                "one type"
             )
     if outputs.stop is not None and (outputs.stop.type.ndim, outputs.stop.type.dtype) != (0, "bool"):
         raise TypeError(
@@ -284,14 +287,14 @@ def checked_steps(op: Scan, outer: OuterInputs[Any]) -> int:
     for number, sequence in enumerate(outer.sequences):
         if len(sequence) < steps:
             raise ValueError(
-                f"Running {op}: sequence {number} has {len(sequence)} rows, {steps} steps are to be done; give a longer "
-                "sequence, or fewer steps"
+                f"Running {op}: sequence {number} has {len(sequence)} rows, {steps} steps are to be done; "
+                "give a longer sequence, or fewer steps"
             )
     for number, initial in enumerate(outer.initials):
         if len(initial) != op.info.n_initial(number):
             raise ValueError(
-                f"Running {op}: state {number} has taps {op.info.taps[number]}, so {op.info.n_initial(number)} initial "
-                f"rows are needed; {len(initial)} were given"
+                f"Running {op}: state {number} has taps {op.info.taps[number]}, so "
+                f"{op.info.n_initial(number)} initial rows are needed; {len(initial)} were given"
             )
     return steps
 
@@ -309,8 +312,8 @@ def _append(op: Scan, trace: list[Any], row: Any, number: int, step: int) -> Non
         kind = "state" if number < op.info.n_states else "mapped output"
         place = number if number < op.info.n_states else number - op.info.n_states
         raise ValueError(
-            f"Running {op}: step {step} gives {kind} {place} a row of shape {row.shape}, the rows before it have shape "
-            f"{np.shape(trace[-1])}; all rows must have one shape"
+            f"Running {op}: step {step} gives {kind} {place} a row of shape {row.shape}, the rows before "
+            f"it have shape {np.shape(trace[-1])}; all rows must have one shape"
         )
     trace.append(np.array(row, order="C"))
 

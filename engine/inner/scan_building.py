@@ -96,11 +96,7 @@ class ScanBuilder:
         return info.outer_outputs(op(self.n_steps, *outer, return_list=True))
 
     def invariants(self) -> list[Any]:
-        """Return the variables outside a loop that its `outputs` use: those that depend on none of `varying`.
-
-        They come in the order of use; those `given` are included if they are used. Constants, fills and
-        reordered axes stay in the loop: there they fuse with their users and cost nothing.
-        """
+        """Return the variables outside the loop that the steps use and that are no non-sequences yet."""
         known = [inner for _, inner in self.non_sequences]
         found = invariants(self.varying, known, self.outputs)
         return [variable for variable in found if variable not in known]
@@ -125,7 +121,7 @@ class ScanBuilder:
         self.stop = next(fresh, None)
 
     def _settle_types(self) -> None:
-        """Generalize the types of states: a length holds for all rows only if the computed rows have it, too."""
+        """Generalize the types of states: drop static lengths that the computed rows do not have."""
         while True:
             general = [_general(number, state) for number, state in enumerate(self.states)]
             memo: dict[Variable, Variable] = {}
@@ -138,15 +134,14 @@ class ScanBuilder:
 
 
 def _general(number: int, state: State) -> TensorType:
-    """Return the type of both the initial and the computed rows of a state. Raises TypeError if they
-    conflict.
-    """
+    """Return the type of the initial and computed rows of a state. Raises TypeError if they conflict."""
     row, new = state.rows[0].type, state.new.type
     differs = (row.dtype, row.ndim) != (new.dtype, new.ndim)
     if differs or any(None not in (a, b) and a != b for a, b in zip(row.shape, new.shape, strict=True)):
         raise TypeError(
-            f"Making a Scan: state {number} ({state.initial}) has rows of type {row} at first, and a step gives "
-            f"{new}; all must have one dtype and one shape: cast or broadcast the initial value, or what the step returns"
+            f"Making a Scan: state {number} ({state.initial}) has rows of type {row} at first, and a step "
+            f"gives {new}; all must have one dtype and one shape: cast or broadcast the initial value, or "
+            "what the step returns"
         )
     if row.is_super(new):
         return row
@@ -156,10 +151,10 @@ def _general(number: int, state: State) -> TensorType:
 def invariants(
     varying: Iterable[Variable], given: Iterable[Variable], outputs: Sequence[Any]
 ) -> list[Variable]:
-    """What a loop needs from outside of it: the variables that `outputs` are computed from, which depend on none of
-    `varying` (in the order in which the outputs need them); those `given` are among them where they are used.
+    """Return the variables outside a loop that its `outputs` use: those that depend on none of `varying`.
 
-    What fills a shape, reorders axes or is known stays in the loop: there it is part of what uses it, and costs nothing.
+    They come in the order of use; those `given` are included if they are used. Constants, fills and
+    reordered axes stay in the loop: there they fuse with their users and cost nothing.
     """
     varying, given = set(varying), set(given)
     dependent = set(varying)

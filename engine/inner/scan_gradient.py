@@ -99,9 +99,7 @@ class _Reverse:
         return loop, [[next(computed) for _ in part] for part in parts]
 
     def _read(self) -> Pairs:
-        """Return pairs of a sequence and its row: what the step read and computed, and the gradients for
-        its results.
-        """
+        """Return pairs of sequence and row: what the step read and computed, and its results' gradients."""
         pairs = self.steps.read(self.step.inputs, self.step.results)
         states = zip(self.given.buffers, self.step.given.buffers, strict=True)
         for state, (trace, row) in enumerate(states):
@@ -111,8 +109,8 @@ class _Reverse:
         return [*pairs, *((trace, row) for trace, row in mapped if trace is not None)]
 
     def _outer_gradients(self, mapped: Iterator[Any], buffers: Iterator[Any]) -> list[Any]:
-        """Return the gradients for sequences, initial rows and non-sequences, from the outputs of the
-        reverse Scan.
+        """Return the gradients for sequences, initial rows and non-sequences, from the reverse Scan's
+        outputs.
         """
         step = self.step
         of_sequences = [
@@ -188,9 +186,7 @@ class StepBack:
             self.gradients = self._pull_back()
 
     def _wanted(self, asked: OuterInputs[bool]) -> list[Any]:
-        """Return the inputs of the step whose gradient is needed: those asked for, and the rows of float
-        states.
-        """
+        """Return the inputs of the step whose gradient is needed: those asked for, and float states' rows."""
         found = [row for row, is_asked in zip(self.inputs.rows, asked.sequences, strict=True) if is_asked]
         for taps, is_asked in zip(self.inputs.taps, asked.initials, strict=True):
             found += taps if is_asked or taps[0].type.dtype in FLOATS else []
@@ -224,9 +220,7 @@ class StepBack:
         return is_changed
 
     def passed_on(self, state: int) -> list[Any]:
-        """Return the accumulators of a state after the step: each takes over the next one, plus what this
-        step adds.
-        """
+        """Return the accumulators of a state after the step: each takes over the next, plus this step's part."""
         own = self.accumulators[state]
         by_tap = dict(zip(self.info.taps[state], self.gradients.taps[state], strict=True))
         found = []

@@ -76,8 +76,8 @@ class ScanInfo:
         for state, taps in enumerate(self.taps):
             if not taps or list(taps) != sorted(set(taps)) or taps[-1] >= 0:
                 raise ValueError(
-                    f"Describing a Scan: the taps of state {state} are {taps}; they must be negative, ascending and "
-                    "differ, and there must be one"
+                    f"Describing a Scan: the taps of state {state} are {taps}; they must be negative, "
+                    "ascending and differ, and there must be one"
                 )
         if len(self.keeps) != len(self.taps):
             raise ValueError(
@@ -86,8 +86,8 @@ class ScanInfo:
         for state, keep in enumerate(self.keeps):
             if keep is not None and not 1 <= keep <= self.n_initial(state):
                 raise ValueError(
-                    f"Describing a Scan: state {state} keeps its last {keep} rows; from 1 to {self.n_initial(state)}, as "
-                    "many as are given first, can be kept"
+                    f"Describing a Scan: state {state} keeps its last {keep} rows; from 1 to "
+                    f"{self.n_initial(state)}, as many as are given first, can be kept"
                 )
 
     @property

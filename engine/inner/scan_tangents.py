@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.gradient.forward import push_forward
+from engine.gradient.reverse import derivative_dtype
 from engine.inner.scan_building import ScanBuilder, State
 from engine.inner.scan_info import InnerInputs, InnerOutputs, OuterInputs, ScanLike
 from engine.inner.scan_steps import Pairs, StepsDone, computed_inside
-from engine.scalar.promotion import FLOATS
 from engine.tensor.creation import zeros_like
 from engine.tensor.elemwise import cast
 
@@ -112,9 +112,7 @@ def _sequence_tangents(steps: StepsDone, given: OuterInputs[Any], step: _StepFor
 
 
 def _paired(given: Sequence[Any], inside: Sequence[Any]) -> Pairs:
-    """Return the `given` tangents that are not None, in the dtypes of their inner variables, paired
-    with these.
-    """
+    """Return the `given` tangents that exist, in the dtypes of their inner variables, paired with these."""
     pairs = zip(given, inside, strict=True)
     return [(cast(tangent, v.type.dtype), v) for tangent, v in pairs if tangent is not None]
 
@@ -133,5 +131,4 @@ def _tangents(variables: Sequence[Any], given: Sequence[Any]) -> list[Any]:
 
 
 def _like(variable: Any) -> Any:
-    dtype = variable.type.dtype
-    return variable.type.clone(dtype=dtype if dtype in FLOATS else "float64").make_variable()
+    return variable.type.clone(dtype=derivative_dtype(variable)).make_variable()

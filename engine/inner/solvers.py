@@ -273,7 +273,8 @@ def canonical_options(solver: str, options: Mapping[str, Any] | None) -> str:
     unknown = sorted(map(str, set(given).difference(_OPTIONS[solver])))
     if unknown:
         raise ValueError(
-            f"Making a {solver}: optimizer_kwargs has {', '.join(unknown)}; it may have {', '.join(_OPTIONS[solver])}"
+            f"Making a {solver}: optimizer_kwargs has {', '.join(unknown)}; it may have "
+            f"{', '.join(_OPTIONS[solver])}"
         )
     _check_plain(given, "optimizer_kwargs", solver)
     return json.dumps(given, sort_keys=True, separators=(",", ":"))
@@ -290,6 +291,6 @@ def _check_plain(value: Any, path: str, solver: str) -> None:
             _check_plain(item, f"{path}[{position}]", solver)
     elif value is not None and not isinstance(value, bool | int | float | str):
         raise TypeError(
-            f"Making a {solver}: {path} is {value!r} ({type(value).__name__}); it must be plain: numbers, strings, None, "
-            "lists, tuples and dicts"
+            f"Making a {solver}: {path} is {value!r} ({type(value).__name__}); it must be plain: numbers, "
+            "strings, None, lists, tuples and dicts"
         )

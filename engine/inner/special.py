@@ -125,7 +125,7 @@ class LogSumExp(_OverAxes):
         return [add(log(self.summed(powers, keepdims=False)), shift)]
 
     def expanded(self, variable: Any, ndim: int) -> Any:
-        """Return `variable`, which has the result's axes, with axes of length 1 in place of the reduced ones."""
+        """Return `variable`, which has the result's axes, with axes of length 1 for the reduced ones."""
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 

@@ -1,4 +1,4 @@
-"""Arithmetic: sums, products, quotients, remainders, signs and rounding. No gradient flows through rounding."""
+"""Arithmetic: sums, products, quotients, remainders, signs and rounding (which has no gradient)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from engine.scalar.promotion import arithmetic, floating, numbers, same
 class Add(ScalarOp):
     """`a + b`; `or` for bools."""
 
-    name = "add"
     nin = 2
     rule = staticmethod(same)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.add(a, b)
+    ufunc = np.add
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return cotangent
@@ -27,12 +24,9 @@ class Add(ScalarOp):
 class Sub(ScalarOp):
     """`a - b`; raises TypeError for bools."""
 
-    name = "sub"
     nin = 2
     rule = staticmethod(numbers)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.subtract(a, b)
+    ufunc = np.subtract
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return cotangent if index == 0 else apply(neg, cotangent)
@@ -41,12 +35,9 @@ class Sub(ScalarOp):
 class Mul(ScalarOp):
     """`a * b`; `and` for bools."""
 
-    name = "mul"
     nin = 2
     rule = staticmethod(same)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.multiply(a, b)
+    ufunc = np.multiply
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, inputs[1 - index])
@@ -58,9 +49,7 @@ class TrueDiv(ScalarOp):
     name = "true_div"
     nin = 2
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.true_divide(a, b)
+    ufunc = np.true_divide
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         quotient = apply(true_div, cotangent, inputs[1])
@@ -73,20 +62,15 @@ class FloorDiv(ScalarOp):
     name = "floor_div"
     nin = 2
     rule = staticmethod(arithmetic)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.floor_divide(a, b)
+    ufunc = np.floor_divide
 
 
 class Mod(ScalarOp):
     """`a - b * floor_div(a, b)`, with the sign of `b`; 0 for an integer modulo 0."""
 
-    name = "mod"
     nin = 2
     rule = staticmethod(arithmetic)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.remainder(a, b)
+    ufunc = np.remainder
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         if index == 0:
@@ -97,11 +81,8 @@ class Mod(ScalarOp):
 class Neg(ScalarOp):
     """`-a`; raises TypeError for bools."""
 
-    name = "neg"
     rule = staticmethod(numbers)
-
-    def _impl(self, a: Any) -> Any:
-        return np.negative(a)
+    ufunc = np.negative
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(neg, cotangent)
@@ -110,11 +91,8 @@ class Neg(ScalarOp):
 class Reciprocal(ScalarOp):
     """`1 / a` in floating point."""
 
-    name = "reciprocal"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.reciprocal(a)
+    ufunc = np.reciprocal
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(neg, apply(mul, cotangent, apply(sqr, output)))
@@ -123,11 +101,8 @@ class Reciprocal(ScalarOp):
 class Sqr(ScalarOp):
     """`a * a`."""
 
-    name = "sqr"
     rule = staticmethod(arithmetic)
-
-    def _impl(self, a: Any) -> Any:
-        return np.square(a)
+    ufunc = np.square
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(mul, 2, inputs[0]))
@@ -136,11 +111,8 @@ class Sqr(ScalarOp):
 class Abs(ScalarOp):
     """The absolute value."""
 
-    name = "abs"
     rule = staticmethod(same)
-
-    def _impl(self, a: Any) -> Any:
-        return np.absolute(a)
+    ufunc = np.absolute
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(sign, inputs[0]))
@@ -149,11 +121,8 @@ class Abs(ScalarOp):
 class Sign(ScalarOp):
     """-1, 0, 1 or NaN; raises TypeError for bools. Its gradient is 0."""
 
-    name = "sign"
     rule = staticmethod(numbers)
-
-    def _impl(self, a: Any) -> Any:
-        return np.sign(a)
+    ufunc = np.sign
 
 
 add = Add()
@@ -172,37 +141,27 @@ sign = Sign()
 class Floor(ScalarOp):
     """`a` rounded down, in its dtype."""
 
-    name = "floor"
     rule = staticmethod(same)
-
-    def _impl(self, a: Any) -> Any:
-        return np.floor(a)
+    ufunc = np.floor
 
 
 class Ceil(ScalarOp):
     """`a` rounded up, in its dtype."""
 
-    name = "ceil"
     rule = staticmethod(same)
-
-    def _impl(self, a: Any) -> Any:
-        return np.ceil(a)
+    ufunc = np.ceil
 
 
 class Trunc(ScalarOp):
     """`a` rounded towards 0, in its dtype."""
 
-    name = "trunc"
     rule = staticmethod(same)
-
-    def _impl(self, a: Any) -> Any:
-        return np.trunc(a)
+    ufunc = np.trunc
 
 
 class Round(ScalarOp):
     """`a` rounded to the nearest whole number, ties to even, in its dtype."""
 
-    name = "round"
     rule = staticmethod(same)
 
     def _impl(self, a: Any) -> Any:

@@ -24,74 +24,56 @@ class LT(Comparison):
     """`a < b`."""
 
     name = "lt"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.less(a, b)
+    ufunc = np.less
 
 
 class LE(Comparison):
     """`a <= b`."""
 
     name = "le"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.less_equal(a, b)
+    ufunc = np.less_equal
 
 
 class GT(Comparison):
     """`a > b`."""
 
     name = "gt"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.greater(a, b)
+    ufunc = np.greater
 
 
 class GE(Comparison):
     """`a >= b`."""
 
     name = "ge"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.greater_equal(a, b)
+    ufunc = np.greater_equal
 
 
 class EQ(Comparison):
     """`a == b`."""
 
     name = "eq"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.equal(a, b)
+    ufunc = np.equal
 
 
 class NEQ(Comparison):
     """`a != b`."""
 
     name = "neq"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.not_equal(a, b)
+    ufunc = np.not_equal
 
 
 class IsNan(ScalarOp):
     """True if `a` is NaN; false for integers and bools."""
 
-    name = "isnan"
     rule = staticmethod(comparing)
-
-    def _impl(self, a: Any) -> Any:
-        return np.isnan(a)
+    ufunc = np.isnan
 
 
 class IsInf(ScalarOp):
     """True if `a` is infinite; false for integers and bools."""
 
-    name = "isinf"
     rule = staticmethod(comparing)
-
-    def _impl(self, a: Any) -> Any:
-        return np.isinf(a)
+    ufunc = np.isinf
 
 
 lt = LT()
@@ -115,37 +97,28 @@ class And(Bitwise):
     """`a & b`."""
 
     name = "and_"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.bitwise_and(a, b)
+    ufunc = np.bitwise_and
 
 
 class Or(Bitwise):
     """`a | b`."""
 
     name = "or_"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.bitwise_or(a, b)
+    ufunc = np.bitwise_or
 
 
 class Xor(Bitwise):
     """`a ^ b`."""
 
     name = "xor"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.bitwise_xor(a, b)
+    ufunc = np.bitwise_xor
 
 
 class Invert(ScalarOp):
     """`~a`: all bits of an integer inverted, `not` for a bool."""
 
-    name = "invert"
     rule = staticmethod(bits)
-
-    def _impl(self, a: Any) -> Any:
-        return np.invert(a)
+    ufunc = np.invert
 
 
 and_ = And()
@@ -157,7 +130,6 @@ invert = Invert()
 class Where(ScalarOp):
     """`a` where `condition` is true, `b` elsewhere."""
 
-    name = "where"
     nin = 3
     rule = staticmethod(choosing)
 
@@ -171,7 +143,7 @@ class Where(ScalarOp):
 
 
 class Extremum(ScalarOp):
-    """Base class of maximum and minimum. Where both arguments are equal, the first gets the whole gradient."""
+    """Base class of maximum and minimum. Of two equal arguments the first gets the whole gradient."""
 
     nin = 2
     rule = staticmethod(same)
@@ -184,18 +156,14 @@ class Maximum(Extremum):
     """The larger of `a` and `b`, or NaN if one of them is NaN."""
 
     name = "maximum"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.maximum(a, b)
+    ufunc = np.maximum
 
 
 class Minimum(Extremum):
     """The smaller of `a` and `b`, or NaN if one of them is NaN."""
 
     name = "minimum"
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.minimum(a, b)
+    ufunc = np.minimum
 
 
 def _choose(first: bool, condition: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:

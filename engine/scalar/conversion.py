@@ -13,7 +13,6 @@ from engine.scalar.promotion import DTYPES, Signature, last, same
 class Identity(ScalarOp):
     """`a` itself."""
 
-    name = "identity"
     rule = staticmethod(same)
 
     def _impl(self, a: Any) -> Any:
@@ -26,7 +25,6 @@ class Identity(ScalarOp):
 class Second(ScalarOp):
     """`b` broadcast to the shape of `a`; the values of `a` are not used."""
 
-    name = "second"
     nin = 2
     rule = staticmethod(last)
 
@@ -41,7 +39,6 @@ class Cast(ScalarOp):
     """`a` as `dtype`. Floats are truncated to integers; the result of one out of range depends on the CPU."""
 
     __props__ = ("dtype",)
-    name = "cast"
 
     def __init__(self, dtype: str) -> None:
         if dtype not in DTYPES:

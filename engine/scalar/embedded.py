@@ -62,7 +62,7 @@ _refused: dict[Op, set[Signature]] = {}
 
 
 def refuse(op: Op, signature: Signature) -> None:
-    """Make `op` run in Python for arguments of `signature` from now on: kernels cannot contain its function."""
+    """Make `op` run in Python for arguments of `signature` from now on, because kernels cannot contain it."""
     _refused.setdefault(op, set()).add(signature)
 
 
@@ -107,7 +107,7 @@ def embedded(op: ScalarOp, arguments: tuple[str, ...], result: str) -> Embedded 
 
 
 def embedded_node(node: Apply, arguments: tuple[str, ...], result: str, ranks: tuple[int, ...]) -> Embedded:
-    """Return the function that computes `node`, on arrays of `ranks`, in a kernel. Raises as `embedded` does."""
+    """Return the function that computes `node`, on arrays of `ranks`, in a kernel. Raises as `embedded`."""
     return _embedded(node, arguments, result, ranks)
 
 
@@ -139,8 +139,8 @@ def numba_function_of(op: Any, node: Any) -> Any:
     function = None if make is None else make(without_context(node))
     if function is not None and not hasattr(getattr(function, "py_func", function), "__code__"):
         raise TypeError(
-            f"Compiling {op}: its numba_function() gave a {type(function).__name__}; return a Python function, or one "
-            "decorated with numba.njit, or None"
+            f"Compiling {op}: its numba_function() gave a {type(function).__name__}; return a Python "
+            "function, or one decorated with numba.njit, or None"
         )
     return function
 

@@ -17,11 +17,8 @@ from engine.scalar.promotion import arithmetic, floating
 class Exp(ScalarOp):
     """e to the power of `a`."""
 
-    name = "exp"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.exp(a)
+    ufunc = np.exp
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, output)
@@ -30,11 +27,8 @@ class Exp(ScalarOp):
 class Expm1(ScalarOp):
     """`exp(a) - 1`, exact near 0."""
 
-    name = "expm1"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.expm1(a)
+    ufunc = np.expm1
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(exp, inputs[0]))
@@ -43,11 +37,8 @@ class Expm1(ScalarOp):
 class Log(ScalarOp):
     """The natural logarithm; NaN below 0."""
 
-    name = "log"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.log(a)
+    ufunc = np.log
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, inputs[0])
@@ -56,11 +47,8 @@ class Log(ScalarOp):
 class Log1p(ScalarOp):
     """`log(1 + a)`, exact near 0."""
 
-    name = "log1p"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.log1p(a)
+    ufunc = np.log1p
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(add, 1, inputs[0]))
@@ -69,7 +57,6 @@ class Log1p(ScalarOp):
 class Sigmoid(ScalarOp):
     """`1 / (1 + exp(-a))`, without overflow."""
 
-    name = "sigmoid"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -83,7 +70,6 @@ class Sigmoid(ScalarOp):
 class Softplus(ScalarOp):
     """`log(1 + exp(a))`, without overflow."""
 
-    name = "softplus"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -104,11 +90,8 @@ softplus = Softplus()
 class Exp2(ScalarOp):
     """2 to the power of `a`."""
 
-    name = "exp2"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.exp2(a)
+    ufunc = np.exp2
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(mul, output, math.log(2)))
@@ -117,11 +100,8 @@ class Exp2(ScalarOp):
 class Log2(ScalarOp):
     """The base-2 logarithm; NaN below 0."""
 
-    name = "log2"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.log2(a)
+    ufunc = np.log2
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(mul, inputs[0], math.log(2)))
@@ -130,11 +110,8 @@ class Log2(ScalarOp):
 class Log10(ScalarOp):
     """The base-10 logarithm; NaN below 0."""
 
-    name = "log10"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.log10(a)
+    ufunc = np.log10
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(mul, inputs[0], math.log(10)))
@@ -148,17 +125,12 @@ log10 = Log10()
 class Pow(ScalarOp):
     """`a ** b`. As in numpy, an integer to a negative integer power raises ValueError when it is computed."""
 
-    name = "pow"
     nin = 2
     rule = staticmethod(arithmetic)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.power(a, b)
+    ufunc = np.power
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
-        """Return `b * a ** (b - 1)`, 0 where `b` is 0, for `a`; and `log(a) * a ** b`, 0 where `a` is 0,
-        for `b`.
-        """
+        """Return for `a` b * a ** (b - 1), 0 where b is 0; for `b` log(a) * a ** b, 0 where a is 0."""
         a, b = inputs
         if index == 1:
             return apply(where, apply(eq, a, 0), 0, apply(mul, cotangent, apply(mul, output, apply(log, a))))
@@ -171,11 +143,8 @@ class Pow(ScalarOp):
 class Sqrt(ScalarOp):
     """The square root; NaN below 0."""
 
-    name = "sqrt"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.sqrt(a)
+    ufunc = np.sqrt
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, apply(mul, 0.5, cotangent), output)

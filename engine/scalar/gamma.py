@@ -19,7 +19,6 @@ _ERF_SLOPE = 2 / math.sqrt(math.pi)
 class Erf(ScalarOp):
     """The error function."""
 
-    name = "erf"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -34,7 +33,6 @@ class Erf(ScalarOp):
 class Erfc(ScalarOp):
     """1 minus the error function, exact where the latter is close to 1."""
 
-    name = "erfc"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -51,7 +49,6 @@ class Erfc(ScalarOp):
 class Gamma(ScalarOp):
     """The gamma function; NaN for negative whole numbers."""
 
-    name = "gamma"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -66,7 +63,6 @@ class Gamma(ScalarOp):
 class GammaLn(ScalarOp):
     """The logarithm of the magnitude of the gamma function."""
 
-    name = "gammaln"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:
@@ -83,7 +79,6 @@ class GammaLn(ScalarOp):
 class Psi(ScalarOp):
     """The derivative of the logarithm of the gamma function; NaN for negative whole numbers."""
 
-    name = "psi"
     rule = staticmethod(floating)
 
     def _impl(self, a: Any) -> Any:

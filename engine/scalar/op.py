@@ -25,7 +25,8 @@ class ScalarOp(Op):
     """An operation from `nin` numbers to one. Compositions of several operations may have `nout` results.
 
     `name` identifies it in kernels (by default the class name), `rule` is its type rule, a function of
-    `engine.scalar.promotion`, and `_impl` computes it on arrays of exactly these dtypes.
+    `engine.scalar.promotion`, and `_impl` computes it on arrays of exactly these dtypes. `ufunc` is
+    a numpy function that does so; an Op without one overrides `_impl`.
     """
 
     __props__: tuple[str, ...] = ()
@@ -35,6 +36,7 @@ class ScalarOp(Op):
     has_own_dtypes: ClassVar[bool] = False
     """True if the argument dtypes are fixed. Python numbers then keep their own dtype, and are cast."""
     rule: ClassVar[staticmethod[[tuple[str, ...]], Signature]]
+    ufunc: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -56,14 +58,14 @@ class ScalarOp(Op):
         return (self.signature(dtypes)[1],)
 
     def impl(self, *arrays: Any) -> Any:
-        """Return the operation applied to arrays or numpy scalars that were cast already, without numpy
-        warnings.
-        """
+        """Return the operation on arrays or numpy scalars that were cast already, without numpy warnings."""
         with np.errstate(all="ignore"):
             return self._impl(*arrays)
 
     def _impl(self, *arrays: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must implement _impl()")
+        if self.ufunc is None:
+            raise NotImplementedError(f"{type(self).__name__} must implement _impl()")
+        return self.ufunc(*arrays)
 
     def derivative(
         self,
@@ -135,7 +137,7 @@ def as_scalar(value: Any) -> Any:
 
 
 def as_scalars(values: Sequence[Any]) -> list[Any]:
-    """Return the arguments of one operation as scalar variables. Python numbers take the dtype of the others."""
+    """Return the arguments of one operation as scalar variables. Python numbers take the others' dtype."""
     result = [value if type(value) in _WEAK else as_scalar(value) for value in values]
     strong = tuple([variable.type.dtype for variable in result if isinstance(variable, Variable)])
     return [v if isinstance(v, Variable) else _constant(v, weak_dtype(v, strong)) for v in result]

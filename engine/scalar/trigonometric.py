@@ -15,11 +15,8 @@ from engine.scalar.promotion import floating
 class Sin(ScalarOp):
     """The sine of an angle in radians."""
 
-    name = "sin"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.sin(a)
+    ufunc = np.sin
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(cos, inputs[0]))
@@ -28,11 +25,8 @@ class Sin(ScalarOp):
 class Cos(ScalarOp):
     """The cosine of an angle in radians."""
 
-    name = "cos"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.cos(a)
+    ufunc = np.cos
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(neg, apply(mul, cotangent, apply(sin, inputs[0])))
@@ -41,11 +35,8 @@ class Cos(ScalarOp):
 class Tanh(ScalarOp):
     """The hyperbolic tangent."""
 
-    name = "tanh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.tanh(a)
+    ufunc = np.tanh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(sub, 1, apply(sqr, output)))
@@ -59,11 +50,8 @@ tanh = Tanh()
 class Tan(ScalarOp):
     """The tangent of an angle in radians."""
 
-    name = "tan"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.tan(a)
+    ufunc = np.tan
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(add, 1, apply(sqr, output)))
@@ -72,11 +60,8 @@ class Tan(ScalarOp):
 class ArcSin(ScalarOp):
     """The angle in radians whose sine is `a`; NaN outside -1 to 1."""
 
-    name = "arcsin"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arcsin(a)
+    ufunc = np.arcsin
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(sqrt, apply(sub, 1, apply(sqr, inputs[0]))))
@@ -85,11 +70,8 @@ class ArcSin(ScalarOp):
 class ArcCos(ScalarOp):
     """The angle in radians whose cosine is `a`; NaN outside -1 to 1."""
 
-    name = "arccos"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arccos(a)
+    ufunc = np.arccos
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(neg, apply(true_div, cotangent, apply(sqrt, apply(sub, 1, apply(sqr, inputs[0])))))
@@ -98,11 +80,8 @@ class ArcCos(ScalarOp):
 class ArcTan(ScalarOp):
     """The angle in radians whose tangent is `a`."""
 
-    name = "arctan"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arctan(a)
+    ufunc = np.arctan
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(add, 1, apply(sqr, inputs[0])))
@@ -111,12 +90,9 @@ class ArcTan(ScalarOp):
 class ArcTan2(ScalarOp):
     """The angle in radians of the point with y-coordinate `a` and x-coordinate `b`."""
 
-    name = "arctan2"
     nin = 2
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any, b: Any) -> Any:
-        return np.arctan2(a, b)
+    ufunc = np.arctan2
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         squared = apply(add, apply(sqr, inputs[0]), apply(sqr, inputs[1]))
@@ -134,11 +110,8 @@ arctan2 = ArcTan2()
 class Sinh(ScalarOp):
     """The hyperbolic sine."""
 
-    name = "sinh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.sinh(a)
+    ufunc = np.sinh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(cosh, inputs[0]))
@@ -147,11 +120,8 @@ class Sinh(ScalarOp):
 class Cosh(ScalarOp):
     """The hyperbolic cosine."""
 
-    name = "cosh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.cosh(a)
+    ufunc = np.cosh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(mul, cotangent, apply(sinh, inputs[0]))
@@ -160,11 +130,8 @@ class Cosh(ScalarOp):
 class ArcSinh(ScalarOp):
     """The number whose hyperbolic sine is `a`."""
 
-    name = "arcsinh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arcsinh(a)
+    ufunc = np.arcsinh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(sqrt, apply(add, 1, apply(sqr, inputs[0]))))
@@ -173,11 +140,8 @@ class ArcSinh(ScalarOp):
 class ArcCosh(ScalarOp):
     """The nonnegative number whose hyperbolic cosine is `a`; NaN below 1."""
 
-    name = "arccosh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arccosh(a)
+    ufunc = np.arccosh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(sqrt, apply(sub, apply(sqr, inputs[0]), 1)))
@@ -186,11 +150,8 @@ class ArcCosh(ScalarOp):
 class ArcTanh(ScalarOp):
     """The number whose hyperbolic tangent is `a`; NaN outside -1 to 1."""
 
-    name = "arctanh"
     rule = staticmethod(floating)
-
-    def _impl(self, a: Any) -> Any:
-        return np.arctanh(a)
+    ufunc = np.arctanh
 
     def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
         return apply(true_div, cotangent, apply(sub, 1, apply(sqr, inputs[0])))

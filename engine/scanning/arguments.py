@@ -15,7 +15,7 @@ from engine.tensor.shape import expand_dims, shape_i
 
 @dataclass
 class Recurrence:
-    """A state as given to `scan`: its initial rows, its taps in the given order, and a variable for each tap."""
+    """A state as given to `scan`: its initial rows, its taps as given, and a variable for each tap."""
 
     initial: Any
     taps: tuple[int, ...]
@@ -168,9 +168,9 @@ def parse_step(returned: Any) -> StepResults:
     kinds = [_kind(part) for part in parts]
     if None in kinds or kinds != [kind for kind in ORDER if kind in kinds]:
         raise ValueError(
-            f"Describing a step: the function returned {returned!r}; it must return outputs (a variable, or a list of "
-            "variables), updates (a dictionary, or pairs) and until(condition), or some of these, in this order. Numbers "
-            "become variables by constant(...)"
+            f"Describing a step: the function returned {returned!r}; it must return outputs (a variable, "
+            "or a list of variables), updates (a dictionary, or pairs) and until(condition), or some of "
+            "these, in this order. Numbers become variables by constant(...)"
         )
     step = StepResults()
     for kind, part in zip(kinds, parts, strict=True):

@@ -1,4 +1,4 @@
-"""`scan`, a loop described by a Python function of one step, and loops made of it: map, reduce, foldl, foldr."""
+"""`scan`, a loop described by a Python function of one step, and `map`, `reduce`, `foldl`, `foldr`."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def _checked_states(states: list[Recurrence | None], step: StepResults) -> list[
         return [None] * len(step.outputs)
     if len(states) != len(step.outputs):
         raise ValueError(
-            f"Describing a loop: a step returns {len(step.outputs)} outputs, outputs_info has {len(states)} items; give "
-            "None for each output that later steps do not use"
+            f"Describing a loop: a step returns {len(step.outputs)} outputs, outputs_info has "
+            f"{len(states)} items; give None for each output that later steps do not use"
         )
     return states
 
@@ -132,8 +132,8 @@ def _check_strict(strict: bool, step: StepResults, given: Collection[Any]) -> No
     for variable in graph_inputs(every, given) if strict else ():
         if hasattr(variable, "container") and variable not in given:
             raise MissingInputError(
-                f"Describing a loop: a step uses the shared variable {variable} of type {variable.type}, which strict=True "
-                "forbids; add it to non_sequences",
+                f"Describing a loop: a step uses the shared variable {variable} of type {variable.type}, "
+                "which strict=True forbids; add it to non_sequences",
                 variable,
             )
 
@@ -152,8 +152,8 @@ def _returned(outputs: list[Any], updates: dict[Any, Any], return_list: bool, re
         return found, updates
     if updates:
         raise ValueError(
-            f"Describing a loop: a step updates {', '.join(str(v) for v in updates)}, but return_updates=False; make them "
-            "outputs with an initial value, or take the updates"
+            f"Describing a loop: a step updates {', '.join(str(v) for v in updates)}, but "
+            "return_updates=False; make them outputs with an initial value, or take the updates"
         )
     return found
 
@@ -204,7 +204,8 @@ def reduce(
         return last, updates
     if updates:
         raise ValueError(
-            f"Reducing: a step updates {', '.join(str(v) for v in updates)}, but return_updates=False; take the updates"
+            f"Reducing: a step updates {', '.join(str(v) for v in updates)}, but return_updates=False; "
+            "take the updates"
         )
     return last
 

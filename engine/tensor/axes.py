@@ -34,8 +34,9 @@ def normalize_axis(doing: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def axis_of(doing: str, axis: Any, ndim: int) -> int:
-    """Return `axis`, one of `ndim`, as a non-negative int. Raises as `axes_of` does, and TypeError for
-    several axes.
+    """Return `axis`, one of `ndim`, as a non-negative int.
+
+    Raises as `axes_of` does, and TypeError for several axes.
     """
     number = _whole(axis)
     if number is None:
@@ -76,8 +77,9 @@ def with_axis(op: Any, axis: Any) -> Any:
 
 
 def _whole(value: Any) -> int | None:
-    """Return `value` as an int if it is an integer, a 0-d integer array or such a constant; otherwise
-    None. Bools give None.
+    """Return `value` as an int if it is an integer, a 0-d integer array or such a constant; otherwise None.
+
+    Bools give None.
     """
     if isinstance(value, Constant):
         value = value.data

@@ -37,8 +37,9 @@ def _mismatch(what: str, axis: int, lengths: dict[int, int]) -> str:
     if 1 not in lengths.values():
         return f"{text} Input dimension mismatch: these lengths must be equal."
     return (
-        f"{text} Runtime broadcasting not allowed: an axis broadcasts only if its length is known to be 1 when the "
-        "graph is built. Declare it with shape=(1, ...), or drop it and put it back with dimshuffle."
+        f"{text} Runtime broadcasting not allowed: an axis broadcasts only if its length is known to be 1 "
+        "when the graph is built. Declare it with shape=(1, ...), or drop it and put it back with "
+        "dimshuffle."
     )
 
 

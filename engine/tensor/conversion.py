@@ -95,9 +95,7 @@ def as_tensors(values: Sequence[Any]) -> list[Any]:
 
 
 def number(value: bool | int | float, dtype: str, ndim: int = 0) -> Any:
-    """Return a Python number as a constant of `dtype` with `ndim` axes of length 1. Equal numbers share
-    one object.
-    """
+    """Return a Python number as a constant of `dtype` with `ndim` axes of length 1; equal ones are shared."""
     if isinstance(value, float):
         return _number("float", struct.pack("<d", value), dtype, ndim)
     return _number("whole", int(value), dtype, ndim)

@@ -36,7 +36,7 @@ def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int 
 
 @dataclass(frozen=True)
 class VariableMaker:
-    """A function `maker(name)` that makes a variable; the call may override the default `dtype` and `shape`."""
+    """A function `maker(name)` that makes a variable; a call may override its `dtype` and `shape`."""
 
     shape: tuple[int | None, ...]
     dtype: str = "float64"
@@ -184,8 +184,8 @@ def count_between(start: int, stop: int, step: int) -> int:
 def too_many(start: object, stop: object, step: object) -> ValueError:
     """Return the error for a range of more numbers than an array can hold."""
     return ValueError(
-        f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it has more numbers "
-        "than an array can have, or as many as nobody can tell (inf, NaN)"
+        f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it has "
+        "more numbers than an array can have, or as many as nobody can tell (inf, NaN)"
     )
 
 
@@ -196,8 +196,8 @@ def check_size(shape: Sequence[int], dtype: str) -> None:
     """
     if math.prod([length or 1 for length in shape]) * np.dtype(dtype).itemsize > _MOST_BYTES:
         raise ValueError(
-            f"Filling an array of {dtype} with shape {tuple(shape)}: array is too big; it would have more bytes than an array "
-            "can have"
+            f"Filling an array of {dtype} with shape {tuple(shape)}: array is too big; it would have more "
+            "bytes than an array can have"
         )
 
 
@@ -208,7 +208,7 @@ def alloc(value: Any, *shape: Any) -> Any:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
-    """Return a tensor filled with `fill_value`. `shape` is a length, a tuple of lengths or a vector of
+    """Return a tensor filled with `fill_value`; `shape` is a length, a tuple of them, or a vector of
     known length.
     """
     value = as_tensor_variable(fill_value)
@@ -256,9 +256,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 def _float_steps(first: Any, last: Any, by: Any) -> Any:
-    """Return the number of floats from `first` to before `last` as an int64; if it is not finite, a
-    number too large for any array.
-    """
+    """Return the number of floats from `first` to before `last`; if infinite, too many for any array."""
     steps = true_div(sub(last, first), by)
     # A quotient that underflows to 0 still makes one step.
     is_towards = and_(neq(first, last), eq(lt(first, last), gt(by, 0.0)))

@@ -31,7 +31,7 @@ def _sizes(n: Any, m: Any) -> list[Any]:
 
 
 def _as_offset(k: Any) -> Any:
-    """Return `k` as an int, or as it is if it is a 0-d integer variable. Raises TypeError for anything else."""
+    """Return `k` as an int, or itself if it is a 0-d integer variable. Raises TypeError otherwise."""
     if isinstance(k, Variable) and not isinstance(k, Constant):
         if getattr(k.type, "ndim", None) == 0 and k.type.dtype in INTEGERS:
             return k
@@ -101,9 +101,7 @@ def diagonal(x: Any, k: int = 0) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """Return the square matrix whose diagonal `k` is the vector `v`. If `v` is a matrix, return its
-    diagonal `k`.
-    """
+    """Return the square matrix with the vector `v` on its diagonal `k`; of a matrix, return that diagonal."""
     v = as_tensor_variable(v)
     if v.type.ndim != 1:
         return diagonal(v, k)

@@ -88,9 +88,7 @@ class Elemwise(Op):
         return [_total([term for term in terms if term is not None], outputs[0])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Return for each input if the outputs depend on its values; `second` ignores those of its first
-        input.
-        """
+        """Return which inputs the outputs depend on: all, except for the first input of `second`."""
         chooses = self.scalar_op == second
         return [[not (chooses and index == 0)] * len(node.outputs) for index in range(len(node.inputs))]
 
@@ -131,8 +129,8 @@ def _static_length(
     lengths = {length for length in known if length is not None and length != 1}
     if len(lengths) > 1:
         raise ValueError(
-            f"Applying {op} to {', '.join(str(type) for type in types)}: the lengths along axis {axis} do not fit: "
-            + ", ".join(f"input {position} has {length}" for position, length in enumerate(known))
+            f"Applying {op} to {', '.join(str(type) for type in types)}: the lengths along axis {axis} do "
+            "not fit: " + ", ".join(f"input {position} has {length}" for position, length in enumerate(known))
         )
     if lengths:
         return lengths.pop()
@@ -151,9 +149,7 @@ def _total(terms: Sequence[Any], output: Any) -> Any:
 
 
 def _fit(gradient: Any, variable: Any, output: Any) -> Any:
-    """Return `gradient` in the shape of `variable`: summed over the axes that were broadcast, in its
-    float dtype.
-    """
+    """Return `gradient` summed over the axes of `variable` that were broadcast, in its float dtype."""
     if gradient is None:
         return None
     axes = unbroadcast_axes(variable.type, gradient.type)
@@ -179,7 +175,8 @@ class DimShuffle(Op):
         kept = [axis for axis in self.new_order if not isinstance(axis, str)]
         if len(set(kept)) != len(kept) or any(not 0 <= axis < input_ndim for axis in kept):
             raise ValueError(
-                f"Reordering the {input_ndim} axes of a tensor as {self.new_order}: each of 0 to {input_ndim - 1} may "
+                f"Reordering the {input_ndim} axes of a tensor as {self.new_order}: each of 0 to "
+                f"{input_ndim - 1} may "
                 'occur once, everything else must be "x"'
             )
         self.drop = tuple([axis for axis in range(input_ndim) if axis not in kept])

@@ -263,6 +263,6 @@ def _spread(value: Any, part: Any) -> Any:
 
 def _unsupported(x: Any, index: Any) -> TypeError:
     return TypeError(
-        f"Indexing {x} by {index if isinstance(index, str) else repr(index)}: only integers (a number, a list, an "
-        "array or an integer tensor), masks of bools, slices, None and Ellipsis are supported"
+        f"Indexing {x} by {index if isinstance(index, str) else repr(index)}: only integers (a number, a "
+        "list, an array or an integer tensor), masks of bools, slices, None and Ellipsis are supported"
     )

@@ -38,7 +38,8 @@ class Join(Op):
         ndim = inputs[0].type.ndim
         if any(variable.type.ndim != ndim for variable in inputs):
             raise TypeError(
-                f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have as many dimensions"
+                f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have "
+                "as many dimensions"
             )
         axis = axis_of("Joining tensors", self.axis, ndim)
         if axis != self.axis:
@@ -63,8 +64,8 @@ class Join(Op):
         shapes = [tuple(np.delete(value.shape, self.axis).tolist()) for value in inputs]
         if len(set(shapes)) > 1:
             raise ValueError(
-                f"Joining arrays of shapes {', '.join(str(value.shape) for value in inputs)} along axis {self.axis}: "
-                "all other lengths must be equal"
+                f"Joining arrays of shapes {', '.join(str(value.shape) for value in inputs)} along axis "
+                f"{self.axis}: all other lengths must be equal"
             )
         output_storage[0][0] = np.concatenate(inputs, axis=self.axis)
 

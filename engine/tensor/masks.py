@@ -32,8 +32,8 @@ class FlatNonzero(Op):
         mask, given = as_tensor_variable(mask), lengths_of(lengths)
         if mask.type.dtype != "bool" or mask.type.ndim == 0 or mask.type.ndim != len(given):
             raise TypeError(
-                f"Choosing by the mask {mask} of type {mask.type}, with {len(given)} lengths: it must be of bools, and have "
-                "a length for each dimension"
+                f"Choosing by the mask {mask} of type {mask.type}, with {len(given)} lengths: it must be "
+                "of bools, and have a length for each dimension"
             )
         return Apply(self, [mask, *given], [tensor_type("int64", (None,)).make_variable()])
 
@@ -77,9 +77,7 @@ def nonzero(x: Any) -> tuple[Any, ...]:
 
 
 def flatnonzero(x: Any) -> Any:
-    """Return the positions of the nonzero elements of the flattened `x`. Raises ValueError for a tensor
-    without axes.
-    """
+    """Return the positions of nonzero elements of the flattened `x`. Raises ValueError without axes."""
     mask = flatten(_as_mask(x))
     return _flat_positions(mask, [shape_i(mask, 0)])
 
@@ -125,8 +123,8 @@ def chosen(x: Any, mask: Any) -> Any:
     count = mask.type.ndim
     if count > x.type.ndim:
         raise IndexError(
-            f"Indexing {x} of type {x.type} by a mask of type {mask.type}: too many indices, {count} for {x.type.ndim} "
-            "dimensions"
+            f"Indexing {x} of type {x.type} by a mask of type {mask.type}: too many indices, {count} for "
+            f"{x.type.ndim} dimensions"
         )
     rows = x
     if count > 1:

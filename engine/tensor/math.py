@@ -86,7 +86,7 @@ identity = elemwise(scalar.identity)
 _LOG_HALF = -math.log(2)
 
 TAIL_OF_ERFC = {"float64": 25.0, "float32": 9.0}
-"""From here on the asymptotic series of erfc is used: erfc is still a normal number, and the series as exact."""
+"""Beyond this the asymptotic series of erfc is used. erfc does not underflow before."""
 
 
 def clip(x: Any, min: Any, max: Any) -> Any:

@@ -37,9 +37,7 @@ class ArgSortOp(Op):
 
 
 def argsort(x: Any, axis: Any = -1) -> Any:
-    """Return the positions that sort `x` along `axis`, or sort the flattened `x` if None. Equal
-    elements keep their order.
-    """
+    """Return the positions that sort `x` along `axis`, or the flattened `x` if None. The sort is stable."""
     x, order = _with_axis_last(x, axis)
     return dimshuffle(ArgSortOp().make_node(x).outputs[0], order)
 
@@ -94,11 +92,6 @@ class _Extreme(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
-
-    def __str__(self) -> str:
-        return f"{type(self).__name__}{{axis={self.axis}}}"
-
-    __repr__ = __str__
 
 
 class Argmax(_Extreme):

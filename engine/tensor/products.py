@@ -92,7 +92,10 @@ def _as_input(gradient: Any, variable: Variable) -> Any:
 
 
 def _mismatch(x: Sequence[int | None], y: Sequence[int | None]) -> str:
-    return f"Multiplying a tensor of shape {tuple(x)} by one of shape {tuple(y)}: lengths {x[-1]} and {y[0]} must be equal"
+    return (
+        f"Multiplying a tensor of shape {tuple(x)} by one of shape {tuple(y)}: lengths {x[-1]} and "
+        f"{y[0]} must be equal"
+    )
 
 
 _dot = Dot()

@@ -45,7 +45,7 @@ class Reduction(Op):
         return Apply(op, [x], [_reduced_type(op, x.type).make_variable()])
 
     def expand(self, variable: Any, ndim: int) -> Any:
-        """Return `variable`, which has the result's axes, with axes of length 1 in place of the reduced ones."""
+        """Return `variable`, which has the result's axes, with axes of length 1 for the reduced ones."""
         kept = iter(range(ndim))
         return dimshuffle(variable, ["x" if axis in self.axis else next(kept) for axis in range(ndim)])
 
@@ -105,9 +105,7 @@ class Prod(_Accumulated):
             output_storage[0][0] = np.asarray(found).astype(self.dtype, copy=False)
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Return for each element the product of the others: the whole product divided by it, unless there
-        are zeros.
-        """
+        """Return the product of all other elements: the whole product divided by each, unless it is 0."""
         x, gradient = inputs[0], cotangents[0]
         if gradient is None or self.dtype not in FLOATS:
             return [None]
@@ -121,7 +119,7 @@ class Prod(_Accumulated):
 
 
 class ExtremumOver(Reduction):
-    """Base class of the largest and smallest element. Every element that equals it gets its whole gradient."""
+    """Base class of the largest and smallest element. Every element equal to it gets the whole gradient."""
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, gradient = inputs[0], cotangents[0]
@@ -215,9 +213,7 @@ def _extremum(kind: type[ExtremumOver], x: Any, axis: Any, keepdims: bool) -> An
 
 
 def var(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
-    """Return the variance over `axis`: squared deviations from the mean, summed and divided by the
-    count minus `ddof`.
-    """
+    """Return the variance over `axis`: the sum of squared deviations, divided by the count minus `ddof`."""
     x = as_tensor_variable(x)
     axes = normalize_axis("Reducing a tensor", axis, x.type.ndim)
     squares = sqr(sub(x, mean(x, axes, keepdims=True)))
@@ -283,7 +279,7 @@ class CumOp(Op):
 
 
 def cumsum(x: Any, axis: Any = None) -> Any:
-    """Return the cumulative sum along `axis`, or of the flattened `x` if None. Bools and int32 become int64."""
+    """Return the cumulative sum along `axis`; of the flattened `x` if None. Bools and int32 give int64."""
     return _cumulative(x, axis, "add")
 
 

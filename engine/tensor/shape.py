@@ -125,8 +125,8 @@ def _as_length(length: Any) -> Any:
     variable = as_tensor_variable(length)
     if variable.type.ndim != 0 or variable.type.dtype not in INTEGERS:
         raise TypeError(
-            f"Giving a shape: a length must be an integer of 0 dimensions, not {variable.type}; a shape is given as a "
-            "tuple of lengths"
+            f"Giving a shape: a length must be an integer of 0 dimensions, not {variable.type}; a shape is "
+            "given as a tuple of lengths"
         )
     return cast(variable, "int64")
 
@@ -145,8 +145,8 @@ def lengths_of(shape: Any) -> list[Any]:
         return [_as_length(vector)]
     if vector.type.ndim != 1 or vector.type.shape[0] is None or vector.type.dtype not in INTEGERS:
         raise TypeError(
-            f"Using {vector} of type {vector.type} as a shape: a length must be an integer of 0 dimensions, a shape "
-            "a tuple of lengths or a vector of known length"
+            f"Using {vector} of type {vector.type} as a shape: a length must be an integer of 0 "
+            "dimensions, a shape a tuple of lengths or a vector of known length"
         )
     if isinstance(vector, Constant):
         return [number(int(length), "int64") for length in vector.data]
@@ -253,9 +253,7 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 
 
 class MakeVector(Op):
-    """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for an input of a wider
-    dtype.
-    """
+    """The vector of `dtype` whose elements are the 0-d inputs. Raises TypeError for a wider dtype."""
 
     __props__ = ("dtype",)
 
@@ -267,7 +265,8 @@ class MakeVector(Op):
         for variable in inputs:
             if variable.type.ndim != 0 or common_dtype(variable.type.dtype, self.dtype) != self.dtype:
                 raise TypeError(
-                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} is no element of one"
+                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} is no element "
+                    "of one"
                 )
         output = tensor_type(self.dtype, (len(inputs),)).make_variable()
         return Apply(self, [cast(variable, self.dtype) for variable in inputs], [output])

@@ -61,7 +61,8 @@ class _BasicIndexing(Op):
             raise ValueError(f"Applying {self} to {x}: {due} numbers are needed, {len(numbers)} were given")
         if x.type.ndim < len(self.entries):
             raise IndexError(
-                f"Indexing {x} of type {x.type}: too many indices, {len(self.entries)} for {x.type.ndim} dimensions"
+                f"Indexing {x} of type {x.type}: too many indices, {len(self.entries)} for {x.type.ndim} "
+                "dimensions"
             )
         return [cast(as_tensor_variable(n), "int64") for n in numbers]
 
@@ -182,7 +183,8 @@ class IncSubtensor(_BasicIndexing):
         static = node.inputs[1].type.shape
         if any(known != 1 and a != b for known, a, b in zip(static, y.shape, part.shape, strict=True)):
             raise ValueError(
-                f"Indexing an array of shape {x.shape}: what is indexed has shape {part.shape}, {y.shape} was given"
+                f"Indexing an array of shape {x.shape}: what is indexed has shape {part.shape}, {y.shape} "
+                "was given"
             )
         with np.errstate(all="ignore"):
             part[...] = y if self.set_instead_of_inc else np.add(part, y)

@@ -147,9 +147,7 @@ class WrapIndex(Op):
 
 
 def _is_last(x: Any, index: Any, ndim: int) -> Any:
-    """Return for each row if it is the last that is set at its place: bools that broadcast with rows of
-    `ndim` axes.
-    """
+    """Return for each row if it is the last one set at its place; it broadcasts with rows of `ndim` axes."""
     positions = arange(shape_i(index, 0))
     nothing = zeros((shape_i(x, 0),), "int64")
     last = advanced_set_subtensor1.make_node(nothing, positions, index).outputs[0]
@@ -179,5 +177,6 @@ def check_index(index: np.ndarray, length: int, axis: int = 0) -> None:
     if wrong.size:
         position = int(wrong[0])
         raise IndexError(
-            f"Indexing axis {axis} of size {length}: index {int(index[position])} at position {position} is out of bounds"
+            f"Indexing axis {axis} of size {length}: index {int(index[position])} at position {position} "
+            "is out of bounds"
         )

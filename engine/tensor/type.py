@@ -27,7 +27,7 @@ _LARGEST_KEY = 1024
 
 
 class TensorType(Type):
-    """Arrays of `dtype` (float64, float32, int64, int32, bool); `shape` has a length or None for each axis."""
+    """Arrays of `dtype` (float64, float32, int64, int32, bool); `shape` has a length or None per axis."""
 
     __props__ = ("dtype", "shape")
     variable_type = TensorVariable
@@ -74,8 +74,8 @@ class TensorType(Type):
             found, result, equal_nan=found.dtype.kind == "f"
         ):
             raise TypeError(
-                f"Using {_describe(value)} as {self}: dtype {self.dtype} is expected, {found.dtype} was found, and "
-                "converting could lose digits; cast the value first, or use allow_downcast=True"
+                f"Using {_describe(value)} as {self}: dtype {self.dtype} is expected, {found.dtype} was "
+                "found, and converting could lose digits; cast the value first, or use allow_downcast=True"
             )
         return result
 
@@ -89,13 +89,13 @@ class TensorType(Type):
             for axis, (expected, found) in enumerate(zip(self.shape, value.shape, strict=True)):
                 if expected is not None and expected != found:
                     raise TypeError(
-                        f"Using an array of shape {value.shape} as {self}: length {expected} is expected along axis "
-                        f"{axis}, {found} was found"
+                        f"Using an array of shape {value.shape} as {self}: length {expected} is expected "
+                        f"along axis {axis}, {found} was found"
                     )
         return value
 
     def data_key(self, value: Any) -> tuple[Any, ...]:
-        """Return dtype, shape and the bytes in C order (above 1 KiB their digest). Strides are not identity."""
+        """Return dtype, shape and the bytes in C order (above 1 KiB a digest). Strides are not identity."""
         data = (
             value.tobytes()
             if value.nbytes <= _LARGEST_KEY
@@ -201,7 +201,7 @@ def is_data(constant: Constant) -> bool:
 
 
 def is_masked(value: Any) -> bool:
-    """Return True for a masked array or a list that contains one, without importing numpy.ma, which is slow."""
+    """Return True for a masked array or a list with one. It does not import numpy.ma, which is slow."""
     if isinstance(value, list | tuple):
         return "numpy.ma" in sys.modules and any(map(is_masked, value))
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,6 +17,18 @@ operations: Any = None
 
 Every operation makes variables and so imports this module, which therefore cannot import the operations.
 """
+
+
+def _operators(name: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """Return the methods of a binary operator and of its reflection; `name` is the operation's name."""
+
+    def operator(self: Any, other: Any) -> Any:
+        return getattr(operations, name)(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        return getattr(operations, name)(other, self)
+
+    return operator, reflected
 
 
 class TensorVariable(Variable):
@@ -54,53 +67,14 @@ class TensorVariable(Variable):
         """The number of elements, a 0-d int64."""
         return operations.size(self)
 
-    def __add__(self, other: Any) -> Any:
-        return operations.add(self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return operations.add(other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return operations.sub(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return operations.sub(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return operations.mul(self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return operations.mul(other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return operations.true_div(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return operations.true_div(other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return operations.floor_div(self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return operations.floor_div(other, self)
-
-    def __mod__(self, other: Any) -> Any:
-        return operations.mod(self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return operations.mod(other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return operations.pow(self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return operations.pow(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return operations.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return operations.matmul(other, self)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("sub")
+    __mul__, __rmul__ = _operators("mul")
+    __truediv__, __rtruediv__ = _operators("true_div")
+    __floordiv__, __rfloordiv__ = _operators("floor_div")
+    __mod__, __rmod__ = _operators("mod")
+    __pow__, __rpow__ = _operators("pow")
+    __matmul__, __rmatmul__ = _operators("matmul")
 
     def __neg__(self) -> Any:
         return operations.neg(self)
@@ -114,40 +88,18 @@ class TensorVariable(Variable):
     def __invert__(self) -> Any:
         return operations.invert(self)
 
-    def __and__(self, other: Any) -> Any:
-        return operations.and_(self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return operations.and_(other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return operations.or_(self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return operations.or_(other, self)
-
-    def __xor__(self, other: Any) -> Any:
-        return operations.xor(self, other)
-
-    def __rxor__(self, other: Any) -> Any:
-        return operations.xor(other, self)
-
-    def __lt__(self, other: Any) -> Any:
-        return operations.lt(self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return operations.le(self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return operations.gt(self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return operations.ge(self, other)
+    __and__, __rand__ = _operators("and_")
+    __or__, __ror__ = _operators("or_")
+    __xor__, __rxor__ = _operators("xor")
+    __lt__ = _operators("lt")[0]
+    __le__ = _operators("le")[0]
+    __gt__ = _operators("gt")[0]
+    __ge__ = _operators("ge")[0]
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            f"Taking the truth of {self}: a variable of a graph has no value yet; use where, and_ or or_, or compare "
-            "with `is`"
+            f"Taking the truth of {self}: a variable of a graph has no value yet; use where, and_ or or_, "
+            "or compare with `is`"
         )
 
     def __len__(self) -> NoReturn:
@@ -302,9 +254,7 @@ def immutable(data: np.ndarray) -> np.ndarray:
 
 
 def _is_immutable(data: Any) -> bool:
-    """Return True if `data` is a view of bytes. The owner of any other read-only array can make it
-    writable again.
-    """
+    """Return True if `data` views bytes. Another read-only array can be made writable by its owner."""
     while isinstance(data, np.ndarray):
         if data.flags.writeable:
             return False

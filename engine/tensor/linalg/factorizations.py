@@ -46,9 +46,7 @@ class Cholesky(Op):
             output_storage[0][0] = np.full_like(inputs[0], np.nan, order="C")
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """Return the gradient after Murray, "Differentiation of the Cholesky decomposition", 2016, equation
-        10.
-        """
+        """Follow Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10."""
         factor, gradient = outputs[0], cotangents[0]
         if gradient is None:
             return [None]
@@ -58,11 +56,6 @@ class Cholesky(Op):
         right = solve_triangular(factor, transpose(inner), lower=True, trans=1)
         found = solve_triangular(factor, transpose(right), lower=True, trans=1)
         return [only_triangle(add(found, transpose(found)), self.lower, halved=True)]
-
-    def __str__(self) -> str:
-        return f"Cholesky{{lower={self.lower}, on_error={self.on_error}}}"
-
-    __repr__ = __str__
 
 
 def cholesky(x: Any, lower: bool = True, *, on_error: str = "nan") -> Any:
@@ -103,14 +96,9 @@ class SLogDet(Op):
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         return [[True, True]]
 
-    def __str__(self) -> str:
-        return "SLogDet"
-
-    __repr__ = __str__
-
 
 def slogdet(x: Any) -> tuple[Any, Any]:
-    """Return the sign (0 if singular) and the logarithm of the magnitude (-inf if singular) of a determinant."""
+    """Return the sign (0 if singular) and the log of the magnitude (-inf if singular) of a determinant."""
     sign, logabsdet = SLogDet().make_node(x).outputs
     return sign, logabsdet
 

@@ -44,7 +44,8 @@ class _SolveBase(Op):
         known = {length for length in (*A.type.shape, b.type.shape[0]) if length is not None}
         if len(known) > 1:
             raise ValueError(
-                f"Applying {self} to {A.type} and {b.type}: the right-hand side must have a row for each of the matrix"
+                f"Applying {self} to {A.type} and {b.type}: the right-hand side must have a row for each "
+                "of the matrix"
             )
         rows = known.pop() if known else None
         return Apply(self, [A, b], [tensor_type(A.type.dtype, (rows, *b.type.shape[1:])).make_variable()])
@@ -54,8 +55,8 @@ class _SolveBase(Op):
         check_square(str(self), A)
         if len(A) != len(b):
             raise ValueError(
-                f"Computing {self} of a matrix of shape {A.shape} and a right-hand side of shape {b.shape}: it must have "
-                "a row for each of the matrix"
+                f"Computing {self} of a matrix of shape {A.shape} and a right-hand side of shape "
+                f"{b.shape}: it must have a row for each of the matrix"
             )
         try:
             found = self.solved(A, b) if b.size else np.empty_like(b)
@@ -85,12 +86,6 @@ class _SolveBase(Op):
         else:
             product = dot(of_b, transpose(x))
         return [self.of_matrix(neg(product)), of_b]
-
-    def __str__(self) -> str:
-        props = ", ".join(f"{name}={value}" for name, value in self.props_dict().items())
-        return f"{type(self).__name__}{{{props}}}"
-
-    __repr__ = __str__
 
 
 class Solve(_SolveBase):
