@@ -1,6 +1,6 @@
 """A persistent, content-addressed compilation cache.
 
-The public names are imported from their modules when first used, so that `import cachegraph` costs little.
+Public names are imported from their modules on first use, so that `import cachegraph` is cheap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m cachegraph` is the command line."""
+"""The command line as `python -m cachegraph`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The cache: look an entry up by its key, or build and store it. Errors of the cache itself never reach the caller."""
+"""The cache: look an entry up by its key, or build and store it. Errors of the cache itself never reach the
+caller."""
 
 from __future__ import annotations
 
@@ -116,7 +117,8 @@ class Cache:
         return self._writer.keep(key, artifact)
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return the checked content of a blob that a hit named, or None if it cannot be read. Never raises."""
+        """Return the checked content of a blob that a hit named, or None if it cannot be read. Never
+        raises."""
         held = self._held.get(digest_hex)
         return self._store.read_blob(digest_hex) if held is None else held
 
@@ -169,7 +171,8 @@ class Cache:
 
 
 def _is_stored_in(store: Store) -> Callable[[CacheKey], bool]:
-    """Return a predicate of stored keys that does not hold the cache, which is flushed when nobody holds it."""
+    """Return a predicate of stored keys that does not hold the cache, which is flushed when nobody holds
+    it."""
     return lambda key: isinstance(store.get(key), Hit)
 
 

@@ -59,7 +59,7 @@ def unknown_variables() -> Iterator[str]:
             import difflib  # 5 ms, needed for mistakes only
 
             nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
-            yield f"the environment variable {name} does nothing: there is no such setting; the nearest is {nearest}"
+            yield f"the environment variable {name} does nothing: no such setting; the nearest is {nearest}"
 
 
 def _without_cache() -> Settings:

@@ -1,4 +1,5 @@
-"""Every error cachegraph raises. Each says what was being done, to what, what was found and what to do, and keeps those as fields."""
+"""The errors of cachegraph. Each says what was being done, to what, what was found and what to do,
+also as fields."""
 
 from __future__ import annotations
 
@@ -99,8 +100,8 @@ class CacheMissError(CachegraphError):
 
     def __str__(self) -> str:
         return (
-            f"looked up {self.level} entry {self.key}: miss ({self.reason}) while CACHEGRAPH_ON_MISS=error forbids "
-            "compiling; fill the cache in a run with CACHEGRAPH_ON_MISS=compile first"
+            f"looked up {self.level} entry {self.key}: miss ({self.reason}) while CACHEGRAPH_ON_MISS=error "
+            "forbids compiling; fill the cache in a run with CACHEGRAPH_ON_MISS=compile first"
         )
 
 
@@ -129,7 +130,8 @@ class SourceError(CachegraphError):
         self.found = found
 
     def __str__(self) -> str:
-        return f"{self.doing} {os.fspath(self.path)}: found {self.found}; install the package as unpacked source files"
+        place = os.fspath(self.path)
+        return f"{self.doing} {place}: found {self.found}; install the package as unpacked source files"
 
 
 class SettingsError(CachegraphError):
@@ -143,7 +145,8 @@ class SettingsError(CachegraphError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"reading {self.name}: found {self.found!r}; set it to one of {', '.join(self.allowed)}, or unset it"
+        allowed = ", ".join(self.allowed)
+        return f"reading {self.name}: found {self.found!r}; set it to one of {allowed}, or unset it"
 
 
 class NoDirectoryError(CachegraphError):
@@ -155,8 +158,8 @@ class NoDirectoryError(CachegraphError):
 
     def __str__(self) -> str:
         return (
-            f"looking for a place for the cache: {self.user} has no home directory (HOME is not set, or no absolute "
-            "path, and no list of users has it); set CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"
+            f"looking for a place for the cache: {self.user} has no home directory (HOME is not set, or no "
+            "absolute path, and no list of users has it); set CACHEGRAPH_DIR, HOME or XDG_CACHE_HOME"
         )
 
 

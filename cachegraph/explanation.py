@@ -1,10 +1,11 @@
-"""Explanations: why a key missed, told by the stored key nearest to it and the first thing in which the two differ.
+"""Explanations of misses, by the nearest stored key and the first difference of the two.
 
-Computed when somebody asks, from the encodings of keys that the index keeps. What a part holds is known to whoever
-wrote it: a part that is no plain value is read by a function registered for it, or named by an entry point of the group
-"cachegraph.readers" (`function.graph.mine = "package.module:function"`: level, part, and whose). It is called with the encodings
-of the wanted and of the stored part, and returns one line that says what differs first, or raises where they are not its own. A GraphReader is told
-names of variables as well, and counts the nodes that differ, by which the nearest key is chosen.
+Explanations are computed on request, from the encodings of keys in the index. A part that is no
+plain value is read by a function that an entry point of the group "cachegraph.readers" names:
+`function.graph.mine = "package.module:function"`, with the level, the part, and the owner. It gets
+the encodings of the wanted and of the stored part, and returns one line about their first
+difference, or raises if they are not its own. A GraphReader also gets the names of variables, and
+counts the nodes that differ; the nearest key is the one with the fewest.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""Forks: a child gets every lock of its parent as it was, and of the threads only the one that forked.
+"""Forks: a child process inherits the parent's locks as they were, but only the thread that forked.
 
-A lock that another thread held stays held in the child for ever, and what that thread was changing stays half
+A lock that another thread held stays locked in the child forever, and the data it guarded stays half
 changed. So:
 
-- What is held while foreign code works (numba's compiler, LLVM, SQLite) is paused before a fork: the fork
-waits until that work ends, and no more of it begins. Parent and child then go on, each with whole data.
-Pauses are taken in the order of `Rank`, in which one thread takes several of them, so two threads cannot wait
-for each other. - Modules that another thread is importing are waited for: a child could not finish them. What
-was not waited for long enough, it forgets and imports again. - A lock that guards a moment's work on a table
-is free in every child: `momentary_lock`. - A child lets go of its copies of what only its parent holds:
-`leave_to_parent`.
+- Locks held while foreign code works (numba's compiler, LLVM, SQLite) are paused before a fork: the fork
+  waits until that work ends, and no more begins. Parent and child then go on with consistent data. Pauses
+  are taken in the order of `Rank`, which is the order in which one thread takes several of the locks, so
+  there is no deadlock.
+- The fork waits for modules that other threads are importing, since a child could not finish these imports.
+  If it waited too long for one, the child forgets the module and imports it again.
+- A lock for short work on a table is free in every child: `momentary_lock`.
+- A child lets go of its copies of what only its parent holds: `leave_to_parent`.
 
-A fork waits at most PATIENCE seconds. A lock that it could not get by then is made again in the child. A
-process with one thread waits for nothing. Windows has no fork, and nothing here does anything there.
+A fork waits at most PATIENCE seconds; locks that it did not get by then are reset in the child. A process
+with one thread does not wait.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ _is_first = False
 
 
 def pause_at_forks(work: Pausable, rank: Rank) -> None:
-    """Pause `work` around every fork of this process from now on, as long as another reference to it exists."""
+    """Pause `work` around every fork from now on, as long as another reference to it exists."""
     _hook()
     _pausable[rank].add(work)
 
@@ -145,8 +146,7 @@ def _hook() -> None:
 
 
 def _register() -> None:
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 def _before() -> None:

@@ -1,18 +1,18 @@
 """A cache key: the named parts that describe one computation, and two digests of them.
 
-The canonical encoding of a key (`uint` and `text` as in fingerprint/encoder.py):
+The canonical encoding of a key (`uint` and `text` as in fingerprint/primitives.py):
 
     key  := HASH_VERSION(1 byte) text(level) uint(number of parts) part*
     part := text(name) uint(length) canonical encoding of the part
 
-Version history: that of HASH_VERSION, in fingerprint/encoder.py.
+Version history: that of HASH_VERSION, in fingerprint/primitives.py.
 
-As it is kept, to be explained:
+The form stored for explanations:
 
     kept := zlib(key) [zlib(names)]         names: a JSON array of texts, empty for what has no name
 
-Names are those of the variables of the graph, as their numbers are in it. They are no part of the key: nothing is found by
-them, and no digest has them. Who knows nothing of them reads the key alone.
+The names are those of the variables of the graph, by their numbers in it. They are in no digest and
+find nothing; a reader that does not know them reads the key alone.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def kept_names(compressed: bytes) -> tuple[str, ...]:
 
 
 def expanded(compressed: bytes) -> bytes:
-    """Return the encoding that zlib compressed; raises InvalidEncoding for anything else, and above 256 MiB."""
+    """Return the encoding that zlib compressed; raises InvalidEncoding for anything else, and above 256
+    MiB."""
     import zlib  # a hit needs no encoding
 
     stream = zlib.decompressobj()

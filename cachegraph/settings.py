@@ -1,7 +1,8 @@
-"""The settings that users can change, read from the environment each time they are asked for, never at import.
+"""The settings that users can change, read from the environment each time they are asked for, never at
+import.
 
-`SETTINGS` declares each setting once. None of them is part of a cache key: they say where entries are kept, whose are
-believed, how they are used, and which of the stored code runs, but not what an entry is.
+`SETTINGS` declares each setting once. None of them is part of a cache key: they say where entries are kept,
+whose are believed, how they are used, and which of the stored code runs, but not what an entry is.
 """
 
 from __future__ import annotations
@@ -147,7 +148,8 @@ def cache_directory(environ: Mapping[str, str] | None = None) -> str:
 
 
 def _absolute(variable: str, path: str) -> str:
-    """Return `path` with `~` expanded, relative to the working directory; SettingsError if either is unknown."""
+    """Return `path` with `~` expanded, relative to the working directory; SettingsError if either is
+    unknown."""
     if not path:
         return ""
     expanded = os.path.expanduser(path)
@@ -168,7 +170,8 @@ def user_cache_directory() -> str:
 
 
 def user_config_directory() -> str:
-    """Return the user's configuration directory, by the conventions of the platform; raises NoDirectoryError."""
+    """Return the user's configuration directory, by the conventions of the platform; raises
+    NoDirectoryError."""
     found = _directory_of_user("config", os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
     if not found:
         raise NoDirectoryError(_user())
@@ -177,7 +180,7 @@ def user_config_directory() -> str:
 
 @lru_cache(maxsize=16)
 def _directory_of_user(kind: Literal["cache", "config"], home: str | None, xdg_home: str | None) -> str:
-    # platformdirs reads these two variables: with them in the key, a process that changes them is not served the old.
+    # platformdirs reads these two variables: the cached result must change with them.
     import platformdirs
 
     find = platformdirs.user_cache_dir if kind == "cache" else platformdirs.user_config_dir

@@ -1,37 +1,42 @@
-"""Single flight: of all who miss the same key at once, one builds, and the others wait for what it stores.
+"""Single flight: if several threads or processes miss one key, one builds it and the others wait for the
+entry.
 
-A key is claimed in up to three layers, the nearest first, so that of a layer only one goes on to the next:
+A key is claimed in up to three layers, the nearest first; in each layer only one claimant gets to
+the next:
 
     the threads of this process     a table in memory
     the processes of this node      a lock on a file of this node      store/node_lock.py
     hosts that share a directory    a lease there                      store/lease.py
 
-It saves work and is never needed for a right result. A layer that fails is left out; who has waited long enough builds
-for itself; and whoever gets a claim, at once or after waiting, looks the key up again before building. A hit claims
-nothing. A builder that raises gives its claims back; one that is killed loses them, to the kernel or for want of beats.
+Single flight saves work; no result depends on it. A layer that fails is skipped, a waiting process
+builds after a limit, and whoever gets a claim looks the key up again before building. A hit claims
+nothing. A builder that raises releases its claims; a killed one loses them, to the kernel or by
+missing heartbeats.
 
-Nobody waits for ever, and nobody for each other:
+Nobody waits forever, and no two wait for each other:
 
-- Of the keys of one call, those that are free are claimed in the order of their digests and built together. Only when
-  they are given back are the others waited for, one at a time: no call waits for a key while it holds another.
-- What a build asks for itself, it asks while the key it builds is held. Such a wait leads from a function to its Ops,
-  kernels and the functions that it calls, from an Op to Ops within its graph, and from a kernel to nothing. All of these
-  lie within the graph of what asks for them, and graphs contain each other in no circle, so neither do these waits. A
-  thread that asks for a key that it is building is not made to wait for itself.
-- What is left (a build that waits for another process which wants the same key, a directory listed as a nearer tier here
-  and as a farther one there) ends with the longest wait. That is PATIENCE times what building took when it was last
-  recorded, of this key or else of the costliest of late at its level: a holder may have to share its processor with all
-  the others. Where nothing is recorded yet, it is UNKNOWN_WAIT. All waits of a call are counted from its beginning.
+- A call claims those of its keys that are free, in the order of their digests, and builds them together.
+  Only after releasing them does it wait for the others, one at a time: no call waits for a key while it
+  holds another.
+- A build may itself ask for keys while its own key is claimed. Such waits lead from a function to its Ops,
+  kernels and called functions, from an Op to Ops in its graph, and from a kernel to nothing. These lie
+  within the graph of what asks for them, and graphs do not contain each other in a circle, so neither do
+  the waits. A thread that asks for a key that it is building does not wait.
+- All other waits (two processes whose builds want each other's key, a directory that is a nearer tier for
+  one and a farther one for another) end after a limit: PATIENCE times the recorded build cost of the key,
+  or of the costliest recent key of its level, since the builder may share its processor; UNKNOWN_WAIT if
+  nothing is recorded. The waits of one call are counted from its beginning.
 
-Who waits asks for the claim, and looks whether the key is stored by now: a portion is held until all of it is built. And
-nobody waits for what cannot be kept, as the disk is full or it is too large: who built it in vain marks the claim, and
-from then on everybody builds that key at once, until it is found stored (store/unkept.py).
+A waiting process retries the claim and checks if the key is stored by now, because a portion stays
+claimed until all of it is built. Nobody waits for a key that cannot be stored (the disk is full,
+the artifact too large): its builder marks the claim, and from then on everybody builds that key at
+once, until it is found stored.
 
-A child that is forked meanwhile has none of the claims, and gives none back.
+A child forked meanwhile holds none of the claims, and releases none.
 
-An interrupt (Ctrl-C, a handler that raises) may end a call between any two steps, also while it gives claims back. That is
-begun again once, and what a second interrupt leaves is given up when the claim itself is dropped: each kind of claim is an
-object that holds as long as it lives.
+An interrupt (Ctrl-C, a signal handler that raises) may end a call between any two steps, also while
+it releases claims. The release is then repeated once. What a second interrupt leaves is released
+with the claim object, since a claim lasts as long as its object.
 """
 
 from __future__ import annotations

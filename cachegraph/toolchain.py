@@ -1,6 +1,6 @@
-"""What builds an artifact: releases of the packages that compile it.
+"""The toolchain of an artifact: Python and the releases of the packages that compile it.
 
-Nothing here imports the package it is asked about, and the usual case does not import importlib.metadata (10 ms) either.
+No package is imported for this, and usually importlib.metadata (10 ms) is not, either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Building what the cache lacks: by one builder at a time, loaded as a hit is, and stored."""
+"""The building of missing entries: one builder per key at a time; new artifacts load as hits do and
+are stored."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Entries taken along, in a pickle for example, and read where no directory has them.
+"""Bundles: entries in memory, for example in a pickle, for readers without a cache directory.
 
-A bundle pickles as a dict of rows, each as in `_Row`, and a dict of blobs: see `Bundle`. Payloads are kept as the very
-objects that were added, so that bundles pickled together hold what they share once.
+A bundle pickles as a dict of rows (`_Row`) and a dict of blobs. Payloads are the objects that were
+added, not copies, so bundles pickled together store shared payloads once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What this process's caches have done so far, added up over all of them."""
+"""Counts of hits, misses, bypasses and failed stores, over all caches of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Looking entries up: the stored payload, loaded and, in the mode verify, compared with a new build."""
+"""The look-up of entries: stored payloads are loaded and, in the mode verify, compared with a new
+build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What asking a cache for a loaded value gives, and what a comparison of it with a new build gives."""
+"""The results of look-ups, of comparisons with a new build, and the record of how a function was made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What one cache did: counted for the process and for the index, and logged, repeated warnings once."""
+"""The records of one cache: counts for the process and the index, and log lines, repeated warnings
+only once."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class CacheRecords:
         self._log_once("untrusted", "%s. Logged once; every such miss is counted.", miss.detail)
 
     def load_failure(self, key: CacheKey) -> None:
-        """Log the exception that loading the entry of `key` raised; as a warning the first time for this key."""
+        """Log the exception that loading the entry of `key` raised; as a warning the first time for this
+        key."""
         write = log().debug if key.digest in self._unloadable else log().warning
         self._unloadable.add(key.digest)
         write("loading the %s entry %s failed; it is built again", key.level, key.hex, exc_info=True)
@@ -68,7 +70,7 @@ class CacheRecords:
         PROCESS.store_failure(reason)
         self._log_once(
             "store",
-            "storing the %s entry %s in %s failed (%s: %s: %s); the result is used, but not kept. Logged once.",
+            "storing the %s entry %s in %s failed (%s: %s: %s); its result is used, not kept. Logged once.",
             key.level,
             key.hex,
             self._settings.directory,

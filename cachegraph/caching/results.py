@@ -1,4 +1,5 @@
-"""Comparing what two builds of one computation give: equal, or so close that only the order of the arithmetic differs."""
+"""The comparison of the results of two builds: equal, or close enough to differ only in the order
+of arithmetic."""
 
 from __future__ import annotations
 

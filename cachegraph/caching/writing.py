@@ -1,4 +1,4 @@
-"""Storing built artifacts, and replacing entries that a new build contradicts."""
+"""The storing of built artifacts, and the replacement of entries that a new build contradicts."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class EntryWriter:
         """Store `artifact` in place of the entry that held `payload`, which is quarantined; log an error."""
         quarantined = self._displace(key, payload, artifact, difference)
         log().error(
-            "the %s entry %s differs from a new build: %s; the new build is used and stored, and the old entry is "
-            "quarantined in %s",
+            "the %s entry %s differs from a new build: %s; the new build is used and stored, and the "
+            "old entry is quarantined in %s",
             key.level,
             key.hex,
             difference,
@@ -59,7 +59,8 @@ class EntryWriter:
             self._displace(key, hit.payload, artifact, difference)
 
     def distrust(self, key: CacheKey, error: Exception) -> Miss:
-        """Return the miss that `key` is from now on, until it is stored again: verifying it raised `error`."""
+        """Return the miss that `key` is from now on, until it is stored again: verifying it raised
+        `error`."""
         log().error(
             "the %s entry %s is not used: building it again to verify it failed",
             key.level,
@@ -74,7 +75,8 @@ class EntryWriter:
         return self._unverified.get(key.digest)
 
     def _displace(self, key: CacheKey, payload: bytes, artifact: Artifact, difference: str) -> Path | None:
-        """Quarantine `payload` and store `artifact`, counted as a miss; return the quarantined file, or None."""
+        """Quarantine `payload` and store `artifact`, counted as a miss; return the quarantined file, or
+        None."""
         quarantined = self._store.quarantine(key, payload)
         self._records.miss(key, Miss(MISMATCH, difference), sum(artifact.seconds.values()))
         self.keep(key, artifact)

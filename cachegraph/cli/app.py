@@ -1,4 +1,4 @@
-"""The commands put together."""
+"""The commands, assembled into one application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`cachegraph dir` and `cachegraph key`: the directory of the cache, and the key that others know this user by."""
+"""`cachegraph dir` and `cachegraph key`: the directory of the cache, and the key that others know this user
+by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cachegraph doctor`: what is to be known about a cache and the machine, and what should be changed."""
+"""`cachegraph doctor`: a report on the cache and the machine, with advice."""
 
 from __future__ import annotations
 

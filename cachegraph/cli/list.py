@@ -45,7 +45,7 @@ SortOption = Annotated[
         "--sort",
         parser=_order,
         metavar="|".join(ORDERS),
-        help="Which come first: the last used, the last made, the largest, the dearest, the most used, the least key.",
+        help="The order: last used, last made, largest, costliest, most used, or by key.",
     ),
 ]
 

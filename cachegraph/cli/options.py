@@ -1,4 +1,4 @@
-"""What the commands have in common: their options, the store they open, and how they end on a problem."""
+"""The common parts of the commands: options, opening a store, and how they end on a problem."""
 
 from __future__ import annotations
 

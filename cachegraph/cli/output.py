@@ -1,7 +1,8 @@
-"""How commands print: JSON for programs, lines and tables for people.
+"""The output of commands: JSON for programs, lines and tables for people.
 
-Everything that is printed for people goes through `one_line`: texts in a store were written by others, who may know what a
-terminal obeys. Nothing is held back until the last row is there: a table of a hundred thousand rows takes no memory.
+All text for people goes through `one_line`: others wrote the texts in a store, and a terminal obeys
+escape sequences. Tables are printed as their rows arrive, so a hundred thousand rows take no
+memory.
 """
 
 from __future__ import annotations

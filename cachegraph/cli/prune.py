@@ -1,4 +1,4 @@
-"""`cachegraph prune`: remove what is old, too much, or needed by nothing."""
+"""`cachegraph prune`: remove entries that are old, too many, or not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cachegraph show KEY`: everything the store knows about one entry."""
+"""`cachegraph show KEY`: everything that the store knows about one entry."""
 
 from __future__ import annotations
 

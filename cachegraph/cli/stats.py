@@ -1,4 +1,4 @@
-"""`cachegraph stats`: what the cache holds, and what it was good for."""
+"""`cachegraph stats`: the contents of the cache, and the time it saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cachegraph verify`: check everything that is stored, and remove what is damaged."""
+"""`cachegraph verify`: check everything that is stored, and remove damaged entries."""
 
 from __future__ import annotations
 

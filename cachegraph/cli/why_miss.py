@@ -1,4 +1,4 @@
-"""`cachegraph why-miss [KEY]`: why something was not found, by the nearest key that is stored."""
+"""`cachegraph why-miss [KEY]`: the reason of a miss, by comparison with the nearest stored key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints: digests of the canonical encodings of values, the same for the same value in every process."""
+"""Fingerprints: digests of the canonical encodings of values, equal for equal values in every process."""
 
 from cachegraph.fingerprint.encoder import Encoder
 from cachegraph.fingerprint.encoding import encode, fingerprint

@@ -3,11 +3,12 @@
     dtype  := 'd' text(dtype.str)                                     kind, byte order, size, unit of a time
     scalar := 'n' text(dtype.str) bytes(the value)
     array  := 'a' text(dtype.str) uint(ndim) uint(extent)*ndim bytes(the elements in C order)
-            | 'h' text(dtype.str) uint(ndim) uint(extent)*ndim digest           BLAKE2b-256 of the elements, if over 64 KiB
+            | 'h' text(dtype.str) uint(ndim) uint(extent)*ndim digest   BLAKE2b-256, if over 64 KiB
 
-Strides, flags and alignment are not identity; byte order is. Refused: object, structured, void and variable-width string
-dtypes (pointers or padding among the bytes), long double (its padding is not initialised), dtypes with metadata or from
-outside numpy, and subclasses of ndarray, masked arrays among them (they hold more than their elements).
+Strides, flags and alignment are not identity; byte order is. Refused are object, structured, void
+and variable-width string dtypes (their bytes contain pointers or padding), long double (its padding
+is uninitialised), dtypes with metadata or from outside numpy, and subclasses of ndarray, including
+masked arrays (they hold more than their elements).
 """
 
 from __future__ import annotations

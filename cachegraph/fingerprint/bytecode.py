@@ -1,4 +1,4 @@
-"""A code object in a form that says what it does, and nothing of where it was written.
+"""Bytecode: the encoding of what code does, independent of where it was written, and what it reads and uses.
 
     code        := text(magic of the bytecode) text(name) text(qualified name) shape instructions handlers
     shape       := uint(flags) uint(positional) uint(positional only) uint(keyword only) names names names
@@ -6,15 +6,15 @@
     instruction := text(opcode) (argument)
     argument    := '-'                                          none
                  | 'i' uint                                     a number: a slot, a count, an operator
-                 | 'j' uint                                     a jump: the number of the instruction it goes to
+                 | 'j' uint   a jump: the number of the instruction it goes to
                  | 'n' text uint                                a name, and the bits that come with it
                  | 'k' value | 'k' 'o' code                     a constant, itself a code object perhaps
-    handler     := uint(first) uint(end) uint(target) uint(depth) uint(restores)     the try blocks, in instructions
+    handler   := uint(first) uint(end) uint(target) uint(depth) uint(restores)   a try block
 
-Line numbers, file names and docstrings are not in it, and neither are the module, the lines and the attributes that a
-class statement notes of itself, nor NOPs, which the compiler leaves behind for lines. Annotations of functions and
-classes within a function are: they are computed. Bytecode means something to one release of Python: its magic number is
-a part.
+Left out are line numbers, file names, docstrings, what a class statement notes of itself (module,
+lines, attributes), and NOPs, which the compiler leaves for lines. Annotations inside a function are
+included, since they are computed. Bytecode differs between releases of Python, so its magic number
+is included.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ _NOTED_BY_CLASSES = frozenset(
 )
 _UNDESCRIBED = frozenset(
     (
-        "__globals__", "__builtins__", "__code__", "__doc__", "__module__", "__annotations__", "__subclasses__",
-        "__annotate__", "__orig_bases__", "__parameters__", "__type_params__", "__firstlineno__",
-        "__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "annotation", "return_annotation",
-        "f_globals", "f_locals", "f_builtins", "f_back", "tb_frame", "gi_frame", "cr_frame", "ag_frame",
+        "__globals__", "__builtins__", "__code__", "__doc__", "__module__", "__annotations__",
+        "__subclasses__", "__annotate__", "__orig_bases__", "__parameters__", "__type_params__",
+        "__firstlineno__", "__static_attributes__", "__dataclass_fields__", "__dataclass_params__",
+        "annotation", "return_annotation", "f_globals", "f_locals", "f_builtins", "f_back", "tb_frame",
+        "gi_frame", "cr_frame", "ag_frame",
     )
 )  # fmt: skip
 _GLOBAL_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))

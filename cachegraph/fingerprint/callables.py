@@ -1,28 +1,31 @@
-"""Encoders of Python's callables, by what they do: their code, and all that it reads.
+"""Encoders of Python callables, by their code and everything that it reads.
 
-    definition := 'L' bytes(body* order*)       body := bytes(what is written for one callable, class or instance)
-    order      := uint(n) text(name)*n          if some of the code takes `__dict__`: of each class, in the order of the
+    definition := 'L' bytes(body* order*)   body := bytes(what is written for one callable, class or instance)
+    order   := uint(n) text(name)*n   if some of the code takes `__dict__`: of each class, in the order of the
                                                 bodies, the names of its attributes in theirs
-    reference  := '@' uint                      within a definition: the body of that number, in the order of first use
-    named      := 'n' text(module) text(qualname) origin (origin | '-')         a function of a module that is not followed;
-                                                                                where its code comes from, if it differs
+    reference  := '@' uint   within a definition: the body of that number, in the order of first use
+    named      := 'n' text(module) text(qualname) origin (origin | '-')
+                                                a function of a module that is not followed;
+                                                the origin of its code, if that differs
     function   := 'f' text(name) text(qualname) code value(defaults) value(keyword defaults) value(attributes)
-                  cell* read* import* uint(n) value*n                         last, what others registered for it with numba
-    cell       := '+' value | '-'                                               the free variables; '-' if never set
-    read       := text(name) uint(n) text*n found                               a global, and attributes taken from it
-    found      := '+' value | '-' | 'M' module                                  '-' if there is none of that name
-    import     := text(module) uint(n) (text(name) value)*n (module)            names of a followed module; or the module,
-                                                                                and the names that somebody replaced in it
+                  cell* read* import* uint(n) value*n   last, what others registered for it with numba
+    cell   := '+' value | '-'   the free variables; '-' if never set
+    read   := text(name) uint(n) text*n found   a global, and attributes taken from it
+    found   := '+' value | '-' | 'M' module   '-' if there is none of that name
+    import     := text(module) uint(n) (text(name) value)*n (module)
+                                                names of a followed module; or the module,
+                                                and the names that were replaced in it
     module     := text(name) origin
     method     := 'b' value(self) text(name)                                    of a native class
     wrapped    := wrapper                                                       wrappers.py
 
-A definition holds all that its root reaches, each once, so cycles end and sharing does not matter to what is outside of
-it. Where a module comes from decides how deep this goes: what belongs to Python, to an installed release or to a
-package that another part of the key describes is a name and a version; all else is followed.
+A definition contains everything that its root reaches, each object once, so cycles end, and sharing
+does not matter outside. Modules of Python, of an installed release, or of a package that another
+part of the key describes are written as a name and a version; the code of all others is followed.
 
-What cannot be followed is refused: code that reaches `globals`, `eval` or the like, or takes attributes such as
-`__globals__` and `__doc__` that no definition holds; a followed module used as a whole.
+Refused is code that cannot be followed: code that reaches `globals`, `eval` and the like, or
+attributes such as `__globals__` and `__doc__` that no definition contains, and followed modules
+used as a whole.
 """
 
 from __future__ import annotations
@@ -233,7 +236,8 @@ def _refuse_each_unbounded(module: str, names: tuple[str, ...]) -> None:
 
 
 def _is_replaced(value: Any, described: Collection[str]) -> bool:
-    """Return True if a value in a module that is not followed is, or wraps, something from a followed module."""
+    """Return True if a value in a module that is not followed is, or wraps, something from a followed
+    module."""
     for name in ("py_func", "func", "__func__", "__wrapped__"):
         if not isinstance(value, type | FunctionType):
             value = getattr(value, name, value)
@@ -254,7 +258,7 @@ def _write_module(encoder: Encoder, module: str, in_part: bool = False) -> None:
     if origin_of(module, encoder.described) == "followed":
         raise Unfingerprintable(
             f"module {module}, used as a whole",
-            "code is followed by what is read of a module; import it at the top of the file and read attributes of it",
+            "code is followed by what it reads of a module; import it at the top and read its attributes",
         )
     encoder.tag(b"M")
     encoder.text(module)

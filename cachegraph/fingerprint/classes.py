@@ -1,17 +1,19 @@
-"""Encoders of classes, and of instances of those that are followed.
+"""Encoders of classes, and of instances of followed classes.
 
     class    := 'C' text(module) text(qualname)                                                by its name
-              | 'C' text(module) text(qualname) origin                                         within a definition
+              | 'C' text(module) text(qualname) origin   within a definition
               | a definition (callables.py) of
-                'c' text(name) text(qualified name) value(metaclass) value(bases) uint(n) (text(name) attribute)*n
+                'c' text(name) text(qualified name) value(metaclass) value(bases)
+                uint(n) (text(name) attribute)*n
                                                                                                by its code
-    attribute := value | '-' | '#' uint                   '-' a slot of the class itself; a field of a named tuple, by its place
-    instance := a definition of 'I' value(class) value(state)       state: what its slots, each of its class, and its dict hold
+    attribute := value | '-' | '#' uint   '-' a slot of the class itself; '#' a field of a named tuple
+    instance := a definition of 'I' value(class) value(state)   state: slots, by class, and dict
 
-Attributes are sorted by name; "members" of an enum, "fields" of a dataclass, "registered" of an abstract base class and
-"annotated" of a protocol stand for what their decorators and metaclasses keep. A class that is followed (origin.py) is what its attributes are; so is one without an importable name. All others are
-their names. An instance of a followed class is described so where code reaches it; elsewhere it is a plain value, or has
-no encoding.
+Attributes are sorted by name. "members" of an enum, "fields" of a dataclass, "registered" of an
+abstract base class and "annotated" of a protocol stand for what their decorators and metaclasses
+store. A followed class (origin.py), or one without an importable name, is written by its
+attributes, all others by name. An instance of a followed class is written like this where code
+reaches it; elsewhere it is a plain value or has no encoding.
 """
 
 from __future__ import annotations
@@ -34,21 +36,22 @@ if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on every class made by a class statement
-# What Python or a standard decorator keeps in a class about the class: places and texts for readers, or what follows
-# from the rest.
+# Attributes that Python or a standard decorator derives from the rest, or that only serve readers.
 _NOT_IDENTITY = frozenset(
     (
-        "__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__",
-        "__annotate__", "__annotate_func__", "__annotations_cache__", "__annotations_dict__", "_abc_impl",
-        "__abstractmethods__", "__dataclass_fields__", "__dataclass_params__", "__orig_bases__", "__parameters__",
-        "__type_params__", "__classdictcell__", "__slotnames__",
+        "__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__",
+        "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__",
+        "__annotations_dict__", "_abc_impl", "__abstractmethods__", "__dataclass_fields__",
+        "__dataclass_params__", "__orig_bases__", "__parameters__", "__type_params__", "__classdictcell__",
+        "__slotnames__",
     )
 )  # fmt: skip
 _OF_ENUMS = frozenset(
     (
-        "__new__", "_new_member_", "_generate_next_value_", "_member_names_", "_member_map_", "_value2member_map_",
-        "_unhashable_values_", "_unhashable_values_map_", "_hashable_values_", "_member_type_", "_value_repr_",
-        "_use_args_", "_flag_mask_", "_singles_mask_", "_all_bits_", "_inverted_",
+        "__new__", "_new_member_", "_generate_next_value_", "_member_names_", "_member_map_",
+        "_value2member_map_", "_unhashable_values_", "_unhashable_values_map_", "_hashable_values_",
+        "_member_type_", "_value_repr_", "_use_args_", "_flag_mask_", "_singles_mask_", "_all_bits_",
+        "_inverted_",
     )
 )  # fmt: skip
 _OF_MEMBERS = ("_name_", "_value_", "_sort_order_", "__objclass__", "_inverted_")

@@ -1,7 +1,7 @@
-"""Reads canonical encodings back, for people: what a value was, and where two of them differ first.
+"""The decoder of canonical encodings, for people: values as text, and the first difference of two.
 
-The grammar is in encoder.py, values.py, arrays.py and registry.py. Nothing is imported and no object is made of what is
-read: a class stays a name, an array its dtype, shape and bytes.
+The grammar is in encoder.py, values.py, arrays.py and registry.py. Nothing is imported or
+instantiated: a class is read as its name, an array as its dtype, shape and bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Decoded(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The first difference of two values: its `path` (empty for the values themselves) and both texts there."""
+    """The first difference of two values: its `path` (empty for the values themselves) and both texts
+    there."""
 
     path: str
     wanted: str

@@ -1,7 +1,8 @@
-"""The encoder: it collects one canonical encoding, whose grammar the encoders of each kind of value describe.
+"""The encoder: it collects one canonical encoding, whose grammar the encoders of each kind of value
+describe.
 
-An encoding is a stream of bytes that is the same for the same value in every process and differs for values that
-differ. It is injective because every piece is either of fixed size or preceded by its length.
+An encoding is a stream of bytes that is the same for the same value in every process and differs for
+values that differ. It is injective because every piece is either of fixed size or preceded by its length.
 
     encoding := HASH_VERSION(1 byte) value        uint, bytes and text: primitives.py
     value    := one tag byte, then what the encoder of the tag writes: values.py, arrays.py, registry.py,
@@ -122,7 +123,7 @@ class Encoder(ABC):
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Write without references to what is outside, so that the order among other pieces may not matter."""
+        """Write without references to what is outside, so that the order of the pieces may not matter."""
         definition, self._definition = self._definition, None
         try:
             yield
@@ -130,7 +131,7 @@ class Encoder(ABC):
             self._definition = definition
 
     def enter(self, container: object) -> None:
-        """Begin a container; raises Unfingerprintable if it is nested more than MAX_DEPTH deep, or in itself."""
+        """Begin a container; raises Unfingerprintable if it is nested in itself or over MAX_DEPTH deep."""
         if len(self._open) >= MAX_DEPTH:
             if any(outer is container for outer in self._open):
                 raise Unfingerprintable(class_name(type(container)), "it contains itself; break the cycle")

@@ -1,4 +1,4 @@
-"""The canonical encoding of any value, and the fingerprint that is its digest."""
+"""The canonical encoding of any value, and its digest, the fingerprint."""
 
 from __future__ import annotations
 

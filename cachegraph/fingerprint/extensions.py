@@ -1,8 +1,9 @@
-"""The description of what numba compiles by, besides the code: what others have registered with it, and whether bounds are
-checked everywhere, whatever decorators say; for who lays out a key. (That they are checked nowhere is said where a decorator
-says otherwise: numba_types.py.)
+"""The encoding of numba's surroundings, for keys: others' registrations, and the setting that checks bounds.
 
-    surroundings := HASH_VERSION(1 byte) extensions value(bounds are checked everywhere)       extensions: registrations.py
+Bounds are checked everywhere or as decorators say. numba_types.py covers the setting that disables all
+checks.
+
+    surroundings := HASH_VERSION(1 byte) extensions value(bounds are checked everywhere)
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def encode_extensions(described: Collection[str] = ()) -> bytes:
 
 
 def _checks_bounds() -> int | None:
-    """Return numba's setting, now or once numba is loaded: 1 everywhere, 0 nowhere, None as decorators say."""
+    """Return numba's setting, now or once numba is loaded: 1 everywhere, 0 nowhere, None as decorators
+    say."""
     settings: Any = sys.modules.get("numba.core.config")
     if settings is not None:
         found: int | None = settings.BOUNDSCHECK

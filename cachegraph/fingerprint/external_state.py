@@ -1,14 +1,16 @@
-"""Code that may read what is no part of it: the environment, files, clocks, random state, settings.
+"""The refusal of code that may read external state: environment, files, clocks, random state, settings.
 
-What code gives when it is run later may depend on these. Where what it gives is itself stored, no key says what that
-depended on: such code is refused. Code is looked through as far as it is followed (origin.py), and by names: of all
-methods that it might call, those are looked at that have the name of an attribute that some of it takes, and those that
-operators call. What is not followed has to be known to depend on its arguments alone (pure.py), and so has the code of a
-package that the caller says is described. An extension module of the user's own is taken to: nobody can look into it.
+The results of code may depend on external state. If a result is itself stored, no key describes
+that state, so such code is refused. Followed code (origin.py) is searched by name: of all methods
+that it might call, those are searched whose names are attributes that some of the code takes, and
+those that operators call. Code that is not followed must be known to depend on its arguments alone
+(pure.py), or belong to a package that the caller describes. Extension modules of users cannot be
+searched, and are trusted.
 
-Values, too, have what no key describes: the order of a set, and which of them are one object. Code may test what is in a set,
-and whether something is None, a constant or a global; what does more with identities is refused, and so are sets that are
-not in the order that equal ones have in every process. What an lru_cache remembers is forgotten: it may be of before.
+Values also have properties that no key describes: the order of a set, and object identity. Code may
+test membership in sets, and compare with None, constants and globals by identity; other uses of
+identity are refused, and so are sets whose order differs from that of equal sets in other
+processes. The caches of lru_cache functions are cleared, since they may hold older results.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ _LRU_CACHE = type(lru_cache(len))
 # Methods that no code calls by name, but that create, print, hash or pickle an object.
 _NOT_OPERATORS = frozenset(
     (
-        "__new__", "__init__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__repr__", "__str__",
-        "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__copy__",
-        "__deepcopy__", "__del__", "__dir__", "__sizeof__", "__subclasshook__", "__class__",
+        "__new__", "__init__", "__post_init__", "__init_subclass__", "__class_getitem__", "__set_name__",
+        "__repr__", "__str__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+        "__getnewargs__", "__copy__", "__deepcopy__", "__del__", "__dir__", "__sizeof__",
+        "__subclasshook__", "__class__",
     )
 )  # fmt: skip
 
@@ -284,12 +287,12 @@ def _refuse_unordered(value: object) -> None:
 
 def _refuse_use(what: str) -> None:
     raise Unfingerprintable(
-        what, "what it gives is stored, and no key says this; use a tuple, or compare with =="
+        what, "its result is stored, and no key says this; use a tuple, or compare with =="
     )
 
 
 def _refuse(module: str, name: str) -> None:
     raise Unfingerprintable(
         f"code that may read what lies outside of it: {module}.{name}",
-        "what it gives is stored, and no key says what it depends on; read it before, and hold it as an attribute",
+        "its result is stored, and no key says what it read; read it before, and hold it as an attribute",
     )

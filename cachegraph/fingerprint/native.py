@@ -1,13 +1,15 @@
-"""Native functions: those of C, C++, Cython or Fortran, known by a name that imports them and by the file behind it.
+"""Native functions, of C, C++, Cython or Fortran: described by an importable name and the file that contains
+them.
 
-    native := 'x' text(module) text(place) uint(n) text*n origin (extension)     the file, unless the module is Python's own
-    place  := name ("." name)* ("[" types "]")                     the types: of one specialization of a fused function
+    native := 'x' text(module) text(place) uint(n) text*n origin (extension)   no file for Python's own
+    place  := name ("." name)* ("[" types "]")   the types: of one specialization of a fused function
 
-The name is the function's own where that imports the identical object. Where a binding generator gives it none, or a
-wrong one (static methods of pybind11 and SWIG, ufuncs, f2py), it is looked for in the module it claims, then in the
-extension modules that are loaded, in the order of their names, then in all. That a module in Python that is followed
-holds it says little of what it is: then the names that a function gives itself follow, and a native object, or a ufunc,
-is refused. A ufunc that holds a Python function is refused anywhere.
+A function's own name is used if it imports the identical object. Some binding generators give none
+or a wrong one (static methods of pybind11 and SWIG, ufuncs, f2py). Then the object is searched for
+in the module it claims, in the loaded extension modules in the order of their names, and in all
+others. A followed Python module that holds the object says little about it: then the names that a
+function gives itself are written, too, and native objects and ufuncs are refused. Ufuncs that call
+a Python function are always refused.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
-"""Encoders of numba's types, and of its dispatchers. numba is not imported: they are known by the names of their classes.
+"""Encoders of numba's types and dispatchers, recognized by the names of their classes; numba is not
+imported.
 
     type       := 'w' text("numba type") typed
-    typed      := 'N' text(class) text(name)                         numbers, None, text and the like: the name is all
+    typed   := 'N' text(class) text(name)   numbers, None, text and the like: the name is all
                 | 'A' typed(dtype) uint(ndim) text(layout) value((mutable, aligned))
-                | 'L' text(class) value(the value)                   a literal, or an argument that was left out
-                | 'T' text(kind) value(class, of named tuples) uint(n) typed*n       tuples, lists, dicts, optional values
-                | 'O' value                                          a type of others, whose class has a registered encoder
-    dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables) value(signatures)
-                  value(pipeline) value(names of local variables) ('+' extensions | '-')
+                | 'L' text(class) value(the value)   a literal, or an argument that was left out
+                | 'T' text(kind) value(class, of named tuples) uint(n) typed*n   tuples, lists, dicts, Optional
+                | 'O' value   a type of others, whose class has a registered encoder
+    dispatcher := 'w' text("numba") value(function) value(options) value(types of local variables)
+                  value(signatures) value(pipeline) value(names of local variables) ('+' extensions | '-')
 
-What numba shows of a type does not tell it from others (two classes of one name), so only known types have an encoding.
-The signatures are those that a dispatcher was declared for, if it takes no others. Local variables are named where types
-of some are given. Where it calls a function in Python, all that was registered with numba follows (registrations.py):
-that is what it calls.
+Only known types have an encoding, since the text that numba shows for a type is ambiguous (two
+classes of one name). Signatures are those that a dispatcher was declared for, if it takes no
+others. Names of local variables are written if types of some are given. If the function calls a
+Python function, all registrations with numba follow (registrations.py), because these decide what
+is called.
 """
 
 from __future__ import annotations
@@ -156,7 +158,7 @@ def options_in_force(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _calls_python(encoder: Encoder, function: FunctionType) -> bool:
-    """Return True if `function` calls a Python function, for which somebody may have registered another one."""
+    """Return True if `function` calls a Python function, which a registration may replace."""
     space = function.__globals__
     called = (look_up(space, read)[0] for read in reads(function.__code__) if read.name in space)
     return any(

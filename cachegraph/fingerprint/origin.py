@@ -1,14 +1,15 @@
-"""Where the code of a module comes from, and so what describes it.
+"""The origin of the code of a module, which describes it, and names that import an object.
 
     origin := 'p' text(version)                Python's own, and which release of it
-            | 'r' text(name) text(version)     an installed distribution: the name of its package, and which release it is;
-                                               with what its installer recorded of its files, if it came from no index
-            | 'd' text(name) text(version) bytes(digest)     a package that the caller says is not followed: which release it is or,
-                                               where it was not installed, the digest of its whole source
+            | 'r' text(name) text(version)   an installed distribution: its package and release, with the
+                                               digest of its file list if it came from no index
+            | 'd' text(name) text(version) bytes(digest)   a package that the caller describes: its release, or
+                                               if it was not installed, the digest of its source
             | 'x' uint(n) (text(name) bytes(digest))*n     extension files, and what is in them
 
-Code from anywhere else, a script or a checkout, is *followed*: function by function, and what each of them reads. So is
-a file that has the name of one of Python's modules, or is a part of a namespace that releases share.
+Code from anywhere else, such as a script or a checkout, is *followed*: each function is described
+by its code and what it reads. So are files that shadow a module of Python, and parts of namespaces
+that releases share.
 """
 
 from __future__ import annotations

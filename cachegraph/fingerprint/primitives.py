@@ -6,9 +6,9 @@
     text  := bytes(UTF-8, lone surrogates encoded as if they were characters)
     rows  := uint(n) bytes*n
 
-XXH3-128 finds an entry, and accidental damage. Its secret is public, so anyone can make two contents of one digest.
-BLAKE2b-256 confirms that a content is the one that was meant: it confirms keys, names blobs, and stands for arrays,
-files and source in an encoding.
+XXH3-128 finds an entry, and accidental damage. Its secret is public, so anyone can make two contents of
+one digest. BLAKE2b-256 confirms that a content is the one that was meant: it confirms keys, names blobs,
+and stands for arrays, files and source in an encoding.
 
 Version history of canonical encodings (HASH_VERSION)
     1  first

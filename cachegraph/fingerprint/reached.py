@@ -1,9 +1,9 @@
-"""Encoders of values that code reaches: what code can tell apart of them is more than what makes them equal.
+"""Encoders of values that code reaches, for differences that code can tell although the values are equal.
 
-reached := 'O' value(class) value          of a class that is more than a plain value's: its code, or its release;
+reached := 'O' value(class) value          of a class described by more than its name: its code or release;
                                                a named tuple is written as a plain one
          | '%' uint(n) (value value)*n     a dict: its items in their order
-         | 'A' array uint(n) (bytes(stride))*n flag     an array that is not contiguous in C order, or is read-only
+         | 'A' array uint(n) (bytes(stride))*n flag   an array that is not C-contiguous, or read-only
          | instance                        classes.py
          | value                           all others
 """

@@ -1,14 +1,15 @@
-"""What code outside of numba has registered with it: overloads, templates and implementations of its own.
+"""Others' registrations with numba: overloads, templates and implementations.
 
-numba finds these by what a function calls, not by what the function reads, so following the code of the function does not
-reach them. What is registered for a function in Python that is followed belongs to the definition of that function
-(callables.py), and what a release registers for functions and types of its own to the release: code that calls these reaches
-either. All else, what is registered for functions and types of Python, numpy, numba and others, is described by itself.
+numba finds a registration by what a function calls, so following what the function reads does not
+reach it. A registration for a followed Python function belongs to the definition of that function
+(callables.py). A release's registrations for its own functions and types belong to the release.
+Code that calls either reaches both. All other registrations, for functions and types of Python,
+numpy, numba and others, are described here.
 
     extensions := uint(n) (text(package) text(version))*n  uint(m) bytes(definition)*m        each sorted
 
-Releases are named; that of an installed extension of numba's (its entry points) also before numba has loaded it. All
-else is followed. numba is not imported: without it nothing has been registered.
+Releases are named, including installed extensions of numba (its entry points) that numba has not
+loaded yet. Everything else is followed. numba is not imported: without it nothing is registered.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Which encoder writes a value: by its exact type, then by what kind of class that type is.
+"""The registry of encoders: by the exact type of a value, then by the kind of its class.
 
-A subclass of a type that has an encoder does not inherit it: it may hold state, or mean something, that the base type's
-encoder does not write. So bool is not int, and a subclass of dict has no encoding until one is registered for it.
+A subclass does not inherit the encoder of its base: it may hold state, or a meaning, that the
+encoder does not write. So bool is not int, and a subclass of dict has no encoding until one is
+registered.
 
     registered := 'R' text(module) text(qualname) bytes(what the registered encoder writes)
 
-The frame around a registered encoder keeps the whole encoding injective as long as the encoder, taken by itself, writes
-different bytes for different values of its class.
+The frame keeps the whole encoding injective if the registered encoder alone writes different bytes
+for different values of its class.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def find_encoder(cls: type) -> EncodeFunction:
     if encoder is None:
         raise Unfingerprintable(
             f"{cls.__module__}.{cls.__qualname__}",
-            "pass plain values, numpy arrays, enums or dataclasses, or register_encoder() for this exact type",
+            "pass plain values, numpy arrays, enums or dataclasses, or register_encoder() for this type",
         )
     ENCODERS[cls] = encoder
     return encoder

@@ -1,6 +1,6 @@
-"""Which release of a distribution is installed.
+"""The installed releases of distributions.
 
-Nothing here imports the package it is asked about, and the usual case does not import importlib.metadata (10 ms) either.
+No package is imported for this, and usually importlib.metadata (10 ms) is not, either.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Encoders of SciPy's distributions, splines and piecewise polynomials, by what they were made of and compute from.
+"""Encoders of SciPy's distributions, splines and piecewise polynomials, by their inputs and state.
 
-    distribution := origin text(name) value(state)                  the name in scipy.stats; the plain attributes by name
-    univariate   := origin value(ext) value((t, c, k)) value(fit)   fit: the data, the weights, the interval, the degree,
-                                                                    the smoothing, the knots, the coefficients, the status
-    piecewise    := origin value(t or x) value(c) value(k, None for polynomials) value(extrapolate) value(axis)
+    distribution := origin text(name) value(state)   the name in scipy.stats; the plain attributes by name
+    univariate   := origin value(ext) value((t, c, k)) value(fit)   fit: data, weights, interval, degree,
+                                                                    smoothing, knots, coefficients, status
+    piecewise   := origin value(t or x) value(c) value(k, None for polynomials) value(extrapolate) value(axis)
 
-The origin (origin.py) is the release of SciPy, which describes the methods. Refused are distributions that scipy.stats
-does not have under their name (frozen ones, a user's own), subclasses, objects with an attribute that SciPy did not set
-or a generator of their own, and splines on arrays that are not numpy's.
+The origin (origin.py) is the release of SciPy, which describes the methods. Refused are distributions
+that scipy.stats does not have under their name (frozen ones, a user's own), subclasses, objects with an
+attribute that SciPy did not set or a generator of their own, and splines on arrays that are not numpy's.
 """
 
 from __future__ import annotations
@@ -93,13 +93,14 @@ _BASES = frozenset(("rv_generic", "multi_rv_generic"))
 _PLAIN = (type(None), bool, int, float, str, tuple)
 _STATE = frozenset(
     (
-        "_stats_has_moments", "_ctor_param", "badvalue", "name", "a", "b", "xtol", "moment_type", "moment_tol", "inc",
-        "shapes", "numargs", "_parse_arg_template", "_support",
+        "_stats_has_moments", "_ctor_param", "badvalue", "name", "a", "b", "xtol", "moment_type",
+        "moment_tol", "inc", "shapes", "numargs", "_parse_arg_template", "_support",
     )
 )  # fmt: skip
 _MADE = frozenset(
     (
-        "_parse_args", "_parse_args_stats", "_parse_args_rvs", "_ppfvec", "_cdfvec", "vecentropy", "generic_moment",
+        "_parse_args", "_parse_args_stats", "_parse_args_rvs", "_ppfvec", "_cdfvec", "vecentropy",
+        "generic_moment",
     )
 )  # fmt: skip
 """Attributes that SciPy derives from class and state: bound methods, and vectorized ones."""

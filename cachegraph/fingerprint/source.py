@@ -1,4 +1,5 @@
-"""The source of packages that keys describe as a whole: its digest, and whether it is still what was imported."""
+"""The source of packages that keys describe as a whole: its digest, and a check that it is still
+what was imported."""
 
 from __future__ import annotations
 

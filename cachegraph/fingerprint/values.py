@@ -1,8 +1,8 @@
 """Encoders of Python's own values.
 
     none, true, false  := 'N' | 'T' | 'F'
-    int                := 'i' bytes(two's complement, little-endian, the fewest bytes that hold number and sign)
-    float, complex     := 'f' 8 bytes | 'c' 16 bytes     IEEE 754 binary64 by bits, little-endian: -0.0 is not 0.0
+    int   := 'i' bytes(two's complement, little-endian, the fewest bytes that hold number and sign)
+    float, complex   := 'f' 8 bytes | 'c' 16 bytes   IEEE 754 binary64 by bits, little-endian: -0.0 is not 0.0
     str, bytes         := 's' text | 'b' bytes
     tuple, list        := '(' uint(n) value*n | '[' uint(n) value*n
     set, frozenset     := '<' uint(n) value*n | '=' uint(n) value*n       sorted by their encodings
@@ -11,12 +11,13 @@
     ellipsis           := '.'
     NotImplemented     := '!'
     enum member        := 'E' text(module) text(qualname) value(name, None for a flag) value(its value)
-    dataclass          := 'D' text(module) text(qualname) uint(n) (text(field) value)*n   in the order of definition
+    dataclass   := 'D' text(module) text(qualname) uint(n) (text(field) value)*n   in the order of definition
     named tuple        := 'P' text(module) text(qualname) uint(n) value*n
 
-Equal containers built in another order, and objects shared or not, have one encoding. An instance of an enum, a dataclass
-or a named tuple names its class; one that cannot be imported by its name (defined in a function or in `__main__`, or
-replaced since) is refused, as is a dataclass instance with state outside its fields.
+Equal containers have one encoding, whatever the order they were built in and however they share
+objects. An instance of an enum, a dataclass or a named tuple names its class. Refused are instances
+of classes that their names do not import (defined in a function or in `__main__`, or replaced
+since), and dataclass instances with state outside their fields.
 """
 
 from __future__ import annotations
@@ -183,8 +184,8 @@ def _encoded_apart(encoder: Encoder, value: object) -> bytes:
 
 
 def _write_sorted(encoder: Encoder, pieces: list[bytes]) -> None:
-    # Different pieces never compare equal, so the order is independent of how the container was built. Sorting by
-    # digest would leave the order of two that collide to chance.
+    # Different pieces never compare equal, so the order does not depend on how the container was built.
+    # Sorting by digest would leave the order of two that collide to chance.
     pieces.sort()
     encoder.uint(len(pieces))
     encoder.tag(b"".join(pieces))

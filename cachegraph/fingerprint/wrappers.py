@@ -1,11 +1,12 @@
-"""Encoders of what Python and numpy wrap around callables.
+"""Encoders of the wrappers that Python and numpy put around callables.
 
     partial  := 'p' value(function) value(arguments) value(keywords)
     method   := 'm' value(self) value(function)                                 of a class in Python
     wrapper  := 'w' text(kind) value*                                           what it wraps, and its options
 
-The kinds: property, staticmethod, classmethod, cached_property, lru_cache, singledispatch, itemgetter, attrgetter,
-methodcaller and vectorize (numpy's); and logger, of which nothing is written: what is logged is not computed.
+The kinds are property, staticmethod, classmethod, cached_property, lru_cache, singledispatch,
+itemgetter, attrgetter, methodcaller, vectorize (numpy's), and logger, of which only the kind is
+written, since logging computes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What numba compiles for its dispatchers, kept in the store: entries of the level "numba", one for each signature."""
+"""The code that numba compiles for its dispatchers, in the store: one entry of the level "numba"
+per signature."""
 
 from cachegraph.numba_cache.overloads import StoredOverloads, keep_overloads
 

@@ -1,16 +1,17 @@
-"""One compiled overload of numba's as bytes, complete in itself, and back.
+"""The stored form of one compiled overload, complete in itself.
 
     stored   := "CGNB" format(1 byte) length(8 bytes)*3 description object bitcode       little-endian
-              | "CGNR" format(1 byte) kind "\0" reason                                   why there is nothing to store
+              | "CGNR" format(1 byte) kind "\0" reason   why there is nothing to store
     description: a pickle of `OverloadDescription`: numba's types, plain values, dtypes
 
-LLVM's bitcode, by which others inline the function, is beside it and the section empty where Python may call the function,
-which needs the object alone. Of what only other compiled functions call there is no object.
+A function that Python may call needs its object alone: LLVM's bitcode, by which others inline the
+function, is then a blob beside it, and the bitcode section is empty. A function that only compiled
+functions call has no object.
 
-What numba keeps of a compilation has the names of its symbols in it, and these hold a counter of the process: two
-processes make different functions under one name, and whoever loads both calls the wrong one (numba #10486). Here an
-overload shows nothing but its own three functions and the environments, all under names made of the key; all else that
-was linked into it is internal to its object code, and to the bitcode by which other functions inline it.
+The symbols in numba's own cache files contain a counter of the process: two processes give
+different functions one name, and a process that loads both calls the wrong one (numba #10486). Here
+an overload exports nothing but its own three functions and the environments, under names made from
+the key. All else that was linked into it is internal to its object code, and to its bitcode.
 
 Version history
     1  first

@@ -1,6 +1,6 @@
-"""The entries of one function's overloads: their keys, what is stored of them, and what is read.
+"""The entries of one function's overloads: their keys, what they store, and how they are read.
 
-The key of an overload says all that the code depends on, also what numba's own keys leave out:
+The key describes everything that the code depends on, including what numba's own keys leave out:
 
     function    what the caller says the computation is: canonical bytes
     signature   the types of the arguments, and of the result if it was asked for (fingerprint/numba_types.py)
@@ -9,8 +9,9 @@ The key of an overload says all that the code depends on, also what numba's own 
     toolchain   Python, numpy, numba, llvmlite
     target      numba's magic tuple: triple, CPU, features
 
-An overload is one entry, written in one transaction and checked before anything in it is read. What numba cannot cache is
-an entry, too: the reason, so that nobody waits for another process to find it out again.
+An overload is one entry, written in one transaction and checked before it is read. If numba cannot
+cache a function, the reason is stored as an entry, so that other processes do not wait to find it
+out again.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"

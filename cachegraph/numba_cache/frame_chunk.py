@@ -1,9 +1,11 @@
-"""Room for the frames of a compiler, in one piece.
+"""Space for the frames of a compiler, in one piece.
 
-CPython (from 3.11) keeps the frames of Python functions in chunks of 16 KiB: it maps a chunk when a call does not fit the last one and unmaps
-it when that call returns. What calls much where a chunk ends maps and unmaps one at each call, and numba's compiler, in which
-short functions are called millions of times, then takes up to 1.5 times as long, by an accident of how deep it was called.
-A frame that does not fit gets a chunk that it fits, of a power of two; what is called from it goes into the rest of that.
+CPython (from 3.11) keeps the frames of Python functions in chunks of 16 KiB. It maps a new chunk
+when a call does not fit the last one, and unmaps it when that call returns. Code that makes many
+calls where a chunk ends maps and unmaps one per call. numba's compiler, which calls short functions
+millions of times, then takes up to 1.5 times as long, depending only on how deep it was called. A
+frame too large for a chunk gets one of the next power of two, and the calls it makes use the rest
+of that chunk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Compiling without what numba itself keeps in files, and without what it compiled before.
+"""Compilation by numba that ignores its own cache files and what it compiled before.
 
-A function that is decorated with `cache=True` is loaded by numba from a file that knows the time of its own source, and
-nothing of what it calls in other files (numba #8851). A function that was compiled before has the globals and the free
-variables in it that there were then. Either's old code would be linked into an entry whose key describes the new one.
+numba loads a function decorated with `cache=True` from a file that depends on the time of the
+function's own source file, but on nothing that it calls in other files (numba #8851). An overload
+compiled earlier contains the globals and free variables of that time. Either would put old code
+into an entry whose key describes the new code.
 """
 
 # mypy: disable-error-code="no-untyped-call,method-assign"
@@ -82,7 +83,8 @@ def _adding(add: Callable[..., None], current: _Current) -> Callable[..., None]:
 
 
 class _Current:
-    """The dispatchers that compiled code calls, with current overloads only; older ones are hidden meanwhile."""
+    """The dispatchers that compiled code calls, with current overloads only; older ones are hidden
+    meanwhile."""
 
     def __init__(self, described: Collection[str]) -> None:
         self._described = described

@@ -1,12 +1,14 @@
-"""Stored overloads linked into this process for calls from Python, without numba's contexts.
+"""Linking of stored overloads into this process for calls from Python, without numba's contexts.
 
-numba's own way of loading code first loads all that its compiler could need: the registries of types and
-implementations (a quarter of a second), and functions in Python that the code calls once, to learn an address, are
-compiled in every process. Neither is needed to run what is compiled. Here the object code goes to LLVM's linker as it is.
+numba's own loader first imports the registries of types and implementations that its compiler needs
+(a quarter of a second), and compiles, in every process, Python functions that the code calls once
+to learn an address. Running compiled code needs neither: here LLVM's linker gets the stored object
+code.
 
-Before LLVM sees it: what the code asks for, read from the object itself, is looked up in the tables of numba's runtime
-and of this interpreter; anything else is refused. What was linked stays as long as the process: an array that it made may
-outlive the function, and needs its code to be freed. Called under numba's compiler lock, which a fork inherits.
+Before that, each undefined symbol of the object is looked up in the tables of numba's runtime and
+of this interpreter; any other symbol is refused. Linked code stays for the life of the process: an
+array that it made may outlive the function, and needs its code to be freed. Callers hold numba's
+compiler lock, which a fork waits for.
 """
 
 # mypy: disable-error-code="no-untyped-call,attr-defined"
@@ -35,13 +37,12 @@ if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
 
 _LIBC = frozenset(
-    "memset memcpy memmove bzero __bzero memcmp strlen "
-    "exp exp2 expm1 log log1p log2 log10 sin cos sincos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sqrt cbrt pow fmod hypot floor ceil trunc rint round nearbyint atan2 erf erfc lgamma tgamma ldexp frexp fma copysign "
-    "fmin fmax fabs nextafter "
-    "expf exp2f expm1f logf log1pf log2f log10f sinf cosf sincosf tanf asinf acosf atanf sinhf coshf tanhf asinhf acoshf "
-    "atanhf sqrtf cbrtf powf fmodf hypotf floorf ceilf truncf rintf roundf nearbyintf atan2f erff erfcf lgammaf tgammaf "
-    "ldexpf frexpf fmaf copysignf fminf fmaxf fabsf nextafterf "
+    "memset memcpy memmove bzero __bzero memcmp strlen exp exp2 expm1 log log1p log2 log10 sin cos sincos "
+    "tan asin acos atan sinh cosh tanh asinh acosh atanh sqrt cbrt pow fmod hypot floor ceil trunc rint "
+    "round nearbyint atan2 erf erfc lgamma tgamma ldexp frexp fma copysign fmin fmax fabs nextafter expf "
+    "exp2f expm1f logf log1pf log2f log10f sinf cosf sincosf tanf asinf acosf atanf sinhf coshf tanhf "
+    "asinhf acoshf atanhf sqrtf cbrtf powf fmodf hypotf floorf ceilf truncf rintf roundf nearbyintf "
+    "atan2f erff erfcf lgammaf tgammaf ldexpf frexpf fmaf copysignf fminf fmaxf fabsf nextafterf "
     "__powidf2 __powisf2 __divdc3 __muldc3 __divti3 __modti3 __udivti3 __umodti3 __multi3".split()
 )
 """Functions of the C library and of compiler runtimes that LLVM and numba's mathematics call."""
@@ -159,7 +160,8 @@ def _resolved(name: str) -> int:
 
 @cache
 def _runtime() -> Mapping[str, int]:
-    """Return symbol -> address of what numba's runtime offers compiled code, with the names that numba uses."""
+    """Return symbol -> address of what numba's runtime offers compiled code, with the names that numba
+    uses."""
     found = {"_Py_NoneStruct": id(None)}
     found.update((name, _helperlib.c_helpers[name]) for name in INTR_MATH)
     for helpers in (_helperlib.c_helpers, _dynfunc.c_helpers):

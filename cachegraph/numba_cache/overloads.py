@@ -1,6 +1,6 @@
-"""A numba dispatcher whose compiled overloads are kept in the store, an entry for each signature (entries.py).
+"""A numba dispatcher whose compiled overloads are stored, one entry per signature (entries.py).
 
-Whatever goes wrong is a miss or a bypass, and numba compiles as if there were no cache.
+Any failure is a miss or a bypass: numba then compiles as if there were no cache.
 """
 
 # mypy: disable-error-code="no-untyped-call,misc,attr-defined"

@@ -1,7 +1,8 @@
-"""CPU levels: the sets of instructions that code is compiled for, and which of them run here.
+"""CPU levels: the instruction sets that code is compiled for, and which of them this machine
+supports.
 
-A level is a name LLVM knows as a CPU; it stands for exactly that instruction set, never for the host's extras, so
-what one machine compiled another of the same level runs.
+A level is a CPU name of LLVM. It stands for exactly that instruction set, without extras of the
+host, so code compiled on one machine runs on any other of the same level.
 """
 
 from __future__ import annotations

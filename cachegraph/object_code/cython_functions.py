@@ -1,6 +1,6 @@
 """Addresses of the C functions that SciPy exports to Cython: BLAS, LAPACK and special functions.
 
-The two extension files of linear algebra are loaded by themselves: importing scipy.linalg around them takes 140 ms.
+The two extension files for linear algebra are loaded alone: importing scipy.linalg takes 140 ms.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _extension(name: str) -> ModuleType:
     for file in sorted(os.listdir(directory)):
         if file.startswith(f"{extension}.") and file.endswith(".so"):
             loader = ExtensionFileLoader(name, os.path.join(directory, file))
-            module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))  # type: ignore[arg-type]
+            spec = importlib.util.spec_from_loader(name, loader)
+            module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
             loader.exec_module(module)
             return module
     raise ImportError(f"{directory} has no {extension}")

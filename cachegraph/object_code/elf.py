@@ -1,14 +1,15 @@
-"""Reads relocatable ELF, and refuses what LLVM does not write of our code: its linker ends the process on an odd file.
+"""The reader of relocatable ELF files. It refuses forms that LLVM does not write for our code, since LLVM's
+linker may kill the process on a malformed file.
 
-What is accepted, for x86-64 and 64-bit Arm (numbers little-endian):
+The accepted form, for x86-64 and 64-bit Arm (numbers little-endian):
 
     file       := header, contents of the sections, 64 bytes for each section
-    sections   := NULL, one STRTAB, one SYMTAB, and any of PROGBITS, NOBITS, UNWIND and RELA, with the names and flags below
-    symbol     := local ones first; each in a section that is loaded, and wholly in it, or undefined, or common; of plain kinds
+    sections   := NULL, one STRTAB, one SYMTAB, any PROGBITS, NOBITS, UNWIND and RELA, with the flags below
+    symbol   := local ones first; each wholly in a loaded section, or undefined, or common
     relocation := of a known kind, wholly in the section that it changes, to about where its symbol lies
-    .eh_frame  := CIE of the one form that LLVM writes, FDE*, each with a relocation to the code that it describes, and no other
+    .eh_frame  := CIE of the one form that LLVM writes, FDE*, each with one relocation to its code
 
-What the code itself does when it is called, nobody can tell from its file.
+What the code does when called cannot be checked here.
 """
 
 from __future__ import annotations

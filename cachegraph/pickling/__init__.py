@@ -1,21 +1,23 @@
-"""Pickling of what a cache entry carries besides its program, and of users' values; loading it without trusting it.
+"""The pickling of entries and of users' values, and its loading without trust in the bytes.
 
     content := a pickle of protocol 5, in which persistent ids stand for what is not in it:
         n                     (an int)          object n of those that the caller gives as external
         name                  (text)            the object of that name that the caller has at hand
         ("import", module, place)               the function that this import path gives (import_path.py)
-        ("blob", digest, is read-only)          what an array of over 64 KiB holds: a blob (cachegraph/pickling/large_arrays.py)
+        ("blob", digest, is read-only)   an array of over 64 KiB: a blob (large_arrays.py)
 
-Loading resolves only what the packages that the caller trusts hold: their classes, and functions declared with
-`rebuilds_pickled`; and the few functions by which numpy rebuilds its arrays, scalars and dtypes. A function named by its
-import path is a value: it is resolved only if the caller declares that path. Who declares it is never the pickle, nor
-anything that lies beside it: it is the graph in hand, or the key that the entry was found by (docs/decisions/0046). A
-pickle calls only what it names, not what it was given or has made, and changes only what it has made. Anything else is
+Loading resolves only classes of the packages that the caller trusts, functions of these declared
+with `rebuilds_pickled`, and the few functions by which numpy rebuilds arrays, scalars and dtypes. A
+function named by its import path is a value, resolved only if the caller declares that path. The
+declaration never comes from the pickle or from what is stored beside it, but from the graph at
+hand, or from the key that found the entry (docs/decisions/0046). A pickle may call only what it
+names, not objects that it was given or made, and change only objects that it made. Anything else is
 refused before it is imported, called or changed.
 
-Neither are a pickle's opcodes believed. Only those that `dumps` writes are done; numpy is given only dtypes, shapes and bytes
-that fit each other (calls.py), and an array is given its content once; what is copied is no more than the pickle holds; and
-tuples in each other are neither deeper nor, without sharing, larger than what can be hashed, compared and freed.
+Opcodes are not trusted, either. Only those that `dumps` writes are executed; numpy gets only
+dtypes, shapes and bytes that fit each other (calls.py), and an array gets its content once; no more
+bytes are copied than the pickle contains; and nested tuples are limited to a depth and unshared
+size that can be hashed, compared and freed.
 
 Version history
     1  persistent ids are external objects, by number

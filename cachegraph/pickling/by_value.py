@@ -1,4 +1,4 @@
-"""Pickling of functions and classes that no name imports, as their code, by cloudpickle."""
+"""Pickling of functions and classes that no name imports as code, by cloudpickle."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What a pickle may have Python and numpy make, and of what: as `dumps` writes it, and nothing else.
+"""Checks of the calls and states in a pickle: Python and numpy objects are made only as `dumps`
+writes them.
 
-Each check raises InvalidPickle. numpy's own functions believe what they are given: a dtype whose fields lie outside of its
-items, or an array that changes under its views, is memory that belongs to somebody else.
+Each check raises InvalidPickle. numpy's own functions trust their arguments: a dtype whose fields
+lie outside its items, or an array that changes under its views, would give access to foreign
+memory.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ def of_scalar(arguments: tuple[Any, ...]) -> None:
 
 
 def state_of_dtype(dtype: Any, state: Any) -> None:
-    """Check the state for a new `dtype`: it must be the one that numpy gives a dtype made of the same parts."""
+    """Check the state for a new `dtype`: it must be the one that numpy gives a dtype made of the same
+    parts."""
     _require(isinstance(state, tuple) and len(state) in (8, 9) and state[1] in _BYTE_ORDERS, "a dtype", state)
     _, order, within, names, _, size, _, flags, *_ = state
     if dtype.kind in "mM":
@@ -134,7 +137,8 @@ def _is_shape(value: Any) -> bool:
 
 
 def _is_unit(metadata: Any) -> bool:
-    """Return True if `metadata` is what numpy gives time dtypes: no user metadata, and (unit, number, 1, 1)."""
+    """Return True if `metadata` is what numpy gives time dtypes: no user metadata, and (unit, number, 1,
+    1)."""
     if not isinstance(metadata, tuple) or len(metadata) != 2 or metadata[0]:
         return False
     unit = metadata[1]

@@ -1,4 +1,4 @@
-"""What pickling and loading refuse."""
+"""The errors of pickling and loading."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class InvalidPickle(CachegraphError, pickle.UnpicklingError):
 
 
 class UntrustedPickle(CachegraphError):
-    """A pickle that names what it may not load: `module` and `name`; `trusted` lists the packages it may use."""
+    """A pickle that names what it may not load: `module` and `name`; `trusted` lists the packages it may
+    use."""
 
     def __init__(self, module: str, name: str, trusted: tuple[str, ...]) -> None:
         super().__init__(module, name, trusted)
@@ -42,13 +43,14 @@ class UntrustedPickle(CachegraphError):
 
     def __str__(self) -> str:
         return (
-            f"loading a pickle: found {self.module}.{self.name}, where only classes of {', '.join(self.trusted)} "
-            "and functions that the reader declares are loaded; treat the entry it came from as untrusted"
+            f"loading a pickle: found {self.module}.{self.name}, where only classes of "
+            f"{', '.join(self.trusted)} and functions that the reader declares are loaded; treat the entry it came from as untrusted"
         )
 
 
 class UnresolvedFunction(CachegraphError):
-    """A function that a pickle names and this process lacks: its `module` and `place`, and what was `found`."""
+    """A function that a pickle names and this process lacks: its `module` and `place`, and what was
+    `found`."""
 
     def __init__(self, module: str, place: str, found: str) -> None:
         super().__init__(module, place, found)

@@ -1,11 +1,12 @@
-"""Import paths: the module and the place in it that give a function back, in whatever process imports it.
+"""Import paths: the module and the place in it from which any process can import a function.
 
-    place := name ("." name)* ("[" types "]")        the types: of one specialization of a fused function of Cython
+    place := name ("." name)* ("[" types "]")   the types: of one specialization of a fused function of Cython
 
-Native functions are found as cachegraph/fingerprint/native.py finds them, functions in Python by their own name, methods
-bound to an object that a module holds through that object. A path is given only if walking it here gives the identical
-object (for a bound method: the same method of the identical object), and if the import system finds the module: what
-was put into `sys.modules` by hand is in no other process.
+Native functions are found as in cachegraph/fingerprint/native.py, Python functions by their own
+name, and methods bound to an object in a module through that object. A path is given only if it
+leads to the identical object here (for a bound method: the same method of the identical object),
+and if the import system finds the module, since other processes lack modules that were put into
+`sys.modules` by hand.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _owners(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_native_object(owner: object) -> bool:
-    """Return True if `owner` is native, an instance of an extension's class, or SWIG's proxy of a C++ object."""
+    """Return True if `owner` is native, an instance of an extension's class, or SWIG's proxy of a C++
+    object."""
     return (
         is_of_extension(owner)
         or is_native_type(type(owner))

@@ -1,7 +1,7 @@
-"""Large arrays: blobs of their own, named by what they hold, so that entries with an array in common have it once.
+"""Large arrays: blobs named by their content, so that entries that share an array store it once.
 
-Whatever refers to an array has its digest (BLAKE2b-256, hex) in the place of what it holds. The entry lists it among its
-blobs under the name "array-" and the digest, so that it is not evicted or pruned as long as the entry is there.
+Where an entry would contain the array, it has its digest (BLAKE2b-256, hex), and it lists the blob
+under the name "array-" and the digest, so that the blob stays as long as the entry does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How pickles are loaded: what they may name, call and change. See cachegraph/pickling/__init__.py for the format.
+"""The loading of pickles: what they may name, call and change. The format is in
+cachegraph/pickling/__init__.py.
 
-The unpickler is the one that the standard library has in Python: the one in C lets nobody see what is called.
+It extends the standard library's unpickler in Python, because the one in C does not show its calls.
 """
 
 from __future__ import annotations

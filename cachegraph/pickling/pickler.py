@@ -1,4 +1,5 @@
-"""Picklers: what is named in a pickle instead of being written. See cachegraph/pickling/__init__.py for the format."""
+"""The picklers: which objects they write, and which they name. The format is in
+cachegraph/pickling/__init__.py."""
 
 from __future__ import annotations
 

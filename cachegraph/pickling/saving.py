@@ -1,4 +1,4 @@
-"""Pickling a value, and telling what in it could not be pickled."""
+"""The pickling of values, with errors that say what could not be pickled, and where it is."""
 
 from __future__ import annotations
 

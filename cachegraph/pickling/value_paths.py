@@ -1,4 +1,4 @@
-"""Where an object sits within a value: the way that a pickler goes to it."""
+"""The path of an object within a value, as a pickler would reach it."""
 
 from __future__ import annotations
 
