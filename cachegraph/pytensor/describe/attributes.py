@@ -34,7 +34,7 @@ NOT_IDENTITY: dict[str, dict[str, str]] = {
         "process_count": "profiling data",
         "applied_true": "profiling data",
         "node_created": "profiling data",
-        "track_map": "follows from the rewriters",
+        "track_map": "derived from the rewriters",
         "pre_profile": "profiling data",
         "warned": "whether a warning was given",
     },

@@ -31,14 +31,8 @@ _RUNNING = frozenset(
 """Methods of an Op that run when it is folded; otherwise when the function is called."""
 _GRADIENTS = frozenset(
     (
-        "grad",
-        "L_op",
-        "R_op",
-        "pullback",
-        "pushforward",
-        "connection_pattern",
-        "grad_overrides",
-        "rop_overrides",
+        *("grad", "L_op", "R_op", "pullback", "pushforward"),
+        *("connection_pattern", "grad_overrides", "rop_overrides"),
     )
 )
 """Methods that have run before a graph is compiled."""

@@ -17,18 +17,9 @@ import numpy as np
 from cachegraph.pytensor.describe.held_arrays import HeldArrays
 
 _EXCEPTIONS = (
-    AssertionError,
-    ArithmeticError,
-    IndexError,
-    KeyError,
-    LookupError,
-    NotImplementedError,
-    OverflowError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    ZeroDivisionError,
-    np.linalg.LinAlgError,
+    *(AssertionError, ArithmeticError, IndexError, KeyError, LookupError),
+    *(NotImplementedError, OverflowError, RuntimeError, TypeError),
+    *(ValueError, ZeroDivisionError, np.linalg.LinAlgError),
 )
 """Exceptions that checking Ops hold, to raise them. Their order is part of the format, too."""
 
@@ -43,24 +34,12 @@ NOT_USER_CLASSES = frozenset((*_EXCEPTIONS, *_SCALARS))
 """The external classes that do not belong to users."""
 
 _FUNCTIONS = (
-    ("pytensor.scalar.basic", "upcast_out"),
-    ("pytensor.scalar.basic", "upcast_out_nobool"),
-    ("pytensor.scalar.basic", "upcast_out_min8"),
-    ("pytensor.scalar.basic", "upgrade_to_float"),
-    ("pytensor.scalar.basic", "upgrade_to_float64"),
-    ("pytensor.scalar.basic", "same_out"),
-    ("pytensor.scalar.basic", "same_out_nobool"),
-    ("pytensor.scalar.basic", "same_out_min8"),
-    ("pytensor.scalar.basic", "upcast_out_no_complex"),
-    ("pytensor.scalar.basic", "same_out_float_only"),
-    ("pytensor.scalar.basic", "int_out"),
-    ("pytensor.scalar.basic", "float_out"),
-    ("pytensor.scalar.basic", "upgrade_to_float_no_complex"),
-    ("pytensor.scalar.basic", "same_out_nocomplex"),
-    ("pytensor.scalar.basic", "real_out"),
-    ("pytensor.scalar.basic", "Sign._output_types_preference"),
+    *("upcast_out", "upcast_out_nobool", "upcast_out_min8", "upgrade_to_float"),
+    *("upgrade_to_float64", "same_out", "same_out_nobool", "same_out_min8"),
+    *("upcast_out_no_complex", "same_out_float_only", "int_out", "float_out"),
+    *("upgrade_to_float_no_complex", "same_out_nocomplex", "real_out", "Sign._output_types_preference"),
 )
-"""The functions that Ops of PyTensor hold as properties: they give the types of scalar results.
+"""The functions of pytensor.scalar.basic that Ops hold as properties: they give the types of scalar results.
 
 Their order is part of the format of stored_graph.py: new ones are added at the end.
 """
@@ -106,7 +85,7 @@ class Context:
 
         A function that this PyTensor lacks is replaced by a tuple of its names.
         """
-        functions = (_function(module, name) for module, name in _FUNCTIONS)
+        functions = (_function("pytensor.scalar.basic", path) for path in _FUNCTIONS)
         return [LOST, self.arrays, *functions, *_EXCEPTIONS, *_SCALARS, *self.classes, *self.ops]
 
 
