@@ -42,16 +42,16 @@ class DecodedGraph:
     nodes: list[DecodedNode]
     outputs: list[int]
     constants: list[str]
-    places: list[str] = field(init=False)
+    origins: list[str] = field(init=False)
     types: list[str] = field(init=False)
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = [f"input {k} of the graph" for k in range(len(self.inputs))]
+        self.origins = [f"input {k} of the graph" for k in range(len(self.inputs))]
         self.types = list(self.inputs)
         for number, node in enumerate(self.nodes):
             several = len(node.types) > 1
-            self.places += [
+            self.origins += [
                 f"output {k} of node {number}" if several else f"node {number}"
                 for k in range(len(node.types))
             ]
@@ -89,7 +89,7 @@ class DecodedGraph:
     def place(self, variable: int) -> str:
         """Return where a variable comes from, in words."""
         constant, index = variable % 2, variable // 2
-        return self.constants[index] if constant else self.places[index]
+        return self.constants[index] if constant else self.origins[index]
 
     def type(self, variable: int) -> str:
         """Return the type of a variable; empty for a constant, whose text has it."""

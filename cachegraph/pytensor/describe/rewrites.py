@@ -134,17 +134,17 @@ def _entry(
     context: EncodingContext,
 ) -> bytes:
     labels = [prefixed(label.encode()) for label in (name, *sorted(tags[id(item)]))]
-    places = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
+    positions = _encoded(*(getattr(database, mapping, {}).get(name) for mapping in _MAPPINGS))
     if isinstance(item, RewriteDatabase):
         content = pack_uint(list(databases).index(id(item)))
     else:
         content = prefixed(_rewriter(item, context))
-    return b"".join((pack_uint(len(labels)), *labels, places, content))
+    return b"".join((pack_uint(len(labels)), *labels, positions, content))
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _encoded(*places: object) -> bytes:
-    return encode(places)
+def _encoded(*positions: object) -> bytes:
+    return encode(positions)
 
 
 def _rewriter(item: Any, context: EncodingContext) -> bytes:
@@ -185,8 +185,8 @@ def _only(database: Any, name: str) -> Any:
 
 def _counts(rewriter: Any, late: frozenset[str]) -> bool:
     """Return False for a rewriter that belongs to late packages of which the graph has nothing."""
-    outside = [package for package in LATE if package in sys.modules and package not in late]
-    return not outside or _rewrites_beyond(rewriter, outside)
+    unused = [package for package in LATE if package in sys.modules and package not in late]
+    return not unused or _rewrites_beyond(rewriter, unused)
 
 
 def _rewrites_beyond(rewriter: Any, packages: list[str]) -> bool:

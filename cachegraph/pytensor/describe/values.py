@@ -100,7 +100,7 @@ class EncodingContext:
         self.code = 0
         """How often code was encoded: an item that holds code may mean another thing next time."""
         self.foreign = 0
-        """How often something was encoded that may run, and so read with, code of others than the hosts."""
+        """How often something was encoded that may run code of neither PyTensor nor PyMC."""
 
     def op(self, op: Any) -> bytes:
         """Return the encoding of `op`, written once per description."""
@@ -335,7 +335,7 @@ def _kind_of(cls: type) -> tuple[bytes, Writer] | None:
 
 
 def _refuse_variable(value: Any, context: EncodingContext) -> bytes:
-    raise Unfingerprintable(name_of(type(value)), "a variable outside of its graph means nothing; hold none")
+    raise Unfingerprintable(name_of(type(value)), "a variable means nothing without its graph; hold none")
 
 
 def _encode_mode(value: Any, context: EncodingContext) -> bytes:

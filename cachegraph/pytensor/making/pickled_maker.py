@@ -65,12 +65,12 @@ class PickledMaker:
 
 def _input(spec: Any) -> Any:
     """Return a copy of an input without the graph of its update."""
-    carried = copy.copy(spec)
-    unmark([carried])
-    carried.variable = _bare(spec.variable)
+    copied = copy.copy(spec)
+    unmark([copied])
+    copied.variable = _bare(spec.variable)
     if spec.update is not None:
-        carried.update = _like(spec.update)
-    return carried
+        copied.update = _like(spec.update)
+    return copied
 
 
 def _bare(variable: Any) -> Any:
@@ -97,9 +97,9 @@ def _is_picklable(held: Any) -> bool:
 
 
 def _output(spec: Any) -> Any:
-    carried = copy.copy(spec)
-    carried.variable = _like(spec.variable)
-    return carried
+    copied = copy.copy(spec)
+    copied.variable = _like(spec.variable)
+    return copied
 
 
 def _like(variable: Any) -> Any:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.pytensor.describe.host_packages import is_edited
+import cachegraph.pytensor
+from cachegraph.pytensor.describe import host_packages
+from cachegraph.pytensor.describe.host_packages import encode_host_code, is_edited
 
 ROOT = Path(__file__).parents[4]
 BEFORE_A_PROCESS = 0.3
@@ -92,3 +94,12 @@ def test_the_installed_releases_are_as_they_were_installed() -> None:
         assert spec is not None
         assert spec.origin is not None
         assert not is_edited(str(Path(spec.origin).parent))
+
+
+def test_the_key_has_the_source_of_every_floor_of_the_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    roots: list[Path] = []
+    monkeypatch.setattr(host_packages, "source_digest", lambda root: roots.append(root) or b"")
+    monkeypatch.setattr(host_packages, "check_unchanged", lambda *arguments: None)
+    monkeypatch.setattr(host_packages, "_source_digest_of", host_packages._source_digest_of.__wrapped__)
+    encode_host_code()
+    assert Path(cachegraph.pytensor.__file__).parent in roots
