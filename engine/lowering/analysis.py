@@ -15,8 +15,7 @@ MOST_SKIPPED = 8
 
 
 class GraphAnalysis:
-    """The order of the nodes, the number of reads of each value (`uses`), and the nodes that overwrite
-    an input.
+    """The order of the nodes, the reads of each value (`uses`), and the nodes that overwrite an input.
 
     `fused` has the variables that are computed inside the loops of the reduction that reads them.
     """
@@ -47,7 +46,7 @@ class GraphAnalysis:
     def _with_reductions_first(self, nodes: Sequence[Apply]) -> list[Apply]:
         """Return the nodes, each reduction straight behind the node that runs in its loops.
 
-        That reads its inputs only there, so nothing may overwrite them in between.
+        Only these loops read the inputs of that node, so nothing may overwrite them in between.
         """
         reductions: dict[Variable, list[Apply]] = {}
         for node in nodes:
@@ -79,9 +78,7 @@ class GraphAnalysis:
         return variable
 
     def kept_arrays(self, outputs: Sequence[Variable]) -> dict[Variable, int]:
-        """Return the variables computed into arrays of the caller, and how many first rows it does not
-        get.
-        """
+        """Return the variables computed into the caller's arrays, each with its number of skipped rows."""
         kept = {self.origin(variable): 0 for variable in outputs}
         for variable in outputs:
             skipped = self.skipped(variable)

@@ -263,9 +263,7 @@ def _use(register: int, key: CacheKey) -> KernelUse:
 
 
 def _bound_arrays(lowering: Lowering) -> tuple[tuple[BoundArray, ...], bytes, dict[str, bytes]]:
-    """Return the arrays to bind when the program is loaded, the bytes of small constants, and large
-    ones as blobs.
-    """
+    """Return the arrays to bind at load time, the bytes of small constants, and blobs of large ones."""
     bound = [_bound(register, constant, number) for register, constant, number in lowering.data]
     content = bytearray()
     blobs: dict[str, bytes] = {}

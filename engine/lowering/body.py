@@ -104,9 +104,7 @@ class Body(Lowering):
         return found
 
     def write(self, variable: Variable, place: Value) -> None:
-        """Have the value of `variable` written to `place`, C-contiguous and of its lengths, unless it
-        is there.
-        """
+        """Have `variable` written to `place`, C-contiguous and of its lengths, unless it is there."""
         value = self.value_of(variable)
         if value.pointer != place.pointer or value.strides is not None:
             self.copy(value, replace(place, stage=max(place.stage, value.stage)))

@@ -48,9 +48,7 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An element: `pointer[sum of the products in terms]`, each factor the name of an int64; no terms
-    mean element 0.
-    """
+    """An element: `pointer[sum of the products in terms]`; a factor is an int64's name, no terms mean 0."""
 
     pointer: str
     terms: tuple[tuple[str, ...], ...] = ()
@@ -67,8 +65,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """The value `target` of `dtype`: `op`, a scalar operation (operations.py) or user function, of
-    `arguments`.
+    """The value `target` of `dtype`: `op` (operations.py, or a user function) of `arguments`.
 
     If a user function raises, the kernel ends with FUNCTION_RAISED.
     """
@@ -123,9 +120,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A value that passes change: `name` is `initial` in the first pass, `following` of the pass before
-    in the next.
-    """
+    """A value that changes: `name` is `initial` in the first pass, then `following` of the pass before."""
 
     name: str
     initial: str
@@ -134,8 +129,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """`body` for each `index` (int64) from `start`, in steps of `step` (positive), while it is less
-    than `stop`.
+    """`body` for each int64 `index` from `start` while less than `stop`, `step` (positive) apart.
 
     `until` names a bool of the body: the pass in which it is true is the last.
     """
@@ -160,9 +154,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Write `details` (names of int64s) to elements 0, 1, ... of the int64 pointer `pointer`, then
-    return `status`.
-    """
+    """Write `details` (names of int64s) to the int64s at `pointer`, then return `status`."""
 
     status: int
     pointer: str = ""

@@ -128,16 +128,12 @@ class Lowering:
     def allocate(
         self, variable: Variable, reads: Sequence[Value], dims: Sequence[int], nest: Sequence[int] = ()
     ) -> Value:
-        """Return a new array for `variable`, in the first stage that has its lengths, `nest` and all of
-        `reads`.
-        """
+        """Return a new array for `variable`, in the first stage that has `dims`, `nest` and `reads`."""
         stage = max([self.table.stage((*dims, *nest)), *(value.stage for value in reads)])
         return self.array(variable, dims, stage)
 
     def array(self, variable: Variable, dims: Sequence[int], stage: int) -> Value:
-        """Return a new array for `variable`, whose elements are written in `stage` or the first stage
-        possible.
-        """
+        """Return a new array for `variable`, written in `stage` or the first stage possible."""
         stage = max(stage, self.first_stage(variable))
         skipped = self._kept.get(variable)
         value = self.table.buffer(dtype(variable), dims, stage, result=skipped is not None)
@@ -173,8 +169,7 @@ class Lowering:
     def overwrite(
         self, node: Apply, base: Variable, reads: Sequence[Value], registers: Sequence[int]
     ) -> Value | None:
-        """Return the array of `base` as that of the output of `node`, or None if `node` must not
-        overwrite it.
+        """Return the array of `base` as the output of `node`; None if it must not be overwritten.
 
         Its stage is the first that has `registers` and `reads` and follows all that read the old
         elements.
@@ -241,9 +236,7 @@ class Lowering:
         )
 
     def _result(self, variable: Variable, claimed: set[Buffer]) -> Value:
-        """Return an array of its own for one output: the one that it was computed into, if possible,
-        else a copy.
-        """
+        """Return an array of its own for one output: the one computed into, if possible, or a copy."""
         value = self.value_of(variable)
         buffer = value.buffer
         if (
@@ -260,9 +253,7 @@ class Lowering:
         return value
 
     def _is_result(self, buffer: Buffer, variable: Variable) -> bool:
-        """Return True if `variable` is all of the array in `buffer`, but for rows that the caller does
-        not get.
-        """
+        """Return True if `variable` is all of the array in `buffer`, except for skipped rows."""
         if buffer.skipped:
             if self.analysis.skipped(variable) != buffer.skipped:
                 return False

@@ -33,10 +33,7 @@ def plan_scratch(table: Table) -> Scratch:
 
 
 def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
-    """Return the time of each buffer's last use.
-
-    A buffer written once before a loop and read in every pass is in use until the end.
-    """
+    """Return the time of each buffer's last use: the end, if it is written before a loop and read in it."""
     floor = floor_of(steps[0].stage)
     once = {buffer for step in steps for buffer in step.writes if 0 < floor == step.stage}
     last_use: dict[Buffer, int] = {}
@@ -56,9 +53,7 @@ class _ScratchPlan:
     placed: set[Buffer] = field(default_factory=set)
 
     def place(self, buffer: Buffer, time: int, last_use: int) -> None:
-        """Give memory to `buffer`, which is in use from `time` to `last_use`; once, however often it is
-        written.
-        """
+        """Give memory to `buffer`, in use from `time` to `last_use`, at its first write."""
         if buffer in self.placed:
             return
         self.placed.add(buffer)

@@ -47,10 +47,9 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """An array: the registers of its address, its lengths and, unless it is C-contiguous, its strides
-    in elements.
+    """An array: the registers of its address, its lengths and, if it is not C-contiguous, its strides.
 
-    Kernels of `stage` and later may read it. `buffer` has its memory.
+    Strides count elements. Kernels of `stage` and later may read the array. `buffer` has its memory.
     """
 
     pointer: int
@@ -81,9 +80,7 @@ class CallbackInvocation:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A kernel call, a callback's invocation, a loop, or (none of these) the store of a register into a
-    buffer.
-    """
+    """A kernel call, an invocation, a loop, or (none of these) the store of a register into a buffer."""
 
     kernel: Kernel | None
     arguments: tuple[int, ...]
@@ -138,9 +135,7 @@ class Check:
 
 
 class ArithmeticInstruction(NamedTuple):
-    """An instruction of the arithmetic (runtime/instructions.py), and its failure if it may stop the
-    program.
-    """
+    """An instruction of the arithmetic (runtime/instructions.py), and its failure if it may fail."""
 
     name: str
     operands: tuple[int, ...]

@@ -95,9 +95,7 @@ class Table:
         return register
 
     def same(self, first: int, second: int, check: Check) -> int:
-        """Demand that two registers hold the same number; return the one that stands for both from here
-        on.
-        """
+        """Demand that two registers hold the same number; return the one to use from here on."""
         first, second = self.canonical(first), self.canonical(second)
         if first == second:
             return first
@@ -114,9 +112,7 @@ class Table:
             self.emit("NONNEG", (register,), self.stage((register,)), check)
 
     def compute(self, op: str, *operands: int) -> int:
-        """Return the register that holds `op` of `operands`; constants are folded, equal arithmetic is
-        done once.
-        """
+        """Return the register of `op` of `operands`: constants are folded, equal arithmetic is shared."""
         operands = tuple(self.canonical(register) for register in operands)
         folded = self._folded(op, operands)
         if folded is not None:
@@ -165,9 +161,7 @@ class Table:
         return tuple(self.product(dims[position + 1 :]) for position in range(len(dims)))
 
     def buffer(self, dtype: str, dims: Sequence[int], stage: int, result: bool = False) -> Value:
-        """Return a new C-contiguous array, written in `stage`; with `result` the caller makes and keeps
-        it.
-        """
+        """Return a new C-contiguous array, written in `stage`; the caller makes and keeps a `result`."""
         stage = max(stage, self.floor)
         dims = tuple(map(self.canonical, dims))
         nbytes = self.compute("MULSAT", self.product(dims), self.constant(ITEM_SIZES[dtype]))
@@ -183,8 +177,7 @@ class Table:
         return Value(pointer, dtype, dims, stage, None, buffer)
 
     def view(self, value: Value, offset: int, dims: Sequence[int], strides: tuple[int, ...] | None) -> Value:
-        """Return the array of lengths `dims` and `strides` that begins `offset` elements behind the
-        start of `value`.
+        """Return the array of lengths `dims` and `strides`, `offset` elements behind the start of `value`.
 
         All three are registers; `strides` is None if the array is C-contiguous.
         """
@@ -197,9 +190,7 @@ class Table:
         return Value(pointer, value.dtype, tuple(dims), stage, strides, value.buffer)
 
     def load(self, value: Value, at_once: bool) -> int:
-        """Return the register that holds the integer scalar `value`; `at_once` if no kernel of this
-        program writes it.
-        """
+        """Return the register of the integer scalar `value`; `at_once` if no kernel here writes it."""
         stage = value.stage if at_once else value.stage + 1
         register = self.new(stage)
         if value.buffer is not None:

@@ -1,5 +1,4 @@
-"""Elementwise kernels: scalar statements fused into one loop nest, copies, changes of a part, numbers
-in steps.
+"""Elementwise kernels: statements fused into one loop nest, copies, changes of a part, ranges.
 
 Arguments: inputs, extents, strides of strided inputs, outputs. Outputs are C-contiguous over all dims.
 None may overlap an input, unless it is the same memory element for element.
@@ -72,7 +71,7 @@ def update(operand: NestOperand, adds: bool) -> Kernel:
 
 
 def arange() -> Kernel:
-    """Return the kernel of `output[i] = start + i * step`, of int64; it also asks for ("start",) and
+    """Return the kernel of `output[i] = start + i * step`, of int64, with arguments ("start",) and
     ("step",).
     """
     builder = KernelBuilder()

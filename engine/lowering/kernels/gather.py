@@ -84,8 +84,7 @@ def positions() -> Kernel:
 
 
 def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
-    """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, also for repeated
-    indices.
+    """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, in turn.
 
     Input 0 is the index, input 1 the values, input 2 the base if it is "copied"; the output has its
     shape. A base that is "overwritten" is in the output already; it may also be "zeros". The whole
@@ -101,9 +100,7 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
 
 
 def scatter_set(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
-    """Return the kernel of `output = base; output[index[i]] = values[i]` for each i in turn (see
-    `scatter_add`).
-    """
+    """Return the kernel of `output = base; output[index[i]] = values[i]` (see `scatter_add`)."""
     change = (
         ReadElement("value", _element("values", "i", vector)),
         _store("output", "wrapped", "value", vector),
@@ -152,9 +149,7 @@ def _declare_index(builder: KernelBuilder, index_dtype: str, position: int, vect
 def _wrapped_index(
     index_dtype: str, at: str = "i", suffix: str = "", checked: bool = True
 ) -> tuple[Node, ...]:
-    """Return the nodes of `wrapped`, the row that the index at `at` means; if `checked`, they fail if
-    there is none.
-    """
+    """Return the nodes of `wrapped`, the row that the index at `at` means; `checked` ones may fail."""
     index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
     nodes = (
         ReadElement(f"loaded{suffix}", Place("index", ((at,),))),

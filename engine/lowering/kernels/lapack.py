@@ -40,8 +40,7 @@ Count = str | int
 
 
 def solve_general(dtype: str, transposed: bool) -> Kernel:
-    """Return the kernel that solves with a matrix of `dtype`, or with it `transposed`, by its LU
-    decomposition.
+    """Return the kernel that solves with a matrix, or with it `transposed`, by LU decomposition.
 
     Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten; as many
     int64s as it has rows. If there is no solution, it is filled with NaN.
@@ -61,8 +60,7 @@ def solve_general(dtype: str, transposed: bool) -> Kernel:
 
 
 def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: bool) -> Kernel:
-    """Return the kernel that solves with a triangle of input 0, a matrix of `dtype`, as it lies or
-    `transposed`.
+    """Return the kernel that solves with a triangle of input 0, as it lies or `transposed`.
 
     `lower` is the triangle of the matrix as it is used. Output: the right-hand side, which becomes the
     solution. If there is a 0 on the diagonal, it is filled with NaN.
@@ -85,8 +83,7 @@ def solve_triangular(dtype: str, lower: bool, unit_diagonal: bool, transposed: b
 
 
 def solve_positive(dtype: str, lower: bool) -> Kernel:
-    """Return the kernel that solves with a positive definite matrix; only the `lower` or upper triangle
-    is read.
+    """Return the kernel that solves with a positive definite matrix, by its `lower` or upper triangle.
 
     Outputs: the right-hand side, which becomes the solution; the matrix, which is overwritten. If the
     matrix is not positive definite, the solution is filled with NaN.
@@ -124,8 +121,7 @@ def cholesky(dtype: str, lower: bool, fails: bool) -> Kernel:
 
 
 def slogdet(dtype: str) -> Kernel:
-    """Return the kernel of the determinant of a matrix of `dtype`: its sign, and the logarithm of its
-    magnitude.
+    """Return the kernel of the sign of a matrix's determinant, and the logarithm of its magnitude.
 
     Outputs: the sign, the logarithm, the matrix, which is overwritten, and as many int64s as it has
     rows.
@@ -202,9 +198,7 @@ def _kernel(
     counted: tuple[str, ...] = (),
     before: tuple[Node, ...] = (),
 ) -> Kernel:
-    """Return the kernel of `nodes`, which run if the matrix has rows and LAPACK can count these and
-    `counted`.
-    """
+    """Return the kernel of `nodes`, run if there are rows and LAPACK can count these and `counted`."""
     limits: list[Node] = []
     for name in ("rows", *counted):
         is_long = Compute(f"{name}_long", "ge", (name, "limit"), "bool")
@@ -280,9 +274,7 @@ def _solve_columns(solved: Callable[[Place, Count, str], tuple[Node, ...]]) -> t
 def _solve_triangle(
     dtype: str, lower: bool, transposed: bool, unit_diagonal: bool, right: Place, columns: Count
 ) -> Call:
-    """Return the call that solves with a triangle of the matrix as LAPACK sees it, or with that
-    transposed.
-    """
+    """Return the call that solves with a triangle as LAPACK sees it, or with that transposed."""
     letters = b"L" if lower else b"U", b"T" if transposed else b"N", b"U" if unit_diagonal else b"N"
     matrix = Place("matrix"), "rows"
     return fortran_call(

@@ -71,9 +71,7 @@ def _joins_previous_dim(operand: NestOperand, dim: int) -> bool:
 
 
 def declare(builder: KernelBuilder, operands: Sequence[NestOperand], axes: Sequence[Axis]) -> None:
-    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of the strides of strided
-    operands.
-    """
+    """Add the parameters of `operands` (pointers x0, x1, ..), of `axes`, and of strides."""
     for position, operand in enumerate(operands):
         builder.pointer(f"x{position}", operand.dtype, ("input", position))
     for axis in axes:
@@ -143,9 +141,7 @@ class Fused:
         )
 
     def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
-        """Return the reads and statements at `depth`; `innermost` replaces the name of the innermost
-        index.
-        """
+        """Return the reads and statements at `depth`; `innermost` renames the innermost index."""
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
@@ -169,9 +165,7 @@ class Fused:
         return self._constants.setdefault(ref, f"c{len(self._constants)}")
 
     def place(self, position: int, innermost: str = "") -> Place:
-        """Return the place of the element of an input; `innermost` replaces the name of the innermost
-        index.
-        """
+        """Return the place of an input's element; `innermost` renames the innermost index."""
         operand = self.operands[position]
         moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
         if operand.strided:
@@ -264,8 +258,6 @@ class _Repeated:
         return f"{self.target}_v{ref[1]}" + (f"_{ref[2]}" if ref[0] == "result" else "")
 
     def _name_for_next_pass(self, number: int, ref: Ref, inputs: Sequence[str]) -> Compute:
-        """Return the node that names a value for the next pass, which may be the old value of another
-        state.
-        """
+        """Return the node that names a value for the next pass: it may be another state."""
         dtype = dtype_of(ref, self.repeat.dtypes, self.repeat.body)
         return Compute(f"{self.target}_next{number}", "identity", (self._name(ref, inputs),), dtype)

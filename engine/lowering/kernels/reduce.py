@@ -168,9 +168,7 @@ class _ReductionNest:
         return before + self.nest(self.kept, 0, inner + self.store(total))
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
-        """Return a loop over a reduced axis around `inner`, which adds to `total`, and the name of its
-        total.
-        """
+        """Return a loop over a reduced axis around `inner`, and the name of its total."""
         axis, name = self.fused.axes[depth], f"total{depth}"
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
         loop = Loop(axis.index, 0, axis.extent, 1, inner, (Carried(name, initial, total),))
@@ -187,9 +185,7 @@ class _ReductionNest:
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
 
     def in_lanes(self, initial: str) -> tuple[tuple[Node, ...], str]:
-        """Return the innermost loop, whole groups of LANES in blocks, then single elements, and its
-        total's name.
-        """
+        """Return the innermost loop, in blocks of LANES, then the rest, and its total's name."""
         depth, axis = self.fused.depth, self.gone[-1]
         block = Loop(
             "block", 0, "grouped", BLOCK, self.block_of_lanes(), (Carried("blocks", initial, "blocks_next"),)
@@ -307,9 +303,7 @@ def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
 
 
 def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
-    """Return the nodes of `lanes`, and of `grouped`: the number of innermost elements that go through
-    them.
-    """
+    """Return the nodes of `lanes`, and of `grouped`: the innermost elements that go through them."""
     return (
         Array("lanes", dtype, LANES),
         constant("lane_count", "int64", LANES),

@@ -1,5 +1,5 @@
-"""The rules by which Ops are lowered: `RULES` has one for each class of Ops; user Ops have those of
-callbacks.py.
+"""The rules by which Ops are lowered: `RULES` has one for each class of Ops; see callbacks.py for user
+Ops.
 """
 
 from engine.graph.apply import Apply

@@ -60,9 +60,7 @@ def _lower_scatter(lowering: Lowering, node: Apply) -> None:
 
 
 def _array_with_base(lowering: Lowering, node: Apply, reads: list[Value], count: int) -> tuple[Base, Value]:
-    """Return the state of the result before the change, and the result; a base to copy is appended to
-    `reads`.
-    """
+    """Return the initial state of the result, and the result; `reads` gets a base to copy."""
     base, output = node.inputs[0], node.outputs[0]
     if is_zeros(base):
         return "zeros", lowering.allocate(output, reads, lowering.dims[output], (count,))

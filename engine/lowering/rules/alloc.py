@@ -98,9 +98,7 @@ def _count_steps(table: Table, node: Apply, start: int, stop: int, step: int) ->
 
 
 def _mirrored_if_downwards(table: Table, bound: int, step: int) -> int:
-    """Return the register of `bound` or, if the step is negative, of -1 - `bound`, so that steps go
-    upwards.
-    """
+    """Return the register of `bound`, or of -1 - `bound` for negative steps: all go upwards."""
     one, zero = table.constant(1), table.constant(0)
     is_up = table.compute("MAX", table.compute("MIN", step, one), zero)
     is_down = table.compute("SUB", one, is_up)

@@ -67,9 +67,7 @@ def _lower_evaluate(lowering: Lowering, node: Apply) -> None:
 
 
 def _evaluation(function: Embedded) -> Kernel:
-    """Return the kernel that stores the number that `function` returns for its arrays, which are
-    C-contiguous.
-    """
+    """Return the kernel that stores what `function` returns for its C-contiguous arrays."""
     builder, arrays = KernelBuilder(), []
     for position, (of, rank) in enumerate(zip(function.arguments, function.ranks or (), strict=True)):
         pointer = builder.pointer(f"x{position}", of, ("input", position))

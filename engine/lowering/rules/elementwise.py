@@ -40,10 +40,7 @@ def has_loops(node: Apply) -> bool:
 
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
-    """Return the lengths of the output of `node`.
-
-    Every dim that is not statically 1 must have the same length at run time.
-    """
+    """Return the lengths of the output of `node`; those that are not statically 1 must be equal."""
     rank = cast(Any, node.outputs[0].type).ndim
     dims = []
     for dim in range(rank):

@@ -73,9 +73,7 @@ def matrix_as_stored(lowering: Lowering, value: Value, dtype: str) -> tuple[Valu
 
 
 def _rows(lowering: Lowering, node: Apply) -> int:
-    """Return the number of rows of the matrix, which must be square, and of the right-hand side, if
-    there is one.
-    """
+    """Return the number of rows of the matrix, which must be square, and of any right-hand side."""
     table = lowering.table
     rows, columns = lowering.dims_of(node.inputs[0])
     rows = table.same(rows, columns, Check("rows", str(node.op), ("the matrix must be square",)))

@@ -36,9 +36,7 @@ class _Step:
 
     @classmethod
     def of(cls, op: Scan, rule_of: FindRule, wanted: Collection[int]) -> _Step:
-        """Return what the outer outputs `wanted` need; a state is also computed if something computed
-        reads it.
-        """
+        """Return what `wanted` outer outputs need, with the states that anything computed reads."""
         info, graph = op.info, inner_graph(op.fgraph)
         found = {*wanted, *([info.n_inner_outputs - 1] if info.is_while else [])}
         taps = info.inner_inputs(graph.inputs).taps

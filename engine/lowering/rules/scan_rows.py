@@ -21,8 +21,7 @@ class Rows(Protocol):
     """The rows that the steps write one after the other."""
 
     def place(self, dims: Sequence[int]) -> Value | None:
-        """Return where a step writes its row, of lengths `dims`; None if that is unknown before the
-        first step.
+        """Return where a step writes its row, of lengths `dims`; None if unknown before the first step.
 
         The program stops if the lengths are not those of the other rows.
         """
@@ -44,9 +43,7 @@ def sequence_row(table: Table, loop: LoopStep, rows: Value) -> Value:
 
 
 def _moving_address(table: Table, loop: LoopStep, initial: int, elements: int, dtype: str) -> int:
-    """Return a register with the address in `initial` at the first step, and `elements` more at each
-    further one.
-    """
+    """Return a register that holds `initial` at the first step, and `elements` more at each next."""
     register = table.new(loop.first)
     by = table.compute("MULSAT", elements, table.constant(ITEM_SIZES[dtype]))
     loop.carried.append(CarriedRegister(register, initial, by))
@@ -195,9 +192,7 @@ class Mapped:
         return self.place(value.dims) or self._late_place(value)
 
     def _late_place(self, value: Value) -> Value:
-        """Return the place of a row if only a step knows its lengths: the first allocates memory for
-        all rows.
-        """
+        """Return the place of a row of lengths that only steps know; the first step allocates."""
         table = self.table
         dims = self.lengths(value.dims)
         self._rows = table.buffer(value.dtype, (self.loop.count, *dims), table.stage(dims))
@@ -208,9 +203,7 @@ class Mapped:
         return replace(row, stage=max(row.stage, value.stage))
 
     def lengths(self, dims: Sequence[int]) -> tuple[int, ...]:
-        """Return the lengths that all rows have, of which a step finds `dims`; 0 if only steps know and
-        none is made.
-        """
+        """Return the lengths of every row, of which a step finds `dims`; 0 if no step is made."""
         if self._lengths is None:
             self._lengths = tuple(self._length_of_first_row(dim, length) for dim, length in enumerate(dims))
         return self._lengths

@@ -25,9 +25,7 @@ from engine.tensor.slicing import FULL, IncSubtensor, Subtensor, parts_of
 
 
 class _Range(NamedTuple):
-    """The part that is taken along one axis, in registers; `length` is None for an index, which drops
-    the axis.
-    """
+    """The part taken along one axis, in registers; `length` is None for an index, which drops the axis."""
 
     start: int
     step: int
@@ -124,9 +122,7 @@ def _view(table: Table, value: Value, ranges: Sequence[_Range]) -> Value:
 
 
 def _is_one_piece(table: Table, ranges: Sequence[_Range]) -> bool:
-    """Return True if the part is in one piece: single indices, at most one slice of step 1, then whole
-    axes.
-    """
+    """Return True if the part is contiguous: indices, at most one slice of step 1, whole axes."""
     rest = [*ranges]
     while rest and rest[0].length is None:
         rest.pop(0)
@@ -192,9 +188,7 @@ def fill_zeros(lowering: Lowering, result: Value) -> None:
 def write_part(
     lowering: Lowering, given: Value, broadcast: tuple[bool, ...], target: Value, adds: bool, op: str
 ) -> None:
-    """Set `target`, a view of a buffer, to `given`, or add it; `given` has one element along
-    `broadcast` dims.
-    """
+    """Set `target`, a view of a buffer, to `given`, which `broadcast` describes, or add it."""
     table = lowering.table
     kernel = update(NestOperand(given.dtype, broadcast, given.strides is not None), adds)
     strides = table.strides(target.dims) if target.strides is None else target.strides

@@ -90,9 +90,7 @@ def test_a_program_may_have_little_to_do(make):
 
 
 def scanned(n_rows, step, *others):
-    """Return the program of a Scan over `n_rows` sequences, with the same `others` in every step, and
-    its code.
-    """
+    """Return the program of a Scan over `n_rows` sequences and `others`, and its code."""
     rows, constants = [pt.dvector() for _ in range(n_rows)], [v.type.make_variable() for v in others]
     op = Scan([*rows, *constants], step(*rows, *constants), ScanInfo(n_rows, (), (), 1, len(others)))
     inputs = [pt.lscalar(), *(pt.dmatrix() for _ in rows), *others]

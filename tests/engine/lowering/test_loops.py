@@ -1,6 +1,4 @@
-"""Kernels are identified by their computation alone, checked before LLVM sees them, and always printed
-alike.
-"""
+"""Kernels are identified by their computation alone, checked before LLVM sees them, and printed alike."""
 
 import subprocess
 import sys

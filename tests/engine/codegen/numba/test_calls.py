@@ -1,6 +1,4 @@
-"""Functions on arrays that numba compiles for user Ops: called in programs, given copies, with Python
-as fallback.
-"""
+"""Functions on arrays that numba compiles for user Ops: called with copies, with Python as fallback."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""User functions as operations of kernels: of any dtype, with all that they call, deterministic, or
-refused.
-"""
+"""User functions as operations of kernels: any dtype, with all that they call, deterministic, or refused."""
 
 from __future__ import annotations
 

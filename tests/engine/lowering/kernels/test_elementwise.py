@@ -1,6 +1,4 @@
-"""Elementwise kernels treat any mixture of contiguous, strided, broadcast and empty operands as numpy
-does.
-"""
+"""Elementwise kernels treat contiguous, strided, broadcast and empty operands as numpy does."""
 
 from itertools import product
 

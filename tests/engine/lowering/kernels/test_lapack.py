@@ -1,6 +1,4 @@
-"""Kernels that call LAPACK: with 64-bit integers (numpy) and 32-bit ones (SciPy), and with too long
-lengths.
-"""
+"""Kernels that call LAPACK: with integers of 64 bits (numpy) and 32 (SciPy), and with too long lengths."""
 
 import subprocess
 import sys

@@ -157,9 +157,7 @@ def test_an_op_that_overwrites_its_input_harms_nothing_that_reads_it(mode: str) 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_op_may_overwrite_what_nothing_else_may(mode: str) -> None:
-    """It overwrites an input, a constant, an array that another overwrites too, and what rewriting
-    makes one of these.
-    """
+    """It overwrites an input, a constant, what another overwrites, and what rewriting makes."""
     value, large = VALUE.copy(), np.arange(50.0)
     op = Overwriting(None)
     between = pt.exp(x) * 1

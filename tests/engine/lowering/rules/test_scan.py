@@ -1,6 +1,4 @@
-"""Scans as loops of a program, against their numpy reference: every kind of state, output, step and
-failure.
-"""
+"""Scans as loops of a program, against their numpy reference: states, outputs, steps and failures."""
 
 from __future__ import annotations
 
