@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import typer
 
-from cachegraph import __version__
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_placement
 from cachegraph.cli.output import print_json, print_line
 from cachegraph.environment import settings_in_force
@@ -17,6 +16,7 @@ from cachegraph.object_code.cpu import VARIABLE, levels_up_to, machine_levels
 from cachegraph.store.maintenance.diagnosis import Finding, examine
 from cachegraph.store.tiers import Placement, Tier
 from cachegraph.toolchain import toolchain
+from cachegraph.version import __version__
 
 
 def doctor_command(directory: DirectoryOption = None, as_json: JsonOption = False) -> None:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cachegraph import __version__
 from cachegraph.key import CacheKey
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import INLINE_LIMIT, LARGEST_ENTRY, PAYLOAD, Artifact, BlobReference, Entry
 from cachegraph.store.record import RECORD_FORMAT, Record
+from cachegraph.version import __version__
 
 
 class PackedArtifact(NamedTuple):

@@ -1,0 +1,1 @@
+"""The steps of a cache: looking up, building, writing and recording; and what they return."""
