@@ -54,7 +54,7 @@ class Edit:
 
 
 class AddRoot(Edit):
-    """Adds a constant to the graph."""
+    """The addition of a constant."""
 
     __slots__ = ("variable",)
 
@@ -75,14 +75,14 @@ class AddRoot(Edit):
 
 
 class DropRoot(AddRoot):
-    """Removes a constant that is no longer used."""
+    """The removal of a constant that is no longer used."""
 
     __slots__ = ()
     do, undo = AddRoot.undo, AddRoot.do
 
 
 class AddInput(Edit):
-    """Inserts an input at position `place`."""
+    """The insertion of an input at position `place`."""
 
     __slots__ = ("is_new", "place", "variable")
 
@@ -111,7 +111,7 @@ class AddInput(Edit):
 
 
 class RemoveInput(AddInput):
-    """Removes the input at position `place`, which nothing uses."""
+    """The removal of the input at position `place`, which nothing uses."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ class RemoveInput(AddInput):
 
 
 class AddOutput(Edit):
-    """Makes a variable of the graph the output at position `place`; the node `use` becomes its client."""
+    """The insertion of a variable as output at position `place`, with the node `use` as its client."""
 
     __slots__ = ("client_place", "place", "use", "variable")
 
@@ -158,7 +158,7 @@ class AddOutput(Edit):
 
 
 class RemoveOutput(AddOutput):
-    """Removes the output at position `place`."""
+    """The removal of the output at position `place`."""
 
     __slots__ = ()
     do, undo = AddOutput.undo, AddOutput.do
@@ -171,7 +171,7 @@ class RemoveOutput(AddOutput):
 
 
 class ImportNode(Edit):
-    """Adds a node, whose inputs are in the graph, with the rank `rank`."""
+    """The addition of a node, whose inputs are in the graph, with the rank `rank`."""
 
     __slots__ = ("node", "rank")
     callback, undo_callback = "on_import", "on_prune"
@@ -215,7 +215,7 @@ class ImportNode(Edit):
 
 
 class Prune(ImportNode):
-    """Removes a node whose outputs nothing uses."""
+    """The removal of a node whose outputs nothing uses."""
 
     __slots__ = ("places",)
     callback, undo_callback = "on_prune", "on_import"
@@ -237,7 +237,7 @@ class Prune(ImportNode):
 
 
 class Change(Edit):
-    """Makes `new` input `index` of a node, or of an output's use; refuses (InconsistencyError) a cycle."""
+    """A change of input `index` of a node, or of an output's use; refuses (InconsistencyError) a cycle."""
 
     __slots__ = ("former_ranks", "index", "new", "node", "old", "place")
     callback = undo_callback = "on_change_input"
@@ -285,7 +285,7 @@ class Change(Edit):
 
 
 class Narrow(Edit):
-    """Gives a computed variable the more specific type `type`."""
+    """A change of a computed variable to the more specific type `type`."""
 
     __slots__ = ("former", "type", "variable")
 

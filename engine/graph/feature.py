@@ -98,7 +98,7 @@ def _is_declared(cls: type[Feature], name: str) -> bool:
 
 
 class FeatureHost:
-    """Attaches Features to a graph and calls them; a Feature's `provides` are attributes of the graph."""
+    """Base class of graphs with Features; a Feature's `provides` are attributes of the graph."""
 
     _features: list[Feature]
     _provided: dict[str, Feature]

@@ -125,7 +125,7 @@ class InnerGraphs(Feature):
 
 
 class InlineGraphs(GraphRewriter):
-    """Replaces each OpFromGraph that asks for it by its inner graph."""
+    """The replacement of each OpFromGraph that asks for it by its inner graph."""
 
     name = "inline_graphs"
 
@@ -139,7 +139,7 @@ class InlineGraphs(GraphRewriter):
 
 
 class OptimizeInnerGraphs(GraphRewriter):
-    """Replaces each Op with an inner graph of tensors by one with the optimized graph; see `InnerGraphs`.
+    """The replacement of inner graphs of tensors by optimized ones; see `InnerGraphs`.
 
     Composites have scalar graphs, which are not rewritten. Does nothing to graphs without an `InnerGraphs`,
     which `rewrite_graph` attaches.

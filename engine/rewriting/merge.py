@@ -11,7 +11,7 @@ from engine.tensor import is_data
 
 
 class MergeOptimizer(GraphRewriter):
-    """Merges nodes with equal Ops on the same inputs, and constants of equal type and bits.
+    """A merge of nodes with equal Ops on the same inputs, and of constants of equal type and bits.
 
     Data (constants with values that are not part of a graph's identity) is merged only if it is the same
     object. Nodes that overwrite an input, and nodes with outputs that are overwritten, are never merged:

@@ -24,7 +24,7 @@ COMMUTATIVE = (scalar.add, scalar.mul)
 
 
 class PatternNodeRewriter(NodeRewriter):
-    """Replaces matches of `pattern` by `result`, a pattern of the same variables.
+    """A rewrite of matches of `pattern` to `result`, a pattern of the same variables.
 
     It applies only if every operation of the match computes in the float dtype of the outermost one, so
     that nothing is rounded or wraps in between, and if the result has the right type.

@@ -108,7 +108,7 @@ class GraphRewriter:
 
 
 class SequentialGraphRewriter(GraphRewriter):
-    """Runs rewriters of graphs one after the other, each timed under its own name."""
+    """A sequence of rewriters of graphs, each timed under its own name."""
 
     def __init__(self, *rewriters: GraphRewriter, name: str = "sequence") -> None:
         self.rewriters = rewriters
@@ -121,7 +121,7 @@ class SequentialGraphRewriter(GraphRewriter):
 
 
 class EquilibriumGraphRewriter(GraphRewriter):
-    """Applies rewrites of nodes until none applies.
+    """Rewrites of nodes that run together until none applies.
 
     Each round goes through the graph once, from inputs to outputs, and visits only nodes that are new or
     have changed surroundings. It stops with a RuntimeWarning after `max_use_ratio` applications per node:
@@ -232,7 +232,7 @@ def _is_tracked(rewriter: NodeRewriter, op: Op) -> bool:
 
 
 class _Affected(Feature):
-    """Collects the nodes with changed surroundings, and the nodes imported since `take_new`."""
+    """The nodes with changed surroundings, and the nodes imported since `take_new`."""
 
     def __init__(self) -> None:
         self.nodes: set[Apply] = set()

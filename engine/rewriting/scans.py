@@ -27,7 +27,7 @@ MOST_ROUNDS = 8
 
 
 class ScanRewriter(GraphRewriter):
-    """Changes each Scan by `edits` and canonicalizes the graph around, until nothing changes."""
+    """A rewrite of all Scans by `edits`, and of the graph around by `canonicalize`, to a fixed point."""
 
     def __init__(
         self, name: str, edits: Sequence[Edit], canonicalize: EquilibriumGraphRewriter | None = None

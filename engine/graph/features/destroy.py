@@ -47,7 +47,7 @@ class _Destruction(NamedTuple):
 
 
 class DestroyHandler(Bookkeeper):
-    """Gives a graph `destroyers(variable)` and `has_destroyers(variables)`, and orders its nodes."""
+    """An index of destroyers, `destroyers(variable)` and `has_destroyers(variables)`, and their order."""
 
     provides = ("destroyers", "has_destroyers")
 
@@ -261,7 +261,7 @@ def _check_aliases(node: Apply) -> None:
 
 
 class Supervisor(Feature):
-    """Forbids a graph in which a node overwrites one of the variables `protected`, or an output.
+    """A ban on nodes that overwrite one of the variables `protected`, or an output.
 
     A number in `protected` stands for the input at that position when the Feature is attached.
     """
@@ -298,7 +298,7 @@ class Supervisor(Feature):
 
 
 class NoOutputFromInplace(Feature):
-    """Forbids a graph that computes one of the outputs `protected_out_ids` by overwriting an input."""
+    """A ban on computing one of the outputs `protected_out_ids` by overwriting an input."""
 
     def __init__(self, protected_out_ids: Iterable[int]) -> None:
         self.protected_out_ids = tuple(protected_out_ids)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class FullHistory(Feature):
-    """Moves its graph back and forth between the states since it was attached.
+    """A history of all states of its graph since it was attached, to move back and forth.
 
     A step is one change of an input of a node or of an output, with the nodes that it imports and prunes. A
     new change after going back discards the steps ahead; a refused one does not. `callback`, if given, is

@@ -83,7 +83,7 @@ class NodeFinder(Bookkeeper):
 
 
 class PrintListener(Feature):
-    """Writes a line to `file` (None: standard output) for every change, while `active` is True."""
+    """A log of all changes, written to `file` (None: standard output) while `active` is True."""
 
     def __init__(self, active: bool = True, file: TextIO | None = None) -> None:
         self.active = active
@@ -117,7 +117,7 @@ class PrintListener(Feature):
 
 
 class PreserveVariableAttributes(Feature):
-    """Passes the name of a replaced variable on to a replacement without one; undoing takes the name back."""
+    """Names for replacements: one without a name gets that of the replaced variable, until undone."""
 
     def __init__(self) -> None:
         # How often each replacement that passed on a name was repeated since.

@@ -33,7 +33,7 @@ class ReplacementDidNotRemoveError(EngineError):
 
 
 class History(Feature):
-    """Gives a graph `checkpoint()` and `revert(checkpoint)`.
+    """Checkpoints of a graph: `checkpoint()` and `revert(checkpoint)`.
 
     A checkpoint is a number. Reverting to it undoes all later additions, changes and removals of inputs,
     outputs and nodes, and discards later checkpoints; the checkpoint itself can be reverted to repeatedly.
@@ -89,7 +89,7 @@ class History(Feature):
 
 
 class Validator(Feature):
-    """Gives a graph `validate()` and `consistent()`, which ask all Features for their consent."""
+    """Validation of a graph by all its Features: `validate()` and `consistent()`."""
 
     provides: ClassVar[tuple[str, ...]] = ("validate", "consistent")
 
@@ -111,7 +111,7 @@ class Validator(Feature):
 
 
 class ReplaceValidate(History, Validator):
-    """Gives a graph atomic replacements.
+    """Atomic replacements.
 
     A refusal (by a type, a missing input, a cycle or a Feature's `validate`) leaves graph, Features,
     history and checkpoints unchanged.

@@ -43,7 +43,7 @@ Composites, compiled once.
 
 
 class FusionOptimizer(GraphRewriter):
-    """Makes each group of Elemwise nodes that fit one loop an Elemwise of a Composite."""
+    """The fusion of Elemwise nodes that fit one loop to an Elemwise of a Composite."""
 
     name = "fusion"
 
@@ -280,7 +280,7 @@ CHEAP = (scalar.add, scalar.sub, scalar.mul, scalar.neg, scalar.sqr, scalar.maxi
 
 
 class RecomputeForReductions(GraphRewriter):
-    """Copies cheap operations that a reduction shares with others for the reduction's own loop."""
+    """A copy of cheap operations that a reduction shares with others, for the reduction's own loop."""
 
     name = "recompute_for_reductions"
 

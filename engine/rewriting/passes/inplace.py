@@ -17,11 +17,11 @@ from engine.tensor import AdvancedIncSubtensor1
 from engine.tensor.slicing import IncSubtensor
 
 InplaceForm = Callable[[Op], Op | None]
-"""Returns the inplace form of an Op; None for an Op without one."""
+"""A function from an Op to its inplace form, or None."""
 
 
 class InplaceOptimizer(GraphRewriter):
-    """Replaces Ops by their inplace forms, in topological order, where the graph allows it."""
+    """The replacement of Ops by inplace forms, in topological order, where the graph allows it."""
 
     def __init__(self, name: str, inplace_form: InplaceForm) -> None:
         self.name = name
