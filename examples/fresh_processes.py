@@ -16,7 +16,9 @@ Report = dict[str, Any]
 
 
 def main(description: str, run: Callable[[Path], Iterator[str]]) -> int:
-    """Run a part of the demo on an empty cache directory, print the problems it yields, return the exit code."""
+    """Run a part of the demo on an empty cache directory, print the problems it yields, return the exit
+    code.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--dir", type=Path, help="an empty or absent cache directory to use and keep")
     directory = parser.parse_args().dir
@@ -36,7 +38,9 @@ def _print_problems(problems: Iterator[str]) -> int:
 
 
 def process(program: Path, directory: Path, *arguments: str, **environment: str) -> Report:
-    """Return what a fresh process of `program` on the cache in `directory` reports, as JSON. Exits if it fails."""
+    """Return what a fresh process of `program` on the cache in `directory` reports, as JSON. Exits if it
+    fails.
+    """
     report: Report = json.loads(
         _command([sys.executable, str(program), *arguments], directory, environment, show=False)
     )
@@ -50,7 +54,9 @@ def print_stats(directory: Path) -> None:
 
 
 def _command(words: list[str], directory: Path, environment: dict[str, str], show: bool) -> str:
-    """Run a command on the cache in `directory`; return what it printed, if that is not shown. Exits if it fails."""
+    """Run a command on the cache in `directory`; return what it printed, if that is not shown. Exits if it
+    fails.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -79,7 +85,7 @@ def print_steps(
 
 
 def print_found(accounts: Mapping[str, Report]) -> None:
-    """Print what each function found in the cache, and what was done because it did not find it."""
+    """Print the outcome of each function, and the work that a miss caused."""
     levels = sorted({level for account in accounts.values() for level in account["found"]})
     print(f"{'found / not found':24}" + "".join(f"{name:>18}" for name in accounts))
     rows = {"outcome": [account["outcome"] for account in accounts.values()]}
@@ -93,7 +99,7 @@ def print_found(accounts: Mapping[str, Report]) -> None:
 
 
 def warm_problems(name: str, account: Report) -> Iterator[str]:
-    """Yield what was done for the function `name` of a second process that a warm start does not do."""
+    """Yield the work done for the function `name` of a second process that a warm start avoids."""
     if account["outcome"] != "hit":
         yield f"{name} was a {account['outcome']}: {account['reason']}"
     for count in ("rewrites", "compilations"):

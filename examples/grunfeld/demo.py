@@ -1,6 +1,8 @@
-"""Compile a model once, start warm in the next process: the Grunfeld regression in fresh processes on one cache.
+"""Compile a model once, start warm in the next process: the Grunfeld regression in fresh processes on
+one cache.
 
-Exits with 1 if the second process did not get everything from the cache, or if a number differs from numpy's.
+Exits with 1 if the second process did not get everything from the cache, or if a number differs
+from numpy's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One process: build a model, compile it, call it, fit it; print what happened as JSON.
 
-`fit.py MODEL [--no-fit]`. SciPy is imported only for the fit, after the compiled function has answered once and it was
-written down which of the heavy modules had been imported by then.
+`fit.py MODEL [--no-fit]`. SciPy is imported only for the fit, after the compiled function has
+answered once and it was written down which of the heavy modules had been imported by then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from panel import read_panel
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Compile the model, call it, fit it unless told not to, and print what happened as JSON."""
     parser = argparse.ArgumentParser(description="Compile one of the Grunfeld models and fit it.")
     parser.add_argument("model", choices=("normal", "robust"))
     parser.add_argument("--no-fit", action="store_true", help="stop after the first call")
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def first_point(firms: int) -> np.ndarray:
-    """Return where the fit starts: nowhere special, and not where gradients vanish."""
+    """Return the starting point of the fit: nowhere special, and not where gradients vanish."""
     size = sum(int(np.prod(shape)) for shape in parameter_shapes(firms).values())
     return np.linspace(-0.4, 0.5, size)
 

@@ -6,7 +6,8 @@ Each firm has its own intercept and slopes, drawn around those of the population
     a = intercept + exp(log_spread_intercept) * z_intercept,    z_intercept ~ Normal(0, 1)    (b and c likewise)
     intercept, slopes ~ Normal(0, 1);    spreads and noise ~ HalfNormal(1), on the log scale
 
-The noise is Normal in the model "normal", Student's t with 4 degrees of freedom in the model "robust".
+The noise is Normal in the model "normal", Student's t with 4 degrees of freedom in the model
+"robust".
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def split(theta: np.ndarray, firms: int) -> list[np.ndarray]:
 
 
 def build(name: str, panel: Panel) -> tuple[list[Variable], list[Variable]]:
-    """Return the inputs (the parameters) and outputs (log density, its gradient by each) of the model `name`."""
+    """Return the inputs (the parameters) and outputs (log density, its gradient by each) of the model
+    `name`.
+    """
     shapes = parameter_shapes(len(panel.firms))
     parameters = {name: pt.vector(name) if shape else pt.scalar(name) for name, shape in shapes.items()}
     residual = pt.as_tensor_variable(panel.invest) - predicted(parameters, panel)

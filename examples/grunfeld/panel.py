@@ -14,7 +14,9 @@ Vector = np.ndarray
 
 @dataclass(frozen=True)
 class Panel:
-    """One row a firm and year: `firm` (int64, an index into `firms`), the others float64 of mean 0 and deviation 1."""
+    """One row a firm and year: `firm` (int64, an index into `firms`), the others float64 of mean 0 and
+    deviation 1.
+    """
 
     firms: tuple[str, ...]
     firm: Vector

@@ -1,7 +1,9 @@
-"""The same models in numpy, derived by hand and written another way: the independent check of the demo's estimate.
+"""The same models in numpy, derived by hand and written another way: the independent check of the
+demo's estimate.
 
-Parameters are one vector: means (3), log spreads (3), log noise (1), then the standardised effects of the firms, 3 rows of
-as many columns as there are firms. The three are intercept, slope on value, slope on capital.
+Parameters are one vector: means (3), log spreads (3), log noise (1), then the standardised effects
+of the firms, 3 rows of as many columns as there are firms. The three are intercept, slope on value,
+slope on capital.
 """
 
 from __future__ import annotations

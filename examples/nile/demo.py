@@ -1,6 +1,8 @@
-"""Compile a filter and the search for its maximum once, start warm in the next process: the Nile's flow on one cache.
+"""Compile a filter and the search for its maximum once, start warm in the next process: the Nile's
+flow on one cache.
 
-Exits with 1 if the second process did not get everything from the cache, or if a number differs from numpy's or SciPy's.
+Exits with 1 if the second process did not get everything from the cache, or if a number differs
+from numpy's or SciPy's.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ def print_estimate(warm: Report) -> None:
 
 
 def expected(warm: Report, flow: np.ndarray) -> dict[str, tuple[str, str, np.ndarray]]:
-    """Return what is due by other ways: name -> which call, which of its numbers, what they should be."""
+    """Return the expected numbers: name -> which call, which of its numbers, their values."""
     theta = np.array(warm["first"]["theta"])
     value, gradient = reference.log_likelihood(theta, flow)
     highest, where = reference.maximum(flow, theta)
@@ -116,7 +118,7 @@ def sharing_problems(cold: Report) -> Iterator[str]:
 
 
 def number_problems(cold: Report, warm: Report, differences: dict[str, float]) -> Iterator[str]:
-    """Yield every number that is not as it should be."""
+    """Yield every number that is wrong."""
     for name, difference in differences.items():
         if not difference <= TOLERANCES[name]:
             yield f"{name} differs by {difference}"

@@ -1,7 +1,8 @@
-"""One process: compile the likelihood of the local level model and its maximum, call both; print what happened as JSON.
+"""One process: compile the likelihood of the local level model and its maximum, call both; print what
+happened as JSON.
 
-SciPy is imported for the search for the maximum, after the likelihood has answered once and it was written down which of
-the heavy modules had been imported by then.
+SciPy is imported for the search for the maximum, after the likelihood has answered once and it was
+written down which of the heavy modules had been imported by then.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""A local level model of an annual flow, as graphs: its likelihood by a Kalman filter, and the maximum of that.
+"""A local level model of an annual flow, as graphs: its likelihood by a Kalman filter, and the maximum
+of that.
 
     flow[t]    = level[t] + noise,    noise ~ Normal(0, exp(theta[0]))
     level[t+1] = level[t] + step,     step  ~ Normal(0, exp(theta[1]))
 
-Nothing is known of the first level: it is as the first year says, and the likelihood is that of the years that follow
-(Durbin and Koopman 2012, sections 2.2 and 2.9).
+Nothing is known of the first level: it is as the first year says, and the likelihood is that of the
+years that follow (Durbin and Koopman 2012, sections 2.2 and 2.9).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def likelihood(flow: np.ndarray) -> tuple[list[Variable], list[Variable]]:
 
 
 def maximum(flow: np.ndarray) -> tuple[list[Variable], list[Variable]]:
-    """Return inputs (where to start) and outputs (where the likelihood is highest, whether that was found)."""
+    """Return inputs (where to start) and outputs (where the likelihood is highest, whether that was
+    found).
+    """
     theta = pt.vector("theta", shape=(2,))
     solution, success = minimize(
         -log_likelihood(theta, flow), theta, method="BFGS", optimizer_kwargs={"options": {"gtol": 1e-6}}

@@ -1,7 +1,9 @@
-"""The same likelihood in numpy without a filter, and its maximum by SciPy: the independent check of the demo.
+"""The same likelihood in numpy without a filter, and its maximum by SciPy: the independent check of
+the demo.
 
-With nothing known of the first level, the likelihood of the local level model is that of the differences y[t+1] - y[t]. They
-are jointly normal with mean 0 and a covariance that has level + 2 noise on its diagonal and -noise beside it.
+With nothing known of the first level, the likelihood of the local level model is that of the
+differences y[t+1] - y[t]. They are jointly normal with mean 0 and a covariance that has level + 2
+noise on its diagonal and -noise beside it.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ Vector = np.ndarray
 
 
 def log_likelihood(theta: Vector, flow: Vector) -> tuple[float, Vector]:
-    """Return the log likelihood at `theta` (log variance of noise, log variance of the level's steps), and its
-    gradient."""
+    """Return the log likelihood at `theta` (log variance of noise, log variance of the level's steps), and
+    its gradient.
+    """
     differences = np.diff(flow)
     size = differences.size
     variances = np.exp(theta)

@@ -1,16 +1,19 @@
-"""What eviction keeps: one trace of processes that use models, replayed on the store as it is and with LRU in its place.
+"""Seconds that eviction saves: one trace of processes that use models, replayed with the store's
+policy and with LRU.
 
-Costs and sizes are real (eviction_costs.json: the demo's models, compiled). Who asks for what, and when, is drawn with a
-seed, and models a group that shares a cache. On each of 40 days, of 10 projects, each of which has all the models:
+Costs and sizes are real (eviction_costs.json: the demo's models, compiled). Who asks for what, and
+when, is drawn with a seed, and models a group that shares a cache. On each of 40 days, of 10
+projects, each of which has all the models:
 
     production    6 functions, of any projects, that run 3 times a day, every day
     exploration   8 runs of functions of the project of the week, the latest most often; nobody comes back to it
     a sweep       every 10 days all functions of one project run once, as continuous integration does
 
-Kernels that most models have are the same in all projects. A process looks its function up, then each kernel; what is
-missing is built and stored; it writes its uses when it ends. Prints JSON: for each limit (a share of all that is ever asked
-for) the seconds that hits saved under each policy, of those that a cache without limit saves. `--check` fails (exit code
-1) unless the store keeps more than LRU at every limit.
+Kernels that most models have are the same in all projects. A process looks its function up, then
+each kernel; what is missing is built and stored; it writes its uses when it ends. Prints JSON: for
+each limit (a share of all that is ever asked for) the seconds that hits saved under each policy, of
+those that a cache without limit saves. `--check` fails (exit code 1) unless the store keeps more
+than LRU at every limit.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ SHARED_BY = 16  # models: a kernel that so many have is the same in all projects
 
 
 class Item(NamedTuple):
-    """One entry as it is asked for: its key, bytes, seconds of building and of loading."""
+    """An entry as a request asks for it: its key, bytes, seconds of building and of loading."""
 
     key: CacheKey
     size: int
@@ -68,7 +71,7 @@ SELECT_OLDEST = """
 
 
 class LeastRecentlyUsed(eviction.Eviction):
-    """What a put would evict if recency were all that counts; all else is as in the store."""
+    """The store with LRU: a put evicts the entries that were used longest ago."""
 
     def _least_worth(self, connection: sqlite3.Connection) -> list[Any]:
         return [
@@ -92,7 +95,7 @@ def main() -> int:
 
 
 def trace(seed: int, days: int) -> list[Request]:
-    """The requests of all days, the same for the same seed."""
+    """Return the requests of all days; the same seed gives the same requests."""
     choose = random.Random(seed)
     recorded = json.loads(COSTS.read_text())
     models = sorted(recorded["models"].values())
@@ -114,7 +117,7 @@ def trace(seed: int, days: int) -> list[Request]:
 
 
 class Requests:
-    """Makes the request of a model within a project, of the entries recorded for that model."""
+    """A maker of requests: one model within a project, from the entries recorded for that model."""
 
     def __init__(self, entries: dict[str, Any], models: list[str]) -> None:
         self.entries = entries
@@ -123,7 +126,7 @@ class Requests:
         self.made: dict[tuple[int, str], Request] = {}
 
     def of(self, project: int, model: str) -> Request:
-        """The request, the same object each time."""
+        """Return the request, the same object each time."""
         if (project, model) not in self.made:
             kernels = self.entries[model]["references"]
             made = Request(self.item(project, model), tuple(self.item(project, name) for name in kernels))
@@ -131,7 +134,7 @@ class Requests:
         return self.made[project, model]
 
     def item(self, project: int, name: str) -> Item:
-        """One entry within a project."""
+        """Return one entry within a project."""
         told = self.entries[name]
         owner = "all" if name in self.common else str(project)
         key = CacheKey.build(told["level"], {"graph": f"{owner} {name}".encode()})
@@ -139,7 +142,7 @@ class Requests:
 
 
 def compare(requests: list[Request]) -> dict[str, Any]:
-    """The seconds that each policy saves at each limit, and whether the store always saves more than LRU."""
+    """Return the seconds that each policy saves at each limit, and whether the store always beats LRU."""
     asked = {item.key: item for request in requests for item in (request.function, *request.kernels)}
     total = sum(item.size for item in asked.values())
     unlimited = replay(requests, 0, "store")
@@ -163,7 +166,7 @@ def compare(requests: list[Request]) -> dict[str, Any]:
 
 
 def replay(requests: list[Request], room: int, policy: str) -> float:
-    """The seconds saved by hits when the store has `room` bytes for entries (0: any number)."""
+    """Return the seconds saved by hits when the store has `room` bytes for entries (0: no limit)."""
     with tempfile.TemporaryDirectory(prefix="cachegraph-bench-") as directory, evicting(policy):
         store = LocalStore(Path(directory))
         store.max_size = room
@@ -174,7 +177,7 @@ def replay(requests: list[Request], room: int, policy: str) -> float:
 
 @contextmanager
 def evicting(policy: str) -> Iterator[None]:
-    """Have the store evict by `policy` meanwhile."""
+    """Make the store evict by `policy` during the block."""
     original = eviction.Eviction
     eviction.Eviction = POLICIES[policy]  # type: ignore[misc]
     try:
@@ -184,7 +187,7 @@ def evicting(policy: str) -> Iterator[None]:
 
 
 def run(store: LocalStore, request: Request) -> float:
-    """What one process saves: it looks up, builds and stores what is missing, and writes its uses."""
+    """Return the seconds that one process saves: it looks up, builds, stores, and records its uses."""
     activity = Activity()
     found = {item: use(store, activity, item) for item in request.kernels}
     references = [item.key.digest for item in request.kernels]
@@ -200,7 +203,7 @@ def run(store: LocalStore, request: Request) -> float:
 
 
 def use(store: LocalStore, activity: Activity, item: Item) -> bool:
-    """Look one entry up, counting it; whether it is there."""
+    """Look one entry up, count the use, and return True if it was found."""
     found = store.get(item.key)
     if isinstance(found, Hit):
         activity.hit(item.key.level, item.key.digest, item.load, item.build - item.load)
@@ -210,7 +213,7 @@ def use(store: LocalStore, activity: Activity, item: Item) -> bool:
 
 
 def put(store: LocalStore, item: Item, references: list[bytes] | tuple[()] = ()) -> None:
-    """Store one entry as it was recorded; the bytes are random, for object code is hardly smaller compressed."""
+    """Store an entry of the recorded size, of random bytes: object code hardly compresses either."""
     content = random.Random(item.key.digest).randbytes(item.size)
     artifact = Artifact(content, seconds={"build": item.build}, references=references)
     store.put(item.key, artifact, item.load)

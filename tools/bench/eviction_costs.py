@@ -1,8 +1,10 @@
-"""Writes eviction_costs.json: what entries of real models cost and how large they are, for tools/bench/eviction.py.
+"""Writes eviction_costs.json: what entries of real models cost and how large they are, for
+tools/bench/eviction.py.
 
-Compiled are the demo's two models, each with 0 to 7 more powers of its regressors, and the density of each alone, on an
-empty cache each in turn: about a minute. Of every entry are recorded: key, level, bytes, the seconds of building it and of
-loading it, and the entries that it refers to. Entries that several models share are recorded once.
+Compiled are the demo's two models, each with 0 to 7 more powers of its regressors, and the density
+of each alone, on an empty cache each in turn: about a minute. Of every entry are recorded: key,
+level, bytes, the seconds of building it and of loading it, and the entries that it refers to.
+Entries that several models share are recorded once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What graphs cost: nodes a second of each operation on them, against PyTensor's on the same graphs, in one run.
+"""Nodes per second of each operation on graphs, of this engine and of PyTensor on the same graphs.
 
-Both run in one environment, made for this with PyTensor in it (Python 3.12 or newer), by turns in fresh processes; the
-best of all rounds counts. Prints JSON: for each graph and operation the nodes a second of both and their ratio, above 1
-where this engine is ahead; null for what PyTensor has not or, its recursion being too deep, cannot. `--check` fails
-(exit code 1) if a ratio is not above 1, or a fingerprint takes more than 15 us a node.
+Both run in one environment, made for this with PyTensor in it (Python 3.12 or newer), by turns in
+fresh processes; the best of all rounds counts. Prints JSON: for each graph and operation the nodes
+a second of both and their ratio, above 1 where this engine is ahead; null for what PyTensor has not
+or, its recursion being too deep, cannot. `--check` fails (exit code 1) if a ratio is not above 1,
+or a fingerprint takes more than 15 us a node.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def main() -> int:
 
 
 def environment(directory: Path, python: str | None) -> str:
-    """The interpreter of the environment in `directory`, which is made and filled if it is not there."""
+    """Return the interpreter of the environment in `directory`, which is made if it is missing."""
     interpreter = directory / "bin" / "python"
     if not interpreter.exists():
         base = python or output([str(ROOT / "tools" / "find-python")]).strip()
@@ -60,26 +61,26 @@ def environment(directory: Path, python: str | None) -> str:
 
 
 def measured(python: str, name: str, size: int, repeats: int) -> Times:
-    """What one process of that engine took."""
+    """Return the times that one process of that engine measured."""
     found: Times = json.loads(output([python, str(SUBJECT), name, str(size), str(repeats)]))
     return found
 
 
 def versions(python: str) -> dict[str, str]:
-    """The Python and the PyTensor that were measured."""
+    """Return the releases of Python and PyTensor that were measured."""
     program = "import pytensor, platform, json; print(json.dumps([platform.python_version(), pytensor.__version__]))"
     return dict(zip(("python", "pytensor"), json.loads(output([python, "-c", program])), strict=True))
 
 
 def output(command: list[str]) -> str:
-    """What `command` prints."""
+    """Return the standard output of `command`."""
     # cxx= keeps PyTensor from looking for a C++ compiler, which nothing here needs.
     variables = os.environ | {"PYTHONPATH": str(ROOT), "PYTENSOR_FLAGS": "cxx="}
     return subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def least(runs: list[Times]) -> Times:
-    """The least of the runs' times, for each graph and operation; None where there is none."""
+    """Return the shortest time per graph and operation; None where no run has one."""
     return {
         graph: {
             operation: min((t for run in runs if (t := run[graph][operation]) is not None), default=None)
@@ -90,7 +91,9 @@ def least(runs: list[Times]) -> Times:
 
 
 def summary(ours: Times, theirs: Times) -> dict[str, Any]:
-    """The nodes a second of both engines, and whether this one is ahead wherever PyTensor can do the same."""
+    """Return nodes per second of both engines, and whether this one is ahead wherever PyTensor can
+    compete.
+    """
     graphs: dict[str, Any] = {}
     for graph, operations in ours.items():
         graphs[graph] = {
@@ -109,7 +112,7 @@ def summary(ours: Times, theirs: Times) -> dict[str, Any]:
 
 
 def compared(ours: float | None, theirs: float | None) -> dict[str, float | None]:
-    """Nodes a second of both, and the ratio."""
+    """Return nodes per second of both, and the ratio."""
     return {
         "engine": ours and round(1 / ours),
         "pytensor": theirs and round(1 / theirs),

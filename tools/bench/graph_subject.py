@@ -1,9 +1,10 @@
 """One process of graph.py: the seconds that one of the two engines takes for each operation on each graph.
 
-Run as `python graph_subject.py engine|pytensor SIZE REPEATS`; prints JSON, {graph: {operation: seconds a node}}. null is
-an operation that the engine cannot do on that graph (the recursion gets too deep); one that it has not is missing.
-Seconds are of the processor, since others may use the machine too. Garbage is collected before each measurement and
-not during it, for both alike; the least of REPEATS counts.
+Run as `python graph_subject.py engine|pytensor SIZE REPEATS`; prints JSON, {graph: {operation:
+seconds a node}}. null is an operation that the engine cannot do on that graph (the recursion gets
+too deep); one that it has not is missing. Seconds are of the processor, since others may use the
+machine too. Garbage is collected before each measurement and not during it, for both alike; the
+least of REPEATS counts.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class PyTensor:
 
 
 def layers(pt: Any, size: int) -> Graph:
-    """Forty elements in each layer, made of two of the layer before by one of five operations."""
+    """Return layers of forty elements, each made of two elements of the layer before by one of five
+    operations.
+    """
     width = 40
     inputs = [pt.dvector(f"x{i}") for i in range(width)]
     layer = list(inputs)
@@ -78,7 +81,7 @@ def _combined(pt: Any, a: Any, b: Any, which: int) -> Any:
 
 
 def regression(pt: Any, size: int) -> Graph:
-    """A sum of the log densities of many small terms, with constants, casts of rank and reductions."""
+    """Return a sum of log densities of many small terms, with constants, casts of rank and reductions."""
     x, mu, sigma = pt.dmatrix("x"), pt.dvector("mu"), pt.dmatrix("sigma")
     total = pt.sum(pt.log(sigma))
     for number in range(size // 8):
@@ -88,7 +91,7 @@ def regression(pt: Any, size: int) -> Graph:
 
 
 def chain(pt: Any, size: int) -> Graph:
-    """One node after another."""
+    """Return a chain: each node has the one before as its input."""
     x = out = pt.dvector("x")
     for number in range(size):
         out = pt.sin(out) if number % 2 else pt.exp(out)
@@ -107,7 +110,7 @@ class Measurement:
         self.repeats = repeats
 
     def all(self) -> dict[str, float | None]:
-        """The seconds a node of each operation."""
+        """Return the seconds per node of each operation."""
         subject, build = self.subject, self.build
         inputs, outputs = build()
         fgraph = subject.mutable(inputs, outputs)
@@ -129,7 +132,7 @@ class Measurement:
         return {operation: seconds and seconds / n_nodes for operation, seconds in found.items()}
 
     def pickling(self, item: Any, name: str) -> dict[str, float | None]:
-        """The seconds that pickling `item` and loading it take, under names that end so."""
+        """Return the seconds of pickling `item` and of loading it, under names that end in `name`."""
         content = self.dumped(item)
         return {
             name.format("pickle"): content and self.best(lambda _: pickle.dumps(item)),
@@ -137,14 +140,14 @@ class Measurement:
         }
 
     def dumped(self, item: Any) -> Any:
-        """The pickle of `item`, or None if it cannot be pickled."""
+        """Return the pickle of `item`, or None if it cannot be pickled."""
         try:
             return pickle.dumps(item)
         except RecursionError:
             return None
 
     def best(self, run: Callable[[Any], Any], prepare: Callable[[], Any] = lambda: None) -> float | None:
-        """The least seconds of `run` on what `prepare` makes each time; None if the recursion gets too deep."""
+        """Return the least seconds of `run` on what `prepare` makes; None if the recursion gets too deep."""
         least = float("inf")
         for _ in range(self.repeats):
             argument = prepare()

@@ -1,7 +1,8 @@
-"""What the commands take in a cache of 100,000 entries: seconds of the processor, and memory, each in a fresh process.
+"""Cost of the commands in a cache of 100,000 entries: CPU seconds and memory, each in a fresh process.
 
-A tenth are functions that refer to five kernels each and have a blob; the rest are kernels, Ops and code of numba. Then the
-same entries as 20,000 files of a shared directory, for `show`. Called by store.py.
+A tenth are functions that refer to five kernels each and have a blob; the rest are kernels, Ops and
+code of numba. Then the same entries as 20,000 files of a shared directory, for `show`. Called by
+store.py.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ MEGABYTES = 120.0
 
 
 def measure(directory: Path, entries: int = ENTRIES, files: int = FILES) -> dict[str, Any]:
-    """Fill stores in `directory`, run the commands, and return what each took, its budget, and whether all kept theirs."""
+    """Fill stores in `directory`, run the commands, return the cost and budget of each and whether all are
+    within it.
+    """
     local, shared = directory / "local", directory / "shared"
     key, held = fill(local, entries)
     farther = fill_shared(shared, files)
@@ -90,7 +93,7 @@ def fill_shared(directory: Path, files: int) -> str:
 
 
 def entry(number: int, kernels: list[bytes], choose: random.Random) -> tuple[CacheKey, Artifact]:
-    """The key and the artifact of that number; `kernels` are those so far."""
+    """Return the key and the artifact of that number; `kernels` are those so far."""
     level = ("function", "kernel", "kernel", "kernel", "kernel", "kernel", "op", "op", "numba", "numba")[
         number % 10
     ]
@@ -108,7 +111,7 @@ def entry(number: int, kernels: list[bytes], choose: random.Random) -> tuple[Cac
 
 @contextmanager
 def in_one_transaction(store: LocalStore) -> Iterator[None]:
-    """Have every put of `store` be part of one transaction: a hundred thousand of them would take minutes."""
+    """Make all puts of `store` part of one transaction: 100,000 separate ones take minutes."""
     with without_waiting_for_the_disk(), store.database.writing() as connection:
         store.database.writing = lambda: nullcontext(connection)  # type: ignore[assignment,method-assign]
         try:
@@ -128,7 +131,7 @@ def without_waiting_for_the_disk() -> Iterator[None]:
 
 
 def run(directory: Path, command: list[str]) -> dict[str, float]:
-    """What `cachegraph COMMAND --dir directory` takes: seconds of the processor, and the most memory."""
+    """Return the CPU seconds and the peak memory of `cachegraph COMMAND --dir directory`."""
     arguments = [sys.executable, "-m", "cachegraph", *command, "--dir", str(directory)]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None
@@ -145,7 +148,7 @@ def run(directory: Path, command: list[str]) -> dict[str, float]:
 
 
 def seconds_of_recorded_cost(directory: Path) -> float:
-    """What asking takes for the cost of a key of a level that has no entries."""
+    """Return the seconds of asking for the recorded cost of a level that has no entries."""
     store = LocalStore(directory)
     with store.database.writing() as connection:
         connection.execute("UPDATE entry SET level = 'op' WHERE level = 'numba'")

@@ -2,8 +2,8 @@
 
     tools/bench/layers.py [LENGTH ...]
 
-Prints, of the cheapest of several processes, the processor's and the clock's seconds of `function()` and first call, and
-what was rewritten and compiled.
+Prints, of the cheapest of several processes, the processor's and the clock's seconds of
+`function()` and first call, and what was rewritten and compiled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ print(json.dumps([*seconds, found["op"][1], f.cache_info.compilations]))
 
 
 def measure(length: int) -> tuple[float, float, int, int]:
-    """The processor's and the clock's seconds, graphs rewritten and kernels compiled, of one cold process."""
+    """Return CPU and clock seconds, graphs rewritten and kernels compiled, of one cold process."""
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
             [sys.executable, "-c", CODE, str(length)],

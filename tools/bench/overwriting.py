@@ -1,4 +1,5 @@
-"""What overwriting saves: elementwise kernels that write onto their input, and parts of an array that are set.
+"""Time that overwriting saves: elementwise kernels that write onto their input, and array parts that
+are set.
 
     tools/bench/overwriting.py
 
@@ -32,7 +33,7 @@ ROUNDS = 7
 
 
 def least(run: Callable[[], Any], repeats: int) -> float:
-    """The seconds of one `run`."""
+    """Return the shortest time of one `run`, in seconds."""
     found = []
     for _ in range(ROUNDS):
         begin = perf_counter()
@@ -43,7 +44,7 @@ def least(run: Callable[[], Any], repeats: int) -> float:
 
 
 def number(value: float) -> Any:
-    """A constant, as kernels name it."""
+    """Return a constant in the form that kernels take."""
     return "constant", "float64", np.float64(value).tobytes()
 
 
@@ -60,7 +61,7 @@ BODIES = {
 
 
 def compare_kernels() -> None:
-    """A kernel that writes elsewhere, and onto its input."""
+    """Time a kernel that writes to another array, and one that writes onto its input."""
     for number, (name, body) in enumerate(BODIES.items()):
         kernel, symbol = (
             elementwise([NestOperand("float64", (False,))], body, [("value", 1)], 1),
@@ -82,7 +83,7 @@ def compare_kernels() -> None:
 
 
 def compare_functions() -> None:
-    """Ten elements of an array set, one after the other."""
+    """Time a function that sets ten elements of an array, one after the other."""
     x = pt.dvector("x")
     y = pt.exp(x)
     for place in range(10):

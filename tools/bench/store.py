@@ -1,15 +1,17 @@
-"""What the local store does under load, beside diskcache on the same payloads in the same run.
+"""The local store under load, beside diskcache on the same payloads in the same run.
 
-First one process alone, then 16 at once on one directory, each with 90 gets to 10 puts over 600 keys of 2, 20 and 150 kB
-(3, 6 and 1 of ten), in turn for the store and for diskcache. A get here is what a hit is: found, checksum and key compared, and
-the bytes themselves are compared with what was put in every run; diskcache checks nothing. Durations of single calls are
-measured within the processes. diskcache is installed for this alone, into .venv-diskcache.
+First one process alone, then 16 at once on one directory, each with 90 gets to 10 puts over 600
+keys of 2, 20 and 150 kB (3, 6 and 1 of ten), in turn for the store and for diskcache. A get here is
+what a hit is: found, checksum and key compared, and the bytes themselves are compared with what was
+put in every run; diskcache checks nothing. Durations of single calls are measured within the
+processes. diskcache is installed for this alone, into .venv-diskcache.
 
 Then what the commands take in a cache of 100,000 entries (large_store.py).
 
-Prints JSON: microseconds (p50, p99) of gets of 20 kB, of all gets and of puts, and calls a second of all processes
-together; for each command seconds of the processor and megabytes. `--check` fails (exit code 1) if a call failed or
-returned other bytes, if the p50 of a 20 kB get by a process alone is above 100 us, or if a command goes beyond its budget.
+Prints JSON: microseconds (p50, p99) of gets of 20 kB, of all gets and of puts, and calls a second
+of all processes together; for each command seconds of the processor and megabytes. `--check` fails
+(exit code 1) if a call failed or returned other bytes, if the p50 of a 20 kB get by a process alone
+is above 100 us, or if a command goes beyond its budget.
 """
 
 from __future__ import annotations
@@ -40,10 +42,10 @@ Calls = list[tuple[str, int, float]]  # get or put, bytes, seconds
 
 
 class Contender(Protocol):
-    """What is measured."""
+    """A store that is measured."""
 
     def get(self, number: int) -> bytes | None:
-        """The payload under that key; None when there is none."""
+        """Return the payload under that key; None when there is none."""
 
     def put(self, number: int, payload: bytes) -> None:
         """Keep a payload."""
@@ -78,7 +80,7 @@ def install_peer() -> None:
 
 
 def measure(processes: int, seconds: float) -> dict[str, Any]:
-    """What each contender did, alone and with others, and whether the store keeps its budget."""
+    """Return what each contender did, alone and with others, and whether the store keeps its budget."""
     found: dict[str, dict[str, Any]] = {name: {} for name in CONTENDERS}
     for count in (1, processes):
         for name in CONTENDERS:
@@ -95,7 +97,7 @@ def measure(processes: int, seconds: float) -> dict[str, Any]:
 
 
 def run(name: str, processes: int, seconds: float) -> dict[str, Any]:
-    """Fill a directory, have `processes` use it at once, and return what they measured together."""
+    """Fill a directory, let `processes` use it at once, and return their measurements together."""
     with tempfile.TemporaryDirectory(prefix="cachegraph-bench-") as directory:
         filled = subject(name, Path(directory))
         for number in range(KEYS):
@@ -118,9 +120,9 @@ def run(name: str, processes: int, seconds: float) -> dict[str, Any]:
 
 
 def work(subject: Contender, seconds: float) -> dict[str, Any]:
-    """Get and put at random for that long; the calls and how many failed or returned what was never put.
+    """Get and put at random for that long; return the calls, and how many failed or returned wrong bytes.
 
-    Begins when all are ready: what is imported for the first put, and connections, take part of no call.
+    Begin when all processes are ready: imports for the first put and connections are part of no call.
     """
     choose = random.Random(os.getpid())
     payloads = {number: payload(number) for number in range(KEYS)}
@@ -148,13 +150,13 @@ def work(subject: Contender, seconds: float) -> dict[str, Any]:
 
 
 def payload(number: int) -> bytes:
-    """The bytes under a key: always the same, and those of no other."""
+    """Return the bytes under a key: always the same, and different for each key."""
     choose = random.Random(number)
     return choose.randbytes(choose.choices(SIZES, WEIGHTS)[0])
 
 
 def summary(calls: Calls, failures: int, seconds: float) -> dict[str, Any]:
-    """Percentiles by kind of call, and calls a second."""
+    """Return percentiles by kind of call, and calls per second."""
     gets = [took for kind, _, took in calls if kind == "get"]
     return {
         "get of 20 kB": percentiles([took for kind, size, took in calls if (kind, size) == ("get", 20_000)]),
@@ -166,19 +168,19 @@ def summary(calls: Calls, failures: int, seconds: float) -> dict[str, Any]:
 
 
 def percentiles(seconds: list[float]) -> dict[str, float]:
-    """The median and the 99th percentile, in microseconds."""
+    """Return the median and the 99th percentile, in microseconds."""
     ordered = sorted(seconds) or [0.0]
     at = {"p50": 0.5, "p99": 0.99}
     return {name: round(1e6 * ordered[int(share * (len(ordered) - 1))], 1) for name, share in at.items()}
 
 
 def subject(name: str, directory: Path) -> Contender:
-    """The store or diskcache in `directory`."""
+    """Return the contender `name` in `directory`."""
     return StoreContender(directory) if name == "store" else DiskcacheContender(directory)
 
 
 class StoreContender:
-    """The local store, by keys of one part."""
+    """The local store, with keys of one part."""
 
     def __init__(self, directory: Path) -> None:
         sys.path.insert(0, str(ROOT))
@@ -191,7 +193,7 @@ class StoreContender:
         self.artifact, self.hit = Artifact, Hit
 
     def get(self, number: int) -> bytes | None:
-        """The payload of a hit, checked and confirmed."""
+        """Return the payload of a hit, checked and confirmed."""
         found = self.store.get(self.keys[number])
         return found.payload if isinstance(found, self.hit) else None
 
@@ -201,7 +203,7 @@ class StoreContender:
 
 
 class DiskcacheContender:
-    """diskcache with its defaults, but for its limit, which nothing here reaches."""
+    """Diskcache with its defaults, except its limit, which nothing here reaches."""
 
     def __init__(self, directory: Path) -> None:
         sys.path.insert(0, str(PEER))
@@ -210,12 +212,12 @@ class DiskcacheContender:
         self.cache = diskcache.Cache(str(directory), timeout=60, size_limit=1 << 40)
 
     def get(self, number: int) -> bytes | None:
-        """What is under a key."""
+        """Return the payload under a key."""
         found: bytes | None = self.cache.get(number)
         return found
 
     def put(self, number: int, payload: bytes) -> None:
-        """Set what is under a key."""
+        """Store a payload under a key."""
         self.cache.set(number, payload)
 
 

@@ -1,7 +1,7 @@
-"""What a warm start of the demo's model takes: pairs of fresh processes, cold on an empty cache and then warm.
+"""Cold and warm starts of the demo's model: pairs of fresh processes, the first on an empty cache.
 
-Prints JSON: the milliseconds of each step (median, least, most) cold and warm, and the ratio cold / warm of
-`function() + first call` within each pair. `--check` fails (exit code 1) over the budget.
+Prints JSON: the milliseconds of each step (median, least, most) cold and warm, and the ratio cold /
+warm of `function() + first call` within each pair. `--check` fails (exit code 1) over the budget.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def pair() -> tuple[Run, Run]:
 
 
 def measured(directory: str, expected: str) -> Run:
-    """Return the milliseconds of each step in a fresh process. Raises RuntimeError if its outcome is not `expected`."""
+    """Return the milliseconds of each step in a fresh process. Raises RuntimeError if its outcome is not
+    `expected`.
+    """
     # Bytecode is kept, as users' interpreters do: this is not about the compiler of Python.
     dropped = ("CACHEGRAPH_", "PYTHONDONTWRITEBYTECODE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}

@@ -1,18 +1,21 @@
 """PyTensor's own tests with and without the adapter: the same must pass.
 
-Run as `python tools/pytensor_suite CHECKOUT`, in an environment with PyTensor, PyMC and pytest. CHECKOUT is a folder with PyTensor's
-repository, best at the tag of the release that is installed; only its tests are used, on the PyTensor that is installed. Three runs:
+Run as `python tools/pytensor_suite CHECKOUT`, in an environment with PyTensor, PyMC and pytest.
+CHECKOUT is a folder with PyTensor's repository, best at the tag of the release that is installed;
+only its tests are used, on the PyTensor that is installed. Three runs:
 
     plain  without the adapter
     cold   with it, on an empty store
     warm   with it, on the store that the cold run left
 
-Each file of tests is a process of its own in each run, and PyTensor's own compile directory is empty at the start of each run.
-Prints each test with another outcome than in the plain run, whether it is explained (differences.py), what was not run, and what the
-adapter counted. Exit code 1 if there is a difference that is not explained.
+Each file of tests is a process of its own in each run, and PyTensor's own compile directory is
+empty at the start of each run. Prints each test with another outcome than in the plain run, whether
+it is explained (differences.py), what was not run, and what the adapter counted. Exit code 1 if
+there is a difference that is not explained.
 
-All that happened is kept in `--directory`, from which a run that was stopped goes on: files that are done and tests that are done
-are not run again. `--shard 2/4` runs the second quarter of the files; shards share a directory.
+All that happened is kept in `--directory`, from which a run that was stopped goes on: files that
+are done and tests that are done are not run again. `--shard 2/4` runs the second quarter of the
+files; shards share a directory.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ RUNS = ("plain", "cold", "warm")
 
 
 def main() -> int:
-    """Run what is asked for, print the comparison, and return the exit code."""
+    """Run the tests, print the comparison, and return the exit code."""
     arguments = parsed()
     suite = copied(arguments.checkout, arguments.directory)
     if not arguments.report:
@@ -53,7 +56,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line's arguments."""
     parser = argparse.ArgumentParser(
         prog="pytensor_suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -77,7 +80,9 @@ def parsed() -> argparse.Namespace:
 
 
 def copied(checkout: Path, directory: Path) -> Path:
-    """A folder with the tests of `checkout` and their settings, and without its PyTensor, which would be imported instead."""
+    """Copy the tests of `checkout` and their settings, but not its PyTensor, which would be imported
+    instead.
+    """
     suite = directory / "suite"
     if suite.exists():
         return suite
@@ -95,7 +100,7 @@ def copied(checkout: Path, directory: Path) -> Path:
 
 
 def test_files(suite: Path, tests: list[str] | tuple[str, ...]) -> list[str]:
-    """The files of tests below `tests`, relative to `suite`, in a fixed order."""
+    """Return the files of tests below `tests`, relative to `suite`, in a fixed order."""
     found = [
         path
         for name in tests
@@ -105,7 +110,7 @@ def test_files(suite: Path, tests: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def shard(files: list[str], which: str) -> list[str]:
-    """The K-th of N parts of `files`, for "K/N"."""
+    """Return the K-th of N parts of `files`, for "K/N"."""
     number, count = map(int, which.split("/"))
     if not 1 <= number <= count:
         raise SystemExit(f"--shard {which}: the first of the two numbers is from 1 to the second")
@@ -113,7 +118,9 @@ def shard(files: list[str], which: str) -> list[str]:
 
 
 def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float, end: float) -> None:
-    """Run a file of tests in fresh processes until each of its tests has an outcome. A test in which the process dies has none."""
+    """Run a file of tests in fresh processes until each has an outcome; one in which the process dies has
+    none.
+    """
     record = record_of(directory, run, file)
     record.parent.mkdir(parents=True, exist_ok=True)
     while monotonic() < end and not any("end" in event for event in events(record)):
@@ -138,12 +145,12 @@ def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float,
 
 
 def record_of(directory: Path, run: str, file: str) -> Path:
-    """Where the run of a file of tests is recorded."""
+    """Return the path of the record of one file of tests."""
     return directory / "records" / run / (file.replace("/", "__") + ".jsonl")
 
 
 def command(file: str) -> list[str]:
-    """The command that runs a file of tests."""
+    """Return the command that runs a file of tests."""
     return [
         sys.executable,
         "-m",
@@ -159,7 +166,7 @@ def command(file: str) -> list[str]:
 
 
 def environment(directory: Path, run: str, record: Path) -> dict[str, str]:
-    """The variables of a run: where it keeps what it compiles, and whether the adapter is installed."""
+    """Return the variables of a run: the place of compiled code, and whether the adapter is installed."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("CACHEGRAPH_", "PYTENSOR_"))
     }
@@ -176,7 +183,7 @@ def environment(directory: Path, run: str, record: Path) -> dict[str, str]:
 
 
 def report(directory: Path, as_json: bool) -> int:
-    """Print what the runs in `directory` did and how they differ; return the exit code."""
+    """Print the results of the runs in `directory` and their differences; return the exit code."""
     runs = {run: run_of(all_events(directory, run)) for run in RUNS}
     found = [each for run in RUNS[1:] for each in differences(runs["plain"], run, runs[run])]
     told = {
@@ -195,13 +202,13 @@ def report(directory: Path, as_json: bool) -> int:
 
 
 def all_events(directory: Path, run: str) -> Iterator[dict[str, Any]]:
-    """Yield what all processes of a run wrote."""
+    """Yield the events that all processes of a run wrote."""
     for record in sorted((directory / "records" / run).glob("*.jsonl")):
         yield from events(record)
 
 
 def summary(run: Run, plain: Run) -> dict[str, Any]:
-    """What a run did, as JSON. `not_run` counts the tests that the plain run knows and this one does not."""
+    """Return the results of a run as JSON; `not_run` counts tests of the plain run that this one lacks."""
     return {
         "tests": len(run.outcomes),
         "outcomes": tally(run),
@@ -213,7 +220,7 @@ def summary(run: Run, plain: Run) -> dict[str, Any]:
 
 
 def print_runs(runs: dict[str, dict[str, Any]]) -> None:
-    """A paragraph for each run."""
+    """Print a paragraph for each run."""
     for name, run in runs.items():
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(run["outcomes"].items()))
         print(f"{name}: {run['tests']} tests in {run['seconds']} s: {outcomes}; {run['not_run']} not run")

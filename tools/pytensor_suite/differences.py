@@ -1,4 +1,4 @@
-"""What became of each test in each run, how the runs differ, and which differences are explained."""
+"""Outcomes of each test in each run, differences between runs, and explanations of expected ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXPLAINED = {
     "warm tests/link/numba/test_compile_ops.py::test_ofg_inner_compilation_reused": "it counts how often an inner graph "
     "is converted for numba, and expects 2: where the function is found, none is",
 }
-"""A pattern of runs and test ids -> why the adapter changes what becomes of the test, and why that is right."""
+"""A pattern of runs and test ids -> why the adapter changes the outcome of the test, and rightly so."""
 
 Outcomes = Mapping[str, str]
 NEVER_ENDED = "never ended"
@@ -21,7 +21,7 @@ NEVER_ENDED = "never ended"
 
 @dataclass(frozen=True)
 class ChangedOutcome:
-    """A test with another outcome than without the adapter; `explanation` is empty if nobody has one."""
+    """A test with another outcome than without the adapter; `explanation` is empty if it is unexpected."""
 
     test: str
     run: str
@@ -33,7 +33,9 @@ class ChangedOutcome:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run did: test -> outcome, test -> message of those that failed, seconds in tests, and what was counted."""
+    """The record of a run: test -> outcome, test -> failure message, seconds in tests, and the caches'
+    counters.
+    """
 
     outcomes: Outcomes
     messages: Mapping[str, str]
@@ -42,7 +44,7 @@ class Run:
 
 
 def run_of(events: Iterable[Mapping[str, Any]]) -> Run:
-    """What the events of a run say (recorded.py)."""
+    """Return the run that the events (recorded.py) describe."""
     outcomes: dict[str, str] = {}
     messages: dict[str, str] = {}
     seconds = 0.0
@@ -61,7 +63,7 @@ def run_of(events: Iterable[Mapping[str, Any]]) -> Run:
 
 
 def added(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    """The sum of two nested tables of numbers."""
+    """Return the sum of two nested tables of numbers."""
     total = dict(left)
     for name, value in right.items():
         total[name] = (
@@ -71,7 +73,7 @@ def added(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(plain: Run, name: str, other: Run) -> list[ChangedOutcome]:
-    """The tests that ended in both runs, or in `plain` alone though they were started in `other`, with two outcomes."""
+    """Return the tests whose outcome in `other` differs from that in `plain`, if they ended there."""
     return [
         ChangedOutcome(
             test,
@@ -87,10 +89,10 @@ def differences(plain: Run, name: str, other: Run) -> list[ChangedOutcome]:
 
 
 def explanation_of(run: str, test: str) -> str:
-    """Why a test may differ in a run, or nothing."""
+    """Return why a test may differ in a run; empty if there is no reason."""
     return next((why for pattern, why in EXPLAINED.items() if fnmatchcase(f"{run} {test}", pattern)), "")
 
 
 def tally(run: Run) -> dict[str, int]:
-    """How many tests had each outcome."""
+    """Return the number of tests with each outcome."""
     return dict(Counter(run.outcomes.values()))

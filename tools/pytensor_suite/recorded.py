@@ -1,13 +1,16 @@
-"""A pytest plugin: writes what becomes of each test to a file, and installs the adapter before the tests are collected.
+"""A pytest plugin: writes what becomes of each test to a file, and installs the adapter before the
+tests are collected.
 
-Loaded with `-p recorded`. CACHEGRAPH_SUITE_RECORD names the file, CACHEGRAPH_SUITE_ADAPTER=1 asks for the adapter. A line of JSON for each
-event, written when it happens, so that a process that is killed leaves what it did:
+Loaded with `-p recorded`. CACHEGRAPH_SUITE_RECORD names the file, CACHEGRAPH_SUITE_ADAPTER=1 asks
+for the adapter. A line of JSON for each event, written when it happens, so that a process that is
+killed leaves what it did:
 
     {"start": TEST}
     {"test": TEST, "outcome": "passed" | "failed" | "skipped" | "xfailed" | "xpassed", "seconds": of the processor, "message": TEXT}
     {"end": EXIT CODE, "pytensor": VERSION, "counters": what the process's caches did, or null without the adapter}
 
-Tests that the file knows already are not run again: one whose outcome is there, and one that was started and never ended.
+Tests that the file knows already are not run again: one whose outcome is there, and one that was
+started and never ended.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ ADAPTER = "CACHEGRAPH_SUITE_ADAPTER"
 
 
 def events(record: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events in a file. The last line of a process that was killed may be cut off: it is left out."""
+    """Yield the events in a file. The last line of a process that was killed may be cut off: it is left
+    out.
+    """
     if not record.exists():
         return
     for line in record.read_text().split("\n")[:-1]:
@@ -40,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Recorder:
-    """Appends to the file `record`."""
+    """A writer of events to the file `record`."""
 
     def __init__(self, record: Path) -> None:
         self.record = record
@@ -96,20 +101,20 @@ class Recorder:
 
 
 def outcome(report: pytest.TestReport) -> str:
-    """One word for what became of a test."""
+    """Return the outcome of a test in one word."""
     if hasattr(report, "wasxfail"):
         return "xfailed" if report.outcome == "skipped" else "xpassed"
     return report.outcome
 
 
 def message(report: pytest.TestReport) -> str:
-    """The last words of a test that did not pass."""
+    """Return the last words of a test that did not pass."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return "" if report.outcome != "failed" else (crash.message if crash else str(report.longrepr))[-2000:]
 
 
 def counted() -> dict[str, Any] | None:
-    """What the caches of this process did."""
+    """Return the counters of this process's caches."""
     if os.environ.get(ADAPTER) != "1":
         return None
     import cachegraph

@@ -1,7 +1,9 @@
-"""A real Slurm on this machine, on loopback: a controller and several nodes, brought up in a directory and down again.
+"""A real Slurm on this machine, on loopback: a controller and several nodes, brought up in a directory
+and down again.
 
-Debian's packages munge, slurmctld, slurmd and slurm-client, and root, are all it needs; `unavailable` says what is missing.
-Nodes differ by name alone, so what runs on one is given a host name of its own (`on_node`).
+Debian's packages munge, slurmctld, slurmd and slurm-client, and root, are all it needs;
+`unavailable` says what is missing. Nodes differ by name alone, so what runs on one is given a host
+name of its own (`on_node`).
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ class Cluster:
         )
 
     def run_array(self, script: Path, tasks: int, output: str) -> float:
-        """Run `script` as an array of `tasks` and return the seconds until the last has ended; `output` is theirs."""
+        """Run `script` as an array of `tasks` and return the seconds until the last has ended; `output` is
+        theirs.
+        """
         begin = time.monotonic()
         submitted = self.run("sbatch", "--parsable", f"--array=1-{tasks}", f"--output={output}", str(script))
         job = submitted.stdout.strip()

@@ -1,10 +1,12 @@
-"""An array of tasks that start at once on an empty shared directory; each compiles and runs the demo's model.
+"""An array of tasks that start at once on an empty shared directory; each compiles and runs the demo's
+model.
 
-A real Slurm is brought up on loopback for it (cluster.py). Each node has a host name and a local cache directory of its
-own; what they share is CACHEGRAPH_SHARED_DIR, which is written and claimed as on a network file system. With `--sshfs` it
-is one: each node has a mount of its own, and CACHEGRAPH_DIR on it is all that is set. Prints JSON: how
-many tasks gave the numbers that numpy gives, how often each key was built, and how long it took. Exit code 1 if a task
-failed or was wrong, or if a key was built twice; 0 with the reason where there can be no Slurm.
+A real Slurm is brought up on loopback for it (cluster.py). Each node has a host name and a local
+cache directory of its own; what they share is CACHEGRAPH_SHARED_DIR, which is written and claimed
+as on a network file system. With `--sshfs` it is one: each node has a mount of its own, and
+CACHEGRAPH_DIR on it is all that is set. Prints JSON: how many tasks gave the numbers that numpy
+gives, how often each key was built, and how long it took. Exit code 1 if a task failed or was
+wrong, or if a key was built twice; 0 with the reason where there can be no Slurm.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ def run_array(directory: Path, tasks: int, nodes: int, slots: int, over_sshfs: b
 
 
 def summarize(directory: Path, tasks: int) -> dict[str, Any]:
-    """Count what the tasks reported. Every key that is stored was built at least once: the sums tell if more often."""
+    """Count what the tasks reported. Every key that is stored was built at least once: the sums tell if
+    more often.
+    """
     reports = [_report(directory, number) for number in range(1, tasks + 1)]
     ran = [report for report in reports if report is not None]
     stored = Counter(entry.level for entry in SharedStore(directory / "shared" / "cache").scan())
@@ -90,7 +94,7 @@ def summarize(directory: Path, tasks: int) -> dict[str, Any]:
 
 
 def problems(summary: dict[str, Any]) -> list[str]:
-    """Return what is not as it should be: every task right, and each key built once."""
+    """Return the tasks that were wrong, and the keys that were not built exactly once."""
     found = []
     if summary["right"] != summary["tasks"]:
         found.append(f"{summary['tasks'] - summary['right']} tasks failed or were wrong")
@@ -100,7 +104,7 @@ def problems(summary: dict[str, Any]) -> list[str]:
 
 
 def _script(directory: Path, over_sshfs: bool) -> str:
-    """What each task runs: the demo's process, on a node with a name and directories of its own."""
+    """Return the script of a task: the demo's process, on a node with a name and directories of its own."""
     variables = f"CACHEGRAPH_DIR=$HOME/cache CACHEGRAPH_SHARED_DIR={directory}/shared/cache"
     if over_sshfs:
         variables = f"CACHEGRAPH_DIR={directory}/mount-$SLURMD_NODENAME/cache"

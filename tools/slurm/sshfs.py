@@ -1,6 +1,8 @@
-"""sshfs over an ssh server of its own on loopback: what a mount of another machine's directory is like, without one.
+"""sshfs over an ssh server of its own on loopback: what a mount of another machine's directory is
+like, without one.
 
-Debian's packages sshfs, openssh-server and fuse3, /dev/fuse and root are all it needs; `unavailable` says what is missing.
+Debian's packages sshfs, openssh-server and fuse3, /dev/fuse and root are all it needs;
+`unavailable` says what is missing.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def unavailable() -> str:
 
 
 class MountError(Exception):
-    """sshfs could not mount something: what it said."""
+    """An error of sshfs: it could not mount a directory, for the reason given."""
 
 
 class Server:

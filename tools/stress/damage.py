@@ -1,11 +1,14 @@
-"""Random damage to every kind of file of a cache: flips, cuts, additions, sparse growth, modes, links, other files' bytes.
+"""Random damage to every kind of file of a cache: flips, cuts, additions, sparse growth, modes, links,
+other files' bytes.
 
     python tools/stress/damage.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-A round copies a sound cache (an index, its log, blobs; in half of the rounds a shared directory with entries, blobs and
-leases, too), damages a few of its files, before a process opens them or under its hands, and uses it in a process of its
-own; in some a function is compiled with it, too. That may give no wrong byte and no exception, take no memory to speak of and wait for nobody. Where only bytes were
-damaged it heals, too: what is built again is found by the next process, and then `verify` finds nothing.
+A round copies a sound cache (an index, its log, blobs; in half of the rounds a shared directory
+with entries, blobs and leases, too), damages a few of its files, before a process opens them or
+under its hands, and uses it in a process of its own; in some a function is compiled with it, too.
+That may give no wrong byte and no exception, take no memory to speak of and wait for nobody. Where
+only bytes were damaged it heals, too: what is built again is found by the next process, and then
+`verify` finds nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ Damage = Callable[[random.Random, Path], None]
 
 @functools.cache
 def artifact(number: int) -> Artifact:
-    """Return what is stored under the key of that number."""
+    """Return the artifact stored under the key of that number."""
     content = random.Random(number).randbytes(SIZES[number % len(SIZES)])
     blobs = {"graph": content[::3]} if number % 2 else {}
     return Artifact(content, blobs, {"compile": 1.0 + number}, f"number {number}")
@@ -64,7 +67,7 @@ def artifact(number: int) -> Artifact:
 
 @functools.cache
 def origin() -> Path:
-    """A sound cache in two forms: all in the index, and the last part of it still in the log."""
+    """Return a sound cache in two forms: all in the index, and the last part of it still in the log."""
     place = Path(tempfile.mkdtemp(prefix="cachegraph-stress-origin-"))
     cache = Cache(Settings(place / "closed" / "local", "readwrite", "compile", place / "closed" / "shared"))
     for number, key in enumerate(KEYS):
@@ -97,12 +100,12 @@ def compute(settings: Settings) -> None:
 
 
 def place_in(choose: random.Random, size: int) -> int:
-    """Return a place in a file: often in its head, where the most depends on it."""
+    """Return an offset in a file: often in its head, on which the most depends."""
     return choose.randrange(min(size, 120) if choose.random() < 0.3 else size)
 
 
 def in_place(change: Callable[[random.Random, bytearray], object]) -> Damage:
-    """Return the damage that changes bytes of a file, and not its length."""
+    """Return a damage that changes bytes of a file but not its length."""
 
     def damage(choose: random.Random, path: Path) -> None:
         content = bytearray(path.read_bytes() if path.stat().st_size < LARGEST else b"")
@@ -152,7 +155,7 @@ def extend(choose: random.Random, path: Path) -> None:
 
 
 def grow(choose: random.Random, path: Path) -> None:
-    """Make it claim bytes that nobody has written, as many as the file system lets it."""
+    """Extend the file by bytes that nobody has written, as many as the file system allows."""
     size = choose.choice([SPARSE, SPARSE, 2**33, 2**31 + 1])
     for smaller in (size, size >> 4, size >> 8):
         with suppress(OSError):
@@ -180,12 +183,12 @@ BYTES: list[Damage] = [
 
 
 def change_mode(choose: random.Random, path: Path) -> None:
-    """Give the file a mode that keeps somebody out, or lets others in."""
+    """Give the file a mode that refuses somebody, or admits others."""
     path.chmod(choose.choice([0, 0o200, 0o400, 0o644, 0o666, 0o777]))
 
 
 def take_anothers_bytes(choose: random.Random, path: Path) -> None:
-    """Have the file hold what another one of the cache holds."""
+    """Replace the file's content by that of another file of the cache."""
     others = files_of(path.parents[3 if path.parent.parent.name in ("blobs", "e", "b", "l") else 1])
     path.write_bytes(
         choose.choice([other for other in others if other.stat().st_size < LARGEST]).read_bytes()
@@ -193,19 +196,19 @@ def take_anothers_bytes(choose: random.Random, path: Path) -> None:
 
 
 def become_a_directory(choose: random.Random, path: Path) -> None:
-    """Put a directory in the place of the file."""
+    """Replace the file by a directory."""
     path.unlink()
     path.mkdir()
 
 
 def become_a_link(choose: random.Random, path: Path) -> None:
-    """Put a link in the place of the file: to itself, to what has no end, to the file under another name."""
+    """Replace the file by a link: to itself, to an endless file, or to a copy under another name."""
     path.rename(path.with_name("elsewhere"))
     path.symlink_to(choose.choice([path.with_name("elsewhere"), Path("/dev/zero"), path]))
 
 
 def become_a_pipe(choose: random.Random, path: Path) -> None:
-    """Put a pipe in the place of the file, which nobody writes to."""
+    """Replace the file by a pipe that nobody writes to."""
     path.unlink()
     os.mkfifo(path)
 
@@ -219,7 +222,7 @@ def files_of(directory: Path) -> list[Path]:
 
 
 def damage_some(choose: random.Random, directory: Path, opened: bool) -> tuple[bool, str]:
-    """Damage a few files; return whether no more than bytes were, and what was done."""
+    """Damage a few files; return whether only bytes were damaged, and a description."""
     only_bytes = choose.random() < 0.75
     done = []
     for _ in range(choose.choice([1, 1, 2, 4])):
@@ -239,7 +242,7 @@ def damage_some(choose: random.Random, directory: Path, opened: bool) -> tuple[b
 
 
 def use(cache: Cache) -> None:
-    """Look every key up, and build what there is none of, as a program does; all that comes of it must be right."""
+    """Look every key up, build what is missing, as a program does; all results must be right."""
     for number, key in enumerate(KEYS):
         check(cache, number, cache.lookup(key))
         found = cache.get_or_build(key, lambda number=number: artifact(number), bytes)  # type: ignore[misc]
@@ -265,7 +268,7 @@ def local_of(cache: Cache) -> LocalStore:
 
 
 def maintain(choose: random.Random, cache: Cache) -> None:
-    """Run commands on it: what they cannot read they may refuse."""
+    """Run commands on the cache; they may refuse what they cannot read."""
     with suppress(sqlite3.Error, OSError):
         local = local_of(cache)
         if choose.random() < 0.5:
@@ -288,7 +291,7 @@ def check_healed(settings: Settings) -> None:
 
 
 def in_child(work: Callable[[], object]) -> str | None:
-    """Return what is wrong with `work`, done by a process of its own."""
+    """Run `work` in a process of its own, and return the fault it found."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

@@ -1,7 +1,9 @@
-"""Fork while other threads import, rewrite, compile, link, read and write, and have each child make a function of its own.
+"""Fork while other threads import, rewrite, compile, link, read and write, and have each child make a
+function of its own.
 
-A round is one fresh process with an empty cache. Its threads make functions without end; at random times, from
-the first import on, it forks. A fault: a child that does not end within two minutes, or computes something else.
+A round is one fresh process with an empty cache. Its threads make functions without end; at random
+times, from the first import on, it forks. A fault: a child that does not end within two minutes, or
+computes something else.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ sys.exit(f"children ended with {codes}" if any(codes) else 0)
 
 
 def attack(draw: random.Random, directory: Path) -> str | None:
-    """Run one process that forks; return what became of its children if that is not what should."""
+    """Run one process that forks; return the fault of its children, if any."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM, str(draw.getrandbits(32))],
         env={**os.environ, "PYTHONPATH": str(ROOT), "CACHEGRAPH_DIR": tempfile.mkdtemp(dir=directory)},

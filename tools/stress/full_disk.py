@@ -1,11 +1,13 @@
-"""Processes on a disk that is full or becomes so: right results, no exception, nobody in line for what cannot be kept.
+"""Processes on a disk that is full or becomes so: right results, no exception, nobody in line for what
+cannot be kept.
 
     python tools/stress/full_disk.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-A round makes a small file system in memory where the user may mount one (root, as a rule); elsewhere each process gets a
-limit on the sizes of its files. Some processes at once then ask one cache on it for the same keys, while something else
-takes the room and gives it back. Each must get the right bytes, in little more time than building them all takes; what is
-found later must be right, no temporary file may stay, and with room again everything is kept.
+A round makes a small file system in memory where the user may mount one (root, as a rule);
+elsewhere each process gets a limit on the sizes of its files. Some processes at once then ask one
+cache on it for the same keys, while something else takes the room and gives it back. Each must get
+the right bytes, in little more time than building them all takes; what is found later must be
+right, no temporary file may stay, and with room again everything is kept.
 """
 
 from __future__ import annotations
@@ -39,19 +41,19 @@ SLACK = 6.0
 
 
 def artifact(number: int) -> Artifact:
-    """Return what is built for the key of that number."""
+    """Return the artifact built for the key of that number."""
     content = random.Random(number).randbytes(SIZES[number])
     return Artifact(content, {"graph": content[::4]}, {"compile": BUILD_SECONDS})
 
 
 def build(number: int) -> Artifact:
-    """Take the time that building takes."""
+    """Wait as long as building takes."""
     time.sleep(BUILD_SECONDS)
     return artifact(number)
 
 
 def use(settings: Settings, order: list[int]) -> None:
-    """Get every key; raises AssertionError for a wrong byte, or if it took as if processes had built one after another."""
+    """Get every key; raise AssertionError for a wrong byte, or if builders waited for each other."""
     begin = time.monotonic()
     cache = Cache(settings)
     for number in order:
@@ -63,7 +65,7 @@ def use(settings: Settings, order: list[int]) -> None:
 
 
 def start(settings: Settings, order: list[int], limit: int | None) -> int:
-    """Return the number of a new process that uses the cache, with files of at most `limit` bytes."""
+    """Start a process that uses the cache, with files of at most `limit` bytes; return its number."""
     child = os.fork()
     if not child:
         code = 1
@@ -82,7 +84,7 @@ def start(settings: Settings, order: list[int], limit: int | None) -> int:
 
 @contextmanager
 def small_disk(path: Path, size: int) -> Iterator[bool]:
-    """A file system of `size` bytes at `path`; gives whether it could be mounted."""
+    """Mount a file system of `size` bytes at `path`; yield True if that worked."""
     path.mkdir(mode=0o700)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "cachegraph-stress", str(path)]
     mounted = (
@@ -96,7 +98,7 @@ def small_disk(path: Path, size: int) -> Iterator[bool]:
 
 
 def fill(path: Path, leave: int) -> None:
-    """Take all the room there is but for `leave` bytes."""
+    """Use up all free space but `leave` bytes."""
     with suppress(OSError), (path / "ballast").open("wb", buffering=0) as ballast:
         while True:
             ballast.write(bytes(4096))
@@ -106,7 +108,7 @@ def fill(path: Path, leave: int) -> None:
 
 
 def fault_in(settings: Settings, healthy: bool) -> str | None:
-    """Return what is wrong with what the cache has now; where it is `healthy`, it has everything."""
+    """Return the fault of the cache's content; a `healthy` cache must have every key."""
     cache = Cache(settings)
     for number, key in enumerate(KEYS):
         found = cache.lookup(key)
@@ -119,7 +121,7 @@ def fault_in(settings: Settings, healthy: bool) -> str | None:
 
 
 def attack(choose: random.Random, directory: Path) -> str | None:
-    """Have processes use a cache where there is too little room, then again where there is enough."""
+    """Run processes on a cache with too little space, then again with enough."""
     room = choose.choice([0, 4096, 40_000, 100_000, 300_000, 600_000])
     place = directory / "disk"
     with small_disk(place, 4_000_000) as mounted:

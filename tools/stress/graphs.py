@@ -1,8 +1,9 @@
-"""Random expressions of what overflows and cancels, at ordinary and extreme points, beside PyTensor and exact numbers.
+"""Random expressions of what overflows and cancels, at ordinary and extreme points, beside PyTensor
+and exact numbers.
 
-A value or first derivative is a fault where another computes it right, by numbers of more digits and range, and the
-engine's rewritten graph does not: PyTensor, if it is installed, or the numpy backend on the graph as it was written. One
-in eight is compiled, too.
+A value or first derivative is a fault where another computes it right, by numbers of more digits
+and range, and the engine's rewritten graph does not: PyTensor, if it is installed, or the numpy
+backend on the graph as it was written. One in eight is compiled, too.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Tensors:
 
 
 def attack(numbers: random.Random, directory: Path) -> str | None:
-    """A fault of one random expression, at points of both kinds."""
+    """Return the fault of one random expression, at points of both kinds."""
     count = numbers.choice([1, 1, 2])
     expression = generated_expression(numbers, count, numbers.randrange(1, 6))
     points = [
@@ -112,7 +113,7 @@ def _function(library: Any, tensors: Tensors, expression: Expression, count: int
 
 
 def _exactly(expression: Expression, values: list[np.ndarray]) -> Results | None:
-    """The value and derivatives; None if they are made of numbers that no float64 holds."""
+    """Return the value and derivatives; None if they contain numbers that no float64 holds."""
     wide = Wide()
     found = expression(wide, inputs(values))
     if wide.overflows:
@@ -133,7 +134,9 @@ def _difference(found: Results, due: Results, compared: dict[str, Results]) -> s
 
 
 def _is_right(found: Any, exact: Any) -> Any:
-    """Where `found` has nine digits of `exact`, or is next to 0 as that is; where that is not finite, anything is."""
+    """Return True where `found` has nine digits of `exact` or both are near 0, and where `exact` is not
+    finite.
+    """
     with np.errstate(all="ignore"):
         near = np.abs(found - exact) <= 1e-9 * np.abs(exact) + 1e-12
     return near | ~np.isfinite(exact)

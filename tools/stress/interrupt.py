@@ -1,9 +1,10 @@
-"""Interrupt builds at random, by signals and at chosen points of cachegraph's code, and look for what they leave behind.
+"""Interrupt builds at random, by signals and at chosen points of cachegraph's code, and look for what
+they leave behind.
 
-A round is one process. It builds in a cache on its node and in a shared one, and is interrupted, once or again and
-again: at points drawn from all those at which CPython runs handlers (Python 3.12 and newer), or by signals at random times.
-A fault: an interrupt that comes through as another error, a thread, process or host that would be made to wait, a
-temporary file, a wrong payload.
+A round is one process. It builds in a cache on its node and in a shared one, and is interrupted,
+once or again and again: at points drawn from all those at which CPython runs handlers (Python 3.12
+and newer), or by signals at random times. A fault: an interrupt that comes through as another
+error, a thread, process or host that would be made to wait, a temporary file, a wrong payload.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LONGEST_PAUSE = 0.004
 
 
 def attack(draw: random.Random, directory: Path) -> str | None:
-    """Run one process that is interrupted; return what it says is wrong."""
+    """Run one process that is interrupted; return the fault it reports."""
     kind = draw.choice(("points", "signals") if sys.version_info >= (3, 12) else ("signals",))
     command = [sys.executable, __file__, "--builds", kind, str(draw.getrandbits(32)), str(directory)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -67,7 +68,7 @@ def interrupted_by_signals(draw: random.Random, directory: Path) -> str | None:
 
 
 def builds(kind: str, seed: str, directory: str) -> int:
-    """Be the process of one round; return its exit code."""
+    """Run the process of one round; return its exit code."""
     interrupted = {"points": interrupted_at_points, "signals": interrupted_by_signals}[kind]
     fault = interrupted(random.Random(int(seed)), Path(directory))
     if fault is not None:

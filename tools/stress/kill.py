@@ -1,11 +1,13 @@
-"""Processes that are killed at random points while they put, get, evict, delete and prune; all that is left is right.
+"""Processes killed at random points while they put, get, evict, delete and prune; what they leave must
+be right.
 
     python tools/stress/kill.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-A round starts a few processes on one directory (an index, with a limit in half of the rounds; or an index before a shared
-directory) and kills them one by one, each after a random part of a second. Then whatever is found must be right, what a
-process said it had stored must be found, unless it was evicted or deleted since, `verify` may find nothing damaged, and the
-cache must work as if nothing had been.
+A round starts a few processes on one directory (an index, with a limit in half of the rounds; or an
+index before a shared directory) and kills them one by one, each after a random part of a second.
+Then whatever is found must be right, what a process said it had stored must be found, unless it was
+evicted or deleted since, `verify` may find nothing damaged, and the cache must work as if nothing
+had been.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ KEYS = [CacheKey.build("kernel", {"scheme": b"stress", "graph": b"%d" % n}) for 
 
 
 def artifact(number: int, version: int) -> Artifact:
-    """One of several things that may be stored under one key, as other processes would build it."""
+    """Return one of several artifacts for one key, as different processes would build it."""
     content = random.Random(f"{number} {version}").randbytes(SIZES[(number + version) % len(SIZES)])
     blobs = {"graph": content[::4]} if number % 2 else {}
     return Artifact(content, blobs, {"compile": 1.0 + version}, f"number {number}")
 
 
 def fault_in(cache: Cache, number: int) -> str | None:
-    """Return what is wrong with what is found of a key, if anything."""
+    """Return the fault of a lookup's result, if any."""
     found = cache.lookup(KEYS[number])
     if not isinstance(found, Hit):
         return None if found.reason in ("never-seen", "evicted") else f"{number}: {found}"
@@ -64,7 +66,7 @@ def local_of(cache: Cache) -> LocalStore:
 
 
 def live(choose: random.Random, settings: Settings, say: Callable[[str], None]) -> None:
-    """Do one thing after the other, for ever; says of each put when it began, of each removal that it begins and ends."""
+    """Put, get and remove without end; report the start of each put, and start and end of each removal."""
     cache = Cache(settings)
     while True:
         number = choose.randrange(len(KEYS))
@@ -93,7 +95,7 @@ def live(choose: random.Random, settings: Settings, say: Callable[[str], None]) 
 
 
 def start(choose: random.Random, settings: Settings) -> tuple[int, int]:
-    """Return the number of a new process that lives, and what it says."""
+    """Start a process that calls `live`; return its number and its output."""
     seed = choose.random()
     reading, writing = os.pipe()
     child = os.fork()
@@ -113,7 +115,7 @@ def start(choose: random.Random, settings: Settings) -> tuple[int, int]:
 
 
 def attack(choose: random.Random, directory: Path) -> str | None:
-    """Start processes on one directory, kill them, and look at what they have left behind."""
+    """Start processes on one directory, kill them, and check what they left."""
     shared = directory / "shared" if choose.random() < 0.3 else None
     limit = LIMIT if choose.random() < 0.5 else 0
     settings = Settings(directory / "local", "readwrite", "compile", shared, max_size=limit)
@@ -131,7 +133,9 @@ def attack(choose: random.Random, directory: Path) -> str | None:
 
 
 class _Heard:
-    """What the killed have said: puts (when begun, number), removals (when begun and ended, numbers), and faults."""
+    """The output of the killed processes: puts (start, number), removals (start and end, numbers), and
+    faults.
+    """
 
     def __init__(self) -> None:
         self.puts: list[tuple[float, int]] = []
@@ -139,7 +143,7 @@ class _Heard:
         self.faults: list[str] = []
 
     def add(self, lines: list[str]) -> None:
-        """Take what one of them said."""
+        """Add the output of one process."""
         begun: tuple[float, set[int]] | None = None
         for line in lines:
             when, what, *rest = line.split()
@@ -156,7 +160,7 @@ class _Heard:
             self.removals.append((begun[0], float("inf"), begun[1]))
 
     def stored(self) -> set[int]:
-        """The numbers that are certainly stored: put after every removal had ended."""
+        """Return the numbers that must be stored: put after every removal had ended."""
         return {
             number
             for begin, number in self.puts
@@ -165,7 +169,7 @@ class _Heard:
 
 
 def fault_after(settings: Settings, stored: set[int]) -> str | None:
-    """Return what is wrong with what the killed have left behind, of which `stored` must be found."""
+    """Return the fault of what the killed processes left; the keys in `stored` must be found."""
     cache = Cache(settings)
     for number, key in enumerate(KEYS):
         fault = fault_in(cache, number)
@@ -183,7 +187,7 @@ def fault_after(settings: Settings, stored: set[int]) -> str | None:
 
 
 def fault_of_use(cache: Cache) -> str | None:
-    """Return what is wrong with storing every key anew, if anything."""
+    """Return the fault of storing every key again, if any."""
     for number, key in enumerate(KEYS):
         due = artifact(number, 0)
         if not cache.store(key, due):

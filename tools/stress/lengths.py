@@ -1,8 +1,10 @@
-"""Lengths, indices and steps at every power of two and beside it, negative ones too, through everything that takes one.
+"""Lengths, indices and steps at every power of two and beside it, negative ones too, through
+everything that takes one.
 
-A round makes one function, in the mode NUMPY as well, and calls it with random lengths, each call in a child process with
-little memory. A fault: a child that a signal ends, but for one that takes too long; and where all numbers are small, another
-result than that of the mode NUMPY, or an error where that has none.
+A round makes one function, in the mode NUMPY as well, and calls it with random lengths, each call
+in a child process with little memory. A fault: a child that a signal ends, but for one that takes
+too long; and where all numbers are small, another result than that of the mode NUMPY, or an error
+where that has none.
 """
 
 from __future__ import annotations
@@ -38,19 +40,19 @@ VALUES = (1.5, np.arange(6.0))
 
 
 def halved(steps: Any) -> Any:
-    """All of what halving gives until it is small, or so many times."""
+    """Return all halves of a vector until it is small, or the given number of times."""
     return engine.scan(
         lambda a: (a * 0.5, engine.until(a < 1e-3)), outputs_info=v, n_steps=steps, return_updates=False
     )
 
 
 def repeated(steps: Any, row: Any) -> Any:
-    """All rows that come of a vector by so many steps."""
+    """Return all rows that the given number of steps makes of a vector."""
     return engine.scan(lambda a: a * 0.5 + 1.0, outputs_info=row, n_steps=steps, return_updates=False)
 
 
 def mapped(rows: Any) -> Any:
-    """A longer row for each of these."""
+    """Return a longer row for each element."""
     return engine.scan(lambda row: pt.concatenate([row, row]) * 2.0, sequences=rows, return_updates=False)
 
 
@@ -87,14 +89,14 @@ GRAPHS: dict[str, Callable[[], Any]] = {
 
 @cache
 def functions(name: str) -> tuple[Any, Any]:
-    """The graph compiled, and as numpy computes it."""
+    """Return the compiled graph, and the same in mode NUMPY."""
     graph = GRAPHS[name]()
     make = [engine.function(INPUTS, graph, mode=mode, on_unused_input="ignore") for mode in (None, "NUMPY")]
     return make[0], make[1]
 
 
 def attack(draw: random.Random, directory: Path) -> str | None:
-    """Call one function with lengths of all kinds; return what the worst call ended with."""
+    """Call one function with lengths of all kinds; return the fault of the worst call."""
     os.environ["CACHEGRAPH_DIR"] = str(directory)
     name = draw.choice(sorted(GRAPHS))
     compiled, reference = functions(name)
@@ -115,7 +117,7 @@ def _length(draw: random.Random) -> int:
 
 
 def _in_child(check: Callable[[], str | None]) -> str | None:
-    """What `check` returns in a child process, or the signal that ended it."""
+    """Return the result of `check` in a child process, or the signal that ended it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,5 @@
-"""Random loops, nested and of all kinds of states, with first and second derivatives, against the numpy backend.
+"""Random loops, nested and of all kinds of states, with first and second derivatives, against the
+numpy backend.
 
 Each is compiled rewritten and run by the reference; one in eight by compiled kernels, too.
 """
@@ -26,7 +27,7 @@ REWRITTEN = engine.Mode("numpy", engine.Mode().optimizer)
 
 
 def attack(numbers: random.Random, directory: Path) -> str | None:
-    """A fault of one random loop: a derivative that does not compile, or is not the reference's."""
+    """Return the fault of one random loop: a derivative that does not compile, or is not the reference's."""
     loop = generated_loop(numbers, depth=1)
     mode = None if numbers.random() < 0.125 else REWRITTEN
     try:

@@ -1,10 +1,12 @@
-"""Object code that somebody tampered with, in containers whose sums are right: it is refused, or linked; no process dies of it.
+"""Object code that somebody tampered with, in containers whose sums are right: it is refused, or
+linked; no process dies of it.
 
     python tools/stress/objects.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-A round forks a child that links a few hundred mutants of compiled kernels, as a hit does, and tells which it is at. A mutant
-has some fields of its ELF changed, to values that are odd or near others: in the header, the sections, the symbols, the
-relocations, the unwind tables, or anywhere. Nothing of it is called: what linked code does is its writer's (docs/hpc.md).
+A round forks a child that links a few hundred mutants of compiled kernels, as a hit does, and tells
+which it is at. A mutant has some fields of its ELF changed, to values that are odd or near others:
+in the header, the sections, the symbols, the relocations, the unwind tables, or anywhere. Nothing
+of it is called: what linked code does is its writer's (docs/hpc.md).
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ _ODDER = (2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 8, 2**64 - 1
 
 
 def attack(source: random.Random, directory: Path) -> str | None:
-    """Link mutants in a child; the fault, if it died or hung, names the mutant, which is kept beside this program's output."""
+    """Link mutants in a child; if it dies or hangs, return the mutant's name and keep its file."""
     reader, writer = os.pipe()
     seed = source.getrandbits(64)
     child = os.fork()
@@ -126,7 +128,7 @@ def attack(source: random.Random, directory: Path) -> str | None:
 
 
 def _link_mutants(source: random.Random, writer: int) -> None:
-    """Runs in the child, which it ends: 0 if every mutant was refused with an error of ours, or linked."""
+    """Link mutants in the child and end it: with 0 if each was linked or refused with our error."""
     signal.alarm(LONGEST)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     code = 1
@@ -179,7 +181,7 @@ def _value(source: random.Random, before: int, size: int, length: int) -> int:
 
 @cache
 def _originals() -> tuple[bytes, ...]:
-    """Objects with every kind of section that kernels have, of the small and of the large code model."""
+    """Return objects with every kind of section that kernels have, of the small and the large code model."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -194,7 +196,7 @@ def _originals() -> tuple[bytes, ...]:
 
 @cache
 def _fields(code: bytes) -> tuple[tuple[int, int], ...]:
-    """(place, size) of what a mutant may have changed; each part of the file about as often as the others."""
+    """Return (offset, size) of the fields a mutant may change; each part of the file about equally often."""
     (table,) = struct.unpack_from("<Q", code, 0x28)
     (count,) = struct.unpack_from("<H", code, 0x3C)
     parts = [_layout("HHIQQQIHHHHHH", 16), [(place, 1) for place in range(16)]]

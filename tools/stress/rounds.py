@@ -2,9 +2,10 @@
 
     python tools/stress/NAME.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-Each round gets a random generator made of the seed and the round's number, and an empty directory that goes away. A round
-returns None, or the fault it found, in words. The loop prints each fault with the command that repeats its round alone, and
-the exit code is 1 if there was one. Without `--seconds` and `--rounds` it runs for a minute.
+Each round gets a random generator made of the seed and the round's number, and an empty directory
+that goes away. A round returns None, or the fault it found, in words. The loop prints each fault
+with the command that repeats its round alone, and the exit code is 1 if there was one. Without
+`--seconds` and `--rounds` it runs for a minute.
 """
 
 from __future__ import annotations

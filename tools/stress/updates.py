@@ -2,10 +2,11 @@
 
     python tools/stress/updates.py [--seconds S] [--rounds N] [--seed TEXT] [--first K]
 
-Each round makes a function of up to 60 shared variables that counts in all of them, by rows of random lengths that need
-scratch memory and results. It is called while an alarm raises from its handler again and again, by one thread or by two,
-and now and then copied or pickled. After each alarm all variables must have counted equally often, and the outputs of
-each call must be of one time.
+Each round makes a function of up to 60 shared variables that counts in all of them, by rows of
+random lengths that need scratch memory and results. It is called while an alarm raises from its
+handler again and again, by one thread or by two, and now and then copied or pickled. After each
+alarm all variables must have counted equally often, and the outputs of each call must be of one
+time.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ SECONDS = 1.0
 
 
 class _Alarm(Exception):
-    """Raised by the handler of the signal, wherever the main thread is."""
+    """An interruption, raised by the signal's handler wherever the main thread is."""
 
 
 def attack(rng: random.Random, directory: Path) -> str | None:
-    """One function, and a second of alarms."""
+    """Run one function through a second of alarms, and return the fault."""
     variables = [engine.shared(np.zeros(rng.choice([1, 3, 1000]))) for _ in range(rng.randint(2, 60))]
     outputs = [variable[0] for variable in rng.sample(variables, 2)]
     mode = rng.choice(["FAST_RUN", "FAST_RUN", "NUMPY"])
@@ -80,7 +81,7 @@ def _storm(
 
 
 def _call_until_alarm(f: Any, mixed: list[str], seconds: float, end: float) -> None:
-    """Call `f` until the alarm raises: in a frame of its own, so that whoever calls this sees it wherever that is."""
+    """Call `f` until the alarm raises, in a frame of its own: a signal may arrive anywhere in it."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     while time.monotonic() < end:  # an alarm within a callback of the interpreter is lost
         _check(f(), mixed)

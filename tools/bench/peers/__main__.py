@@ -1,11 +1,12 @@
-"""The same models in PyTensor, in JAX and in this engine: what a cold and a warm start take, and a call.
+"""Cold starts, warm starts and calls of the same models in PyTensor, in JAX and in this engine.
 
-Run as `python tools/bench/peers`. All frameworks are in one environment made for this (Python 3.12 or newer) and take turns
-in fresh processes: in each round a cold one, with empty caches, and a warm one on what it left there. What is
-compared is `function()` and the first call together, by the clock; what the processor needed for it is shown beside, for
-machines that do other things too. Calls are timed in warm processes that take turns too, each the
-median of many. Prints a table, or JSON; ratios are within the run. `--check` fails (exit code 1) where a budget of the
-engine's is missed:
+Run as `python tools/bench/peers`. All frameworks are in one environment made for this (Python 3.12
+or newer) and take turns in fresh processes: in each round a cold one, with empty caches, and a warm
+one on what it left there. What is compared is `function()` and the first call together, by the
+clock; what the processor needed for it is shown beside, for machines that do other things too.
+Calls are timed in warm processes that take turns too, each the median of many. Prints a table, or
+JSON; ratios are within the run. `--check` fails (exit code 1) where a budget of the engine's is
+missed:
 
     cold, against PyTensor's cold      at most 1/2
     a call, against PyTensor's         at most 1
@@ -60,7 +61,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line's arguments."""
     parser = argparse.ArgumentParser(
         prog="peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -76,7 +77,7 @@ def parsed() -> argparse.Namespace:
 
 
 def environment(directory: Path, python: str | None) -> str:
-    """The interpreter of the environment in `directory`, which is made and filled if it is not there."""
+    """Return the interpreter of the environment in `directory`, which is made if it is missing."""
     interpreter = str(directory / "bin" / "python")
     wanted = "import pytensor, jax, numba, xxhash, sqlalchemy"
     if not os.path.exists(interpreter):
@@ -92,7 +93,7 @@ def environment(directory: Path, python: str | None) -> str:
 
 
 def versions(python: str) -> dict[str, str]:
-    """The releases that were measured."""
+    """Return the releases that were measured."""
     program = (
         "import json, platform; from importlib.metadata import version; "
         "print(json.dumps({'python': platform.python_version()} | "
@@ -103,9 +104,10 @@ def versions(python: str) -> dict[str, str]:
 
 
 def compared(python: str, model: str, rounds: int, tell: Callable[[str], None]) -> dict[str, Row]:
-    """What each framework took for `model`: milliseconds cold and warm, microseconds of a call; or why it cannot.
+    """Return what each framework took for `model` (milliseconds cold and warm, microseconds of a call), or
+    why it failed.
 
-    `tell` is told what is being measured.
+    Call `tell` with each step.
     """
     runs: dict[str, list[tuple[Row, Row]]] = {name: [] for name in FRAMEWORKS}
     with tempfile.TemporaryDirectory(prefix="peers-") as directory:
@@ -122,13 +124,13 @@ def compared(python: str, model: str, rounds: int, tell: Callable[[str], None]) 
 
 
 def able(runs: list[tuple[Row, Row]]) -> bool:
-    """Whether a framework can do the model."""
+    """Return True if the framework can run the model."""
     return "failure" not in runs[0][0]
 
 
 @contextmanager
 def subject(python: str, framework: str, model: str, caches: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process of subject.py with its caches in `caches`; it ends with the block."""
+    """Start a process of subject.py with its caches in `caches`; it ends with the block."""
     variables = os.environ | {
         "PYTHONPATH": str(ROOT),
         "CACHEGRAPH_DIR": str(caches / "cachegraph"),
@@ -155,7 +157,7 @@ def subject(python: str, framework: str, model: str, caches: Path) -> Iterator[s
 
 
 def answer(process: subprocess.Popen[str]) -> Any:
-    """The next line that a subject prints; raises RuntimeError with its last words if it ended."""
+    """Return the next line that a subject prints; raise RuntimeError with its last words if it ended."""
     line = process.stdout.readline() if process.stdout else ""
     if not line:
         words = process.stderr.read() if process.stderr else ""
@@ -164,7 +166,7 @@ def answer(process: subprocess.Popen[str]) -> Any:
 
 
 def started(python: str, framework: str, model: str, caches: Path) -> Row:
-    """What a fresh process reports."""
+    """Return the report of a fresh process."""
     with subject(python, framework, model, caches) as process:
         found: Row = answer(process)
         process.communicate()
@@ -172,7 +174,7 @@ def started(python: str, framework: str, model: str, caches: Path) -> Row:
 
 
 def timed_calls(python: str, model: str, directory: Path, frameworks: list[str]) -> dict[str, list[float]]:
-    """The microseconds of a call in each of many blocks, of warm processes that take turns."""
+    """Return the microseconds per call in each of many blocks, of warm processes that take turns."""
     taken: dict[str, list[float]] = {name: [] for name in frameworks}
     with ExitStack() as stack:
         processes = {
@@ -191,8 +193,9 @@ def timed_calls(python: str, model: str, directory: Path, frameworks: list[str])
 
 
 def summary(runs: list[tuple[Row, Row]], calls: list[float] | None) -> Row:
-    """What one framework took, and what it computed: medians, but of warm starts the least, which is compared with no
-    other figure of the run but a budget."""
+    """Return times and results of one framework: medians, but the shortest warm start, which only a budget
+    is compared with.
+    """
     if calls is None:
         return {"failure": runs[0][0]["failure"]}
     cold, warm = ([1e3 * (run[which]["function"] + run[which]["call"]) for run in runs] for which in (0, 1))
@@ -229,13 +232,13 @@ def missed(model: str, rows: dict[str, Row]) -> Iterator[str]:
 
 
 def agree(model: str, first: list[list[float]], second: list[list[float]]) -> bool:
-    """Whether two frameworks computed the same numbers, up to rounding or to where a search for a minimum may end."""
+    """Return True if two frameworks computed the same numbers, up to rounding or a search's tolerance."""
     tolerance = 1e-4 if model == "minimize" else 1e-9
     return all(np.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in zip(first, second, strict=True))
 
 
 def table(models: dict[str, dict[str, Row]]) -> Table:
-    """What was measured, for people."""
+    """Return the measurements as a table."""
     found = Table(title="function() + first call, and a call; in brackets: the engine's share of it")
     found.add_column("model")
     found.add_column("framework")
@@ -250,7 +253,7 @@ def table(models: dict[str, dict[str, Row]]) -> Table:
 
 
 def measures(row: Row, own: Row) -> tuple[str, ...]:
-    """The cells of a framework."""
+    """Return the cells of one framework."""
     return tuple(
         f"{row[what]:,.1f}"
         + (f" ({own[what] / row[what]:.2f})" if "failure" not in own and row is not own else "")

@@ -12,7 +12,7 @@ from symbolic import MODELS, Framework
 
 
 def build(name: str) -> Callable[[], Callable[..., Any]]:
-    """Return what compiles the model `name`; its graph is built before."""
+    """Build the graph of the model `name`, and return the function that compiles it."""
     framework = Framework(pt, engine.grad, engine.OpFromGraph, engine.scan, minimize)
     inputs, outputs = MODELS[name](framework)
     return lambda: engine.function(inputs, outputs)

@@ -1,5 +1,6 @@
-"""The models in JAX, in float64. Its persistent compilation cache is in JAX_COMPILATION_CACHE_DIR, without a lower limit
-on what is worth keeping."""
+"""The models in JAX, in float64. Its persistent compilation cache is in JAX_COMPILATION_CACHE_DIR,
+without a lower limit on what is worth keeping.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Array = Any
 
 
 def build(name: str) -> Callable[[], Callable[..., Any]]:
-    """Return what makes the model `name` ready to be compiled, which happens at its first call."""
+    """Return a function that makes the model `name` ready; JAX compiles it at its first call."""
     target, by = MODELS[name]
     compiled = jax.jit(jax.value_and_grad(target, argnums=by))
 

@@ -1,4 +1,6 @@
-"""The models in PyTensor, in its numba mode. Its caches are where `base_compiledir` in PYTENSOR_FLAGS says."""
+"""The models in PyTensor, in its numba mode. Its caches are where `base_compiledir` in PYTENSOR_FLAGS
+says.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from symbolic import MODELS, Framework
 
 
 def build(name: str) -> Callable[[], Callable[..., Any]]:
-    """Return what compiles the model `name`; its graph is built before."""
+    """Build the graph of the model `name`, and return the function that compiles it."""
     framework = Framework(pt, pytensor.grad, OpFromGraph, pytensor.scan, minimize)
     inputs, outputs = MODELS[name](framework)
     return lambda: pytensor.function(inputs, outputs, mode="NUMBA")

@@ -1,8 +1,10 @@
-"""One process of the comparison: makes one model in one framework ready, then times calls for as long as it is asked to.
+"""One process of the comparison: makes one model in one framework ready, then times calls for as long
+as it is asked to.
 
-Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()` and the first call took (by
-the clock, and of the processor), and the results; or why there are none. Then, for each line on standard input (a number of seconds), calls the function
-for about as long and prints the microseconds of a call (the median).
+Run as `python subject.py FRAMEWORK MODEL`. Prints a line of JSON with the seconds that `function()`
+and the first call took (by the clock, and of the processor), and the results; or why there are
+none. Then, for each line on standard input (a number of seconds), calls the function for about as
+long and prints the microseconds of a call (the median).
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ import numpy as np
 from values import ARGUMENTS
 
 NEEDED = {"minimize": ("scipy.optimize",)}
-"""What a model needs beyond its framework. One imports it with itself, another when it is needed: here all do before."""
+"""Modules that a model needs beyond its framework: imported before the clock starts, whenever the framework would."""
 BLOCK = 10
 """Calls between two looks at the clock."""
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Make the model ready, print the report, then time calls as standard input asks."""
     framework, model = sys.argv[1:]
     arguments = ARGUMENTS[model]()
     start = perf_counter()
@@ -47,7 +49,7 @@ def main() -> None:
 
 
 def made_ready(module: Any, model: str, arguments: list[Any]) -> tuple[dict[str, Any], Callable[..., Any]]:
-    """Return what making the model ready took, and the function."""
+    """Return the times of making the model ready, and the function."""
     start = perf_counter()
     compile_model = module.build(model)
     built, used = perf_counter(), processor_seconds()

@@ -1,6 +1,7 @@
 """The models as graphs, written once: PyTensor and this engine have the same names for what they need.
 
-Each function takes the framework and returns inputs and outputs of what is compiled: a value and its gradients.
+Each function takes the framework and returns inputs and outputs of what is compiled: a value and
+its gradients.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Graph = tuple[list[Variable], list[Variable]]
 
 @dataclass(frozen=True)
 class Framework:
-    """What a model is made of: tensors, gradients, Ops that hold a graph, loops, and searches for a minimum."""
+    """The parts of a model: tensors, gradients, Ops that hold a graph, loops, and searches for a minimum."""
 
     pt: Any
     grad: Callable[..., Any]

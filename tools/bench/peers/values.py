@@ -1,4 +1,6 @@
-"""The numbers that every framework computes the models on: name of a model -> its arguments, and the data within it."""
+"""The numbers that every framework computes the models on: name of a model -> its arguments, and the
+data within it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def flow() -> Vector:
 
 
 def regression() -> list[Vector]:
-    """Return the population's intercept and slopes, the logarithms of spreads and noise, and effects of each firm."""
+    """Return the population's intercept and slopes, the logarithms of spreads and noise, and effects of
+    each firm.
+    """
     scalars = list(np.linspace(-0.4, 0.0, 7))
     return [*map(np.asarray, scalars), *np.linspace(-0.5, 0.5, 3 * FIRMS).reshape(3, FIRMS)]
 

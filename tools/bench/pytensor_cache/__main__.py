@@ -1,12 +1,14 @@
 """PyTensor's functions in fresh processes: its own warm numba cache against the adapter's warm store.
 
-Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. Each model is first compiled cold, once in each way, on caches that
-are kept for the run; then fresh processes of both ways take turns. Compared is `pytensor.function` and the first call together, by the
-clock and in seconds of the processor, the median over rounds of the ratio within a round. What PyTensor imports
-in order to compile is in its time, as it is in its users'; the ratio without it is shown too. What installing
-the adapter takes is in the adapter's time.
+Run as `python tools/bench/pytensor_cache` in an environment with PyTensor and PyMC. Each model is
+first compiled cold, once in each way, on caches that are kept for the run; then fresh processes of
+both ways take turns. Compared is `pytensor.function` and the first call together, by the clock and
+in seconds of the processor, the median over rounds of the ratio within a round. What PyTensor
+imports in order to compile is in its time, as it is in its users'; the ratio without it is shown
+too. What installing the adapter takes is in the adapter's time.
 
-Prints a table, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the two ways do not compute the same:
+Prints a table, or JSON. `--check` fails (exit code 1) where a budget is missed, or where the two
+ways do not compute the same:
 
     models of 500 nodes and more    at most 1/5 of PyTensor's
     every model                     at most PyTensor's
@@ -143,16 +145,20 @@ def summary(cold: dict[str, Report], warm: dict[str, list[Report]]) -> Report:
 
 
 def total(report: Report, which: int, imports: bool = True) -> float:
-    """The seconds of all steps: by the clock (0) or of the processor (1), with or without what PyTensor imported."""
+    """The seconds of all steps: by the clock (0) or of the processor (1), with or without what PyTensor
+    imported.
+    """
     return float(
         sum(taken[which] for step, taken in report["steps"].items() if imports or step != "dispatch")
     )
 
 
 def same(cold: dict[str, Report], warm: dict[str, list[Report]]) -> str:
-    """How results agree: "" if what the adapter finds is bit for bit what it stored, and close to PyTensor's; else what is wrong.
+    """How results agree: "" if what the adapter finds is bit for bit what it stored, and close to
+    PyTensor's; else what is wrong.
 
-    PyTensor's own differ in their last bits from one process to the next: the order of some of its rewrites does.
+    PyTensor's own differ in their last bits from one process to the next: the order of some of its
+    rewrites does.
     """
     stored = cold["cachegraph"]["results"]
     if any(report["results"] != stored for report in warm["cachegraph"]):

@@ -1,7 +1,8 @@
-"""What is compiled: seven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+"""Seven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
-Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile` takes is `pytensor.function` alone (or what
-PyMC does around it). What `compile` returns is called with the values of `point`.
+Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile`
+takes is `pytensor.function` alone (or what PyMC does around it). What `compile` returns is called
+with the values of `point`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Variable = Any
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """Something to compile; `nodes` counts the Apply nodes of its graph before any rewrite (inner graphs are one node)."""
+    """A model to compile; `nodes` counts the Apply nodes before any rewrite (an inner graph is one)."""
 
     compile: Callable[[], Callable[..., Any]]
     point: list[Any]
@@ -29,12 +30,12 @@ class CompiledModel:
 
 
 def hierarchical() -> CompiledModel:
-    """A hierarchical regression: 12 groups, two slopes, 240 observations."""
+    """Return a hierarchical regression: 12 groups, two slopes, 240 observations."""
     return density_of(hierarchical_model())
 
 
 def hierarchical_model() -> Any:
-    """The model of `hierarchical`, which `sample` samples from."""
+    """Return the model of `hierarchical`, which `sample` samples from."""
     import pymc as pm
 
     random = np.random.default_rng(1)
@@ -54,7 +55,7 @@ def hierarchical_model() -> Any:
 
 
 def eight_schools() -> CompiledModel:
-    """Eight schools, centered: where little is compiled, and the adapter's own work weighs most."""
+    """Return the eight schools, centered: little is compiled, so the adapter's own work weighs most."""
     import pymc as pm
 
     with pm.Model() as model:
@@ -67,7 +68,7 @@ def eight_schools() -> CompiledModel:
 
 
 def many_variables() -> CompiledModel:
-    """Forty-four free variables of eight distributions, and eleven observed vectors."""
+    """Return a model of forty-four free variables of eight distributions, and eleven observed vectors."""
     import pymc as pm
 
     random = np.random.default_rng(2)
@@ -97,7 +98,7 @@ def many_variables() -> CompiledModel:
 
 
 def density_of(model: Any) -> CompiledModel:
-    """The log-density of a PyMC model and its gradient, compiled as PyMC compiles."""
+    """Return the log density of a PyMC model and its gradient, compiled as PyMC compiles."""
     import pymc as pm
 
     inputs, outputs = model.value_vars, [model.logp(), model.dlogp()]
@@ -109,7 +110,7 @@ def density_of(model: Any) -> CompiledModel:
 
 
 def kalman() -> CompiledModel:
-    """A Kalman filter of a local linear trend, 100 steps of a matrix and a vector in a scan, and its gradient."""
+    """Return a Kalman filter: 100 steps of a matrix and a vector in a scan, and its gradient."""
     series = np.random.default_rng(3).normal(size=100).cumsum()
     theta = pt.vector("theta", shape=(3,))
     moves, seen_as = pt.as_tensor(np.array([[1.0, 1.0], [0.0, 1.0]])), pt.as_tensor(np.array([1.0, 0.0]))
@@ -133,7 +134,7 @@ def kalman() -> CompiledModel:
 
 
 def layers() -> CompiledModel:
-    """A chain of fifty equal layers, each an OpFromGraph."""
+    """Return a chain of fifty equal layers, each an OpFromGraph."""
     state, weights = pt.vector("state"), pt.matrix("weights")
     layer = OpFromGraph([state, weights], [pt.tanh(pt.dot(weights, state)) + 0.5 * state])
     out = state
@@ -146,7 +147,7 @@ def layers() -> CompiledModel:
 
 
 def deep() -> CompiledModel:
-    """A graph of about 2,000 nodes: 40 rounds of elementwise operations, products, slices and sums, and its gradient."""
+    """Return a graph of about 2,000 nodes: 40 rounds of elementwise operations, products, slices and sums."""
     state, weights = pt.vector("state", shape=(8,)), pt.matrix("weights", shape=(8, 8))
     out = state
     for number in range(40):
@@ -159,7 +160,7 @@ def deep() -> CompiledModel:
 
 
 def sample() -> CompiledModel:
-    """`pm.sample` of the hierarchical regression for one draw: what it takes before sampling starts, and after."""
+    """Return `pm.sample` of the hierarchical regression for one draw."""
     import pymc as pm
 
     model = hierarchical_model()
@@ -181,13 +182,13 @@ def sample() -> CompiledModel:
 
 
 def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> CompiledModel:
-    """The function of `outputs` and of the gradient of the first by all inputs."""
+    """Return the function of `outputs` and of the gradient of the first by all inputs."""
     outputs = [*outputs, *pytensor.grad(outputs[0], inputs)]
     return CompiledModel(lambda: pytensor.function(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
 
 
 def nodes_of(outputs: list[Variable]) -> int:
-    """The number of Apply nodes that compute `outputs`."""
+    """Return the number of Apply nodes that compute `outputs`."""
     return len({variable.owner for variable in ancestors(outputs) if variable.owner is not None})
 
 

@@ -1,8 +1,9 @@
 """One process of the comparison: makes one model ready, with the adapter or without.
 
-Run as `python subject.py MODEL pytensor|cachegraph`. Prints a line of JSON: the seconds of each step by the clock and of the processor, what was found, and
-the bits of the results. Imports of PyTensor and PyMC and the building of the graph come before; installing the adapter counts, and
-what PyTensor imports while it compiles (`dispatch`, its numba implementations) is a step of its own.
+Run as `python subject.py MODEL pytensor|cachegraph`. Prints a line of JSON: the seconds of each
+step by the clock and of the processor, what was found, and the bits of the results. Imports of
+PyTensor and PyMC and the building of the graph come before; installing the adapter counts, and what
+PyTensor imports while it compiles (`dispatch`, its numba implementations) is a step of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DISPATCH = "pytensor.link.numba.dispatch"
 
 
 class Steps:
-    """Collects what each step takes: name -> [seconds by the clock, seconds of the processor]."""
+    """A stopwatch of steps: name -> [seconds by the clock, CPU seconds]."""
 
     def __init__(self) -> None:
         self.taken: dict[str, list[float]] = {}
@@ -33,7 +34,7 @@ class Steps:
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Compile the model, with the adapter or without, and print what each step took."""
     name, way = sys.argv[1:]
     subject = models.MODELS[name]()
     steps = Steps()
