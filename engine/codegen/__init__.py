@@ -1,1 +1,1 @@
-"""From a kernel in the loop language to object code."""
+"""Code generation: from kernels and user functions to object code."""

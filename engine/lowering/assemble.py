@@ -112,7 +112,7 @@ class _ProgramLayout:
                 self.lay_out_loop(cast(LoopStep, step.loop))
 
     def lay_out_scratch(self, groups: list[list[Buffer]]) -> None:
-        """Place each group of buffers in the scratch of its stage, behind a stop for when that is too small."""
+        """Place each group of buffers in its stage's scratch, behind a stop that makes room."""
         if not groups:
             return
         table, assembler = self.table, self.assembler

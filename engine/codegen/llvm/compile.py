@@ -1,9 +1,9 @@
-"""Compiles a kernel to object code, one object per CPU level.
+"""Compilation of a kernel to object code, one object per CPU level.
 
-The kernel is printed as LLVM IR, the functions of user Ops are linked in, and everything but the kernel's symbol is made
-internal. That module is then optimized and emitted for each level with that level's CPU and features and nothing of this
-host's. The symbols of each object are checked, because code generation adds some (memset, sincos) that the module never
-declared.
+The kernel is printed as LLVM IR, the functions of user Ops are linked in, and everything but the
+kernel's symbol is made internal. That module is then optimized and emitted for each level, with the CPU
+and features of that level and nothing of this host. The symbols of each object are checked, because
+code generation adds some (memset, sincos) that the module never declared.
 """
 
 # mypy: disable-error-code="no-untyped-call,misc"
@@ -26,7 +26,7 @@ from engine.runtime.target import compiled_levels, process_triple
 
 
 class _FreedPasses(ModulePassManager):
-    """A pass manager that is freed. llvmlite's inherits an empty `_dispose`, so each leaves 80 kB behind."""
+    """A pass manager that is freed; llvmlite's inherits an empty `_dispose`, and leaks 80 kB each."""
 
     _dispose = NewPassManager._dispose
 
@@ -34,8 +34,8 @@ class _FreedPasses(ModulePassManager):
 def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
     """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
 
-    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if LLVM refuses it or its code needs more
-    than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
+    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if LLVM refuses it or its
+    code needs more than libm and its externals, and FunctionRefused if a user function in it does.
     """
     printed = print_kernel(kernel, symbol)
     functions = _compiled_functions(printed)
@@ -49,7 +49,7 @@ def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
 
 
 def _compiled_functions(printed: KernelText) -> list[bytes]:
-    """Return the bitcode of the functions of user Ops that the kernel calls; raises FunctionRefused."""
+    """Return the bitcode of the user functions that the kernel calls; raises FunctionRefused."""
     if not printed.functions:
         return []
     from engine.codegen.numba.functions import entry_bitcode  # numba, which no other kernel needs
@@ -58,7 +58,7 @@ def _compiled_functions(printed: KernelText) -> list[bytes]:
 
 
 def _emitted(text: str, functions: list[bytes], symbol: str, level: str) -> bytes:
-    # A context of its own frees what the module has interned; modules have to be closed before it.
+    # Types and constants are freed with this context, before which modules must be closed.
     context = llvm.create_context()
     with closing(llvm.parse_assembly(text, context)) as module:
         for bitcode in functions:
@@ -72,8 +72,8 @@ def _emitted(text: str, functions: list[bytes], symbol: str, level: str) -> byte
 def isolate(module: Any, symbol: str) -> None:
     """Make everything in `module` internal but `symbol`.
 
-    Names of other definitions may come from counters of numba: they are numbered, so that the same kernel is the same
-    bytes in every process.
+    numba puts counters into the names of other definitions. They are numbered here instead, so that one
+    kernel is the same bytes in every process.
     """
     named = [*module.functions, *module.global_variables]
     for number, value in enumerate(value for value in named if not value.is_declaration):

@@ -1,6 +1,7 @@
-"""LLVM IR as text: types, values, and a builder that writes one function instruction by instruction.
+"""LLVM IR as text: types, values, and a writer of one function, instruction by instruction.
 
-The methods have the names of LLVM's instructions. Nothing is checked here: LLVM's verifier does that, before any pass.
+The methods have the names of LLVM's instructions. They check nothing: LLVM's verifier does, before any
+pass.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class LlvmType:
-    """A type by its `name` in LLVM; of floating point if it has a `suffix`, the one of intrinsics such as llvm.exp.f64."""
+    """A type by its `name` in LLVM; floating-point ones have the `suffix` of intrinsics (llvm.exp.f64)."""
 
     name: str
     suffix: str = ""
 
     def __call__(self, number: float) -> LlvmValue:
-        """Return the constant of this type; a floating-point one is rounded to it."""
+        """Return the constant `number` of this type, rounded to it if it is a floating-point type."""
         return LlvmValue(self, _float_text(number, self) if self.suffix else str(int(number)))
 
 
@@ -44,7 +45,7 @@ POINTER = LlvmType("ptr")
 
 
 def _float_text(number: float, of: LlvmType) -> str:
-    """LLVM writes both types by the bits of a double; those of a float have to be exact."""
+    """Return the bits of a double, by which LLVM writes both types; those of a float must be exact."""
     if of is FLOAT and math.isfinite(number):
         (number,) = struct.unpack("<f", struct.pack("<f", number))
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
@@ -52,9 +53,9 @@ def _float_text(number: float, of: LlvmType) -> str:
 
 @dataclass
 class FunctionText:
-    """A function under construction, in order: the block that is written last is the current one.
+    """A function under construction; the block begun last is the current one.
 
-    `entry` has what must run once before all else (stack slots); `declarations` what the function refers to.
+    `entry` has the code that runs first (stack slots), `declarations` the functions that it calls.
     """
 
     entry: list[str] = field(default_factory=list)
@@ -67,12 +68,12 @@ class FunctionText:
     # ---- names and blocks
 
     def fresh(self, stem: str = "v") -> str:
-        """Return a name that the function does not have yet."""
+        """Return a name that is not used in the function yet."""
         self._count += 1
         return f"{stem}{self._count}"
 
     def begin_block(self, name: str) -> None:
-        """Begin the block `name`, which the code before it must jump to."""
+        """Begin the block `name`; the code before it must have jumped."""
         self.lines.append(f"{name}:")
         self.block, self.is_ended = name, False
 
@@ -89,7 +90,7 @@ class FunctionText:
         self._end(f"ret i32 {status}")
 
     def _end(self, instruction: str) -> None:
-        if not self.is_ended:  # what follows a return is never reached
+        if not self.is_ended:  # code behind a return never runs
             self.lines.append(f"  {instruction}")
         self.is_ended = True
 
@@ -100,7 +101,7 @@ class FunctionText:
         return value
 
     def define(self, value: LlvmValue, instruction: str) -> None:
-        """Append `instruction`, which defines `value`: one that was named before it is computed."""
+        """Append `instruction`, which computes `value`: its name was chosen before."""
         if not self.is_ended:
             self.lines.append(f"  {value.text} = {instruction}")
 
@@ -110,7 +111,7 @@ class FunctionText:
             self.lines.append(f"  {instruction}")
 
     def phi(self, value: LlvmValue, incoming: Sequence[tuple[LlvmValue, str]]) -> None:
-        """Define `value` as that of `incoming`'s block which was left last."""
+        """Define `value`: that of the block in `incoming` from which control arrives."""
         pairs = ", ".join(f"[ {arrived.text}, %{block} ]" for arrived, block in incoming)
         self.lines.append(f"  {value.text} = phi {value.type.name} {pairs}")
 
@@ -143,7 +144,7 @@ class FunctionText:
     def call(
         self, result: LlvmType, name: str, arguments: Sequence[LlvmValue], attributes: str = ""
     ) -> LlvmValue:
-        """Return what the function `name` gives, which is declared with `attributes`."""
+        """Return the result of the function `name`, which is declared with `attributes`."""
         types = ", ".join(argument.type.name for argument in arguments)
         self.declarations.setdefault(name, f"declare {result.name} @{name}({types}) {attributes}".rstrip())
         return self.value(result, f"call {result.name} @{name}({', '.join(map(str, arguments))})")
@@ -157,11 +158,11 @@ class FunctionText:
     # ---- arithmetic
 
     def op(self, instruction: str, x: LlvmValue, *others: LlvmValue) -> LlvmValue:
-        """Return what `instruction` (fadd, xor, fneg, ...) gives for operands of one type, in that type."""
+        """Return the result of `instruction` (fadd, xor, fneg, ...), which has the type of its operands."""
         return self.value(x.type, f"{instruction} {', '.join([str(x), *[other.text for other in others]])}")
 
     def compare(self, instruction: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        """Return the bit that `instruction` (such as "fcmp olt" or "icmp eq") gives for `x` and `y`."""
+        """Return the bit that `instruction` (such as "fcmp olt" or "icmp eq") computes."""
         return self.value(BIT, f"{instruction} {x}, {y.text}")
 
     def convert(self, instruction: str, x: LlvmValue, to: LlvmType) -> LlvmValue:
@@ -169,5 +170,5 @@ class FunctionText:
         return self.value(to, f"{instruction} {x} to {to.name}")
 
     def select(self, condition: LlvmValue, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        """Return `x` where the bit `condition` is set, else `y`."""
+        """Return `x` if the bit `condition` is set, else `y`."""
         return self.value(x.type, f"select {condition}, {x}, {y}")

@@ -1,8 +1,9 @@
-"""LLVM IR of the derivatives of the logarithm of the gamma function: psi and tri_gamma.
+"""LLVM IR of psi and tri_gamma, the first two derivatives of the logarithm of the gamma function.
 
-Of a number y above 0: the recurrence leads to z = y + 10, where the asymptotic series is exact to the last digits
-(Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964: 6.3.6, 6.3.18, 6.4.6 and 6.4.12). Of another one:
-the reflection formula (6.3.7, 6.4.7), with the angle reduced to half a turn. All of it in float64.
+For a number y above 0, the recurrence leads to z = y + 10, where the asymptotic series is exact to the
+last digits (Abramowitz and Stegun, "Handbook of Mathematical Functions", 1964: 6.3.6, 6.3.18, 6.4.6 and
+6.4.12). For other numbers, the reflection formula (6.3.7, 6.4.7) is used, with the angle reduced to
+half a turn. All of it is in float64.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from engine.codegen.llvm.ir_text import DOUBLE, FunctionText, LlvmValue
 
 Call = Callable[[str, LlvmValue], LlvmValue]
-"""`call(name, x)` of LLVM's or libm's function of that name."""
+"""`call(name, x)` of the function `name` of LLVM or libm."""
 
 _SHIFT = 10
 # Bernoulli's numbers over the factors of the two series.
@@ -22,7 +23,7 @@ _TRI_GAMMA_TERMS = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def emit_psi(b: FunctionText, x: LlvmValue, call: Call) -> LlvmValue:
-    """The derivative of the logarithm of gamma; NaN for negative whole numbers."""
+    """Emit the derivative of the logarithm of gamma; NaN for negative integers."""
     y, is_reflected = _reflected(b, x)
     found, z = x.type(0.0), b.op("fadd", y, x.type(_SHIFT))
     for number in reversed(range(_SHIFT)):
@@ -41,7 +42,7 @@ def emit_psi(b: FunctionText, x: LlvmValue, call: Call) -> LlvmValue:
 
 
 def emit_tri_gamma(b: FunctionText, x: LlvmValue, call: Call) -> LlvmValue:
-    """The derivative of psi; infinite for whole numbers that are not above 0, and, as SciPy has it, for -inf."""
+    """Emit the derivative of psi; infinite for integers not above 0 and, as in SciPy, for -inf."""
     y, is_reflected = _reflected(b, x)
     found, z = x.type(0.0), b.op("fadd", y, x.type(_SHIFT))
     for number in reversed(range(_SHIFT)):
@@ -61,21 +62,23 @@ def emit_tri_gamma(b: FunctionText, x: LlvmValue, call: Call) -> LlvmValue:
 def in_float64(
     emit: Callable[[FunctionText, LlvmValue, Call], LlvmValue], b: FunctionText, x: LlvmValue, call: Call
 ) -> LlvmValue:
-    """What `emit` gives, computed in float64, in the type of `x`."""
+    """Return the value of `emit`, computed in float64, in the type of `x`."""
     if x.type is DOUBLE:
         return emit(b, x, call)
     return b.convert("fptrunc", emit(b, b.convert("fpext", x, DOUBLE), call), x.type)
 
 
 def _reflected(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """A number above 0 that has the value, but for the formula of reflection, and whether that is needed."""
+    """Return the positive number to compute with, and a bit: the reflection formula is needed."""
     is_reflected = b.compare("fcmp ole", x, x.type(0.0))
     return b.select(is_reflected, b.op("fsub", x.type(1.0), x), x), is_reflected
 
 
 def _fraction(b: FunctionText, x: LlvmValue, call: Call) -> LlvmValue:
-    """What is left of `x` without the whole number next to it: its tangent and sine of half turns are those of `x`. A 0
-    keeps its sign."""
+    """Return `x` minus the nearest integer, which has the same tangent and sine of half turns.
+
+    A 0 keeps its sign.
+    """
     is_zero = b.compare("fcmp oeq", x, x.type(0.0))
     return b.select(is_zero, x, b.op("fsub", x, call("round", x)))
 

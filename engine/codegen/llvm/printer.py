@@ -1,4 +1,4 @@
-"""Kernels as LLVM IR text: one function `i32 symbol(ptr)` per kernel, in SSA form as the loop language is."""
+"""The printer of kernels as LLVM IR: one function `i32 symbol(ptr)`, in SSA form like the loop language."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ARGUMENTS = LlvmValue(POINTER, "%arguments")
 
 @dataclass(frozen=True, slots=True)
 class KernelText:
-    """A printed kernel: the `text` of a module, and the `functions` of user Ops that it declares (`entry_name`)."""
+    """A printed kernel: the `text` of a module, and the user `functions` that it calls by `entry_name`."""
 
     text: str
     functions: tuple[Embedded, ...]
@@ -48,7 +48,7 @@ def entry_name(function: Embedded) -> str:
 
 
 def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
-    """Return `kernel` as a module that defines `symbol`; raises InvalidKernel if the kernel contradicts itself."""
+    """Return `kernel` as a module that defines `symbol`; raises InvalidKernel if it contradicts itself."""
     printer = _KernelPrinter(check_kernel(kernel))
     printer.print(kernel)
     function = printer.function
@@ -66,7 +66,7 @@ def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
 
 @dataclass
 class _KernelPrinter:
-    """One kernel being printed. `values` has what the names of the kernel stand for at this point."""
+    """One kernel being printed; `values` maps the kernel's names to their LLVM values at this point."""
 
     names: Names
     function: FunctionText = field(default_factory=FunctionText)
@@ -124,7 +124,7 @@ class _KernelPrinter:
                 return emit_operation(self.function, op, dtypes, values)
 
     def called(self, function: Embedded, values: list[LlvmValue]) -> LlvmValue:
-        """Return what `function` gives for `values`; if it raises, the kernel ends."""
+        """Return the result of `function` for `values`; if it raises, the kernel ends."""
         self.functions[function.name] = function
         b, of = self.function, _stored(function.result)
         result = b.slot(of)
@@ -148,7 +148,7 @@ class _KernelPrinter:
         before = b.block
         b.cbranch(b.compare("icmp slt", start, stop), body, after)
         b.begin_block(body)
-        head = len(b.lines)  # the phis need what the body computes
+        head = len(b.lines)  # the phis need values of the body
         index = self.values[node.index] = LlvmValue(WORD, f"%{b.fresh()}")
         states = [LlvmValue(value.type, f"%{b.fresh()}") for value in initial]
         self.values.update(zip([carried.name for carried in node.carried], states, strict=True))
@@ -177,7 +177,7 @@ class _KernelPrinter:
         return b.select(self.values[node.until], LLVM_TYPES["bool"](0), more)
 
     def carry_out(self, carried: tuple[Carried, ...], arriving: list[list[tuple[LlvmValue, str]]]) -> None:
-        """After a loop the name of a state means its last value."""
+        """Define the last value of each state, which its name means after the loop."""
         for state, incoming in zip(carried, arriving, strict=True):
             last = LlvmValue(incoming[0][0].type, f"%{self.function.fresh()}")
             self.function.phi(last, incoming)
@@ -215,7 +215,7 @@ class _KernelPrinter:
         self.function.store(stored, self.at(place), ITEM_SIZES[dtype])
 
     def as_value(self, stored: LlvmValue, dtype: str) -> LlvmValue:
-        """A bool is a byte in memory and a bit elsewhere."""
+        """Return a loaded element as a value: a bool is a byte in memory and a bit elsewhere."""
         return self.function.compare("icmp ne", stored, BYTE(0)) if dtype == "bool" else stored
 
     def at(self, place: Place) -> LlvmValue:

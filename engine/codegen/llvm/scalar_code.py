@@ -1,6 +1,6 @@
-"""LLVM IR of the scalar operations: numpy's meaning, spelled out for each dtype (operations.py says what it is).
+"""LLVM IR of the scalar operations, whose meaning operations.py defines: numpy's, for each dtype.
 
-No operation can trap: a divisor that would (0, or -1 under the smallest integer) is replaced before the division.
+No operation can trap: a divisor that would (0, or -1 under the smallest integer) is replaced first.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def constant_of(dtype: str, value: bytes) -> LlvmValue:
 def emit_operation(
     builder: FunctionText, op: str, dtypes: tuple[str, ...], arguments: list[LlvmValue]
 ) -> LlvmValue:
-    """Emit `op` of `arguments` (of dtype dtypes[0], behind `where`'s condition) and return the result."""
+    """Emit `op` of `arguments` (of dtype dtypes[0], but for the condition of `where`); return the result."""
     dtype = dtypes[0]
     if op == "cast":
         return _cast(builder, dtype, dtypes[1], arguments[0])
@@ -96,7 +96,7 @@ def _call_intrinsic(b: FunctionText, op: str, *arguments: LlvmValue) -> LlvmValu
 
 
 def _call_libm(b: FunctionText, name: str, *arguments: LlvmValue) -> LlvmValue:
-    """Call libm's function of doubles of that name, or its counterpart for floats."""
+    """Call the function `name` of libm for doubles, or its variant for floats."""
     operand = arguments[0].type
     return b.call(operand, name if operand is DOUBLE else f"{name}f", arguments, _PURE)
 
@@ -106,7 +106,7 @@ def _is_infinite(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def _gammaln(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """libm's, but for minus infinity, where it is SciPy's."""
+    """Emit libm's lgamma; for minus infinity, SciPy's value."""
     smallest = x.type(-math.inf)
     return b.select(b.compare("fcmp oeq", x, smallest), smallest, _call_libm(b, "lgamma", x))
 
@@ -129,7 +129,7 @@ def _float_sign(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def _small_exponential(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """exp(-|x|), which neither overflows nor loses what is small."""
+    """Emit exp(-|x|), which does not overflow, and keeps small numbers."""
     return _call_intrinsic(b, "exp", b.op("fneg", _call_intrinsic(b, "abs", x)))
 
 
@@ -145,7 +145,7 @@ def _softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def _is_opposite(b: FunctionText, remainder: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """C's remainder is not 0 and has the sign that the divisor `y` has not: Python's is one divisor further."""
+    """Return the bit of: C's remainder is not 0, with another sign than `y`; Python's is one `y` more."""
     zero = y.type(0.0)
     opposite = b.op("xor", b.compare("fcmp olt", y, zero), b.compare("fcmp olt", remainder, zero))
     return b.op("and", b.compare("fcmp une", remainder, zero), opposite)
@@ -160,7 +160,7 @@ def _float_mod(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
 
 
 def _float_floor_div(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """numpy's npy_divmod, which is Python's float_divmod: the quotient of what the remainder leaves, rounded."""
+    """Emit numpy's npy_divmod, the same as Python's float_divmod: the quotient, rounded."""
     zero, one = x.type(0.0), x.type(1.0)
     ratio, remainder = b.op("fdiv", x, y), b.op("frem", x, y)
     quotient = b.op("fdiv", b.op("fsub", x, remainder), y)
@@ -199,7 +199,7 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
 
 
 def _integer_division(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """Python's quotient and remainder; 0 and 0 by 0, and the wrapped negative of `x` and 0 by -1."""
+    """Return Python's quotient and remainder; 0 and 0 by 0, the wrapped negative of `x` and 0 by -1."""
     zero, one = x.type(0), x.type(1)
     by_zero = b.compare("icmp eq", y, zero)
     by_minus_one = b.compare("icmp eq", y, x.type(-1))
@@ -214,7 +214,7 @@ def _integer_division(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[Llvm
 
 
 def _integer_power(b: FunctionText, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
-    """Square again and again; the exponent's bits are read from the lowest until none is left."""
+    """Emit squaring, from the lowest bit of the exponent until no bit is left."""
     before, loop, after = b.block, b.fresh("power"), b.fresh("power_end")
     zero, one = x.type(0), x.type(1)
     result, square, left, multiplied, squared, shifted = (

@@ -1,1 +1,1 @@
-"""Code generation by numba: the loop language printed as Python, then compiled to object code."""
+"""User functions, compiled by numba: into kernels, or called from Python."""

@@ -1,7 +1,7 @@
-"""Functions of user Ops, compiled by numba to be linked into kernels.
+"""User functions, compiled by numba to be linked into kernels.
 
-numba compiles a function again for this, without wrappers and with the options of its decorator; a plain Python function
-gets numpy's rules for division by 0. An entry with a C interface is put before it:
+Each is compiled from scratch for this, without wrappers and with the options of its decorator; a plain
+Python function gets numpy's rules for division by 0. An entry with a C interface is put before it:
 
     int32 entry(number or (address, int64 length per dimension) per argument, result *)
 
@@ -37,20 +37,20 @@ TYPES: dict[str, Any] = {
     "int32": types.int32,
     "bool": types.boolean,
 }
-"""numba's type of the numbers of each dtype."""
+"""numba's type for the numbers of each dtype."""
 
 _STATUS, _WORD, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
 _RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
-"""A function of numba's returns a status: 0 unless it raised."""
+"""A function that numba compiles returns a status: 0 unless it raised an exception."""
 
 _compiled: dict[str, Any] = {}
-"""By name; what a name stands for never changes."""
+"""The compiled functions by name; one name always means the same function."""
 _entries: dict[str, bytes] = {}
-"""By name, the bitcode of functions that may be part of kernels."""
+"""The bitcode of functions that may be parts of kernels, by name."""
 
 
 def entry_bitcode(embedded: Embedded, symbol: str) -> bytes:
-    """Return a module that defines `symbol` alone: the entry of `embedded`, once in a process.
+    """Return a module that defines only `symbol`, the entry of `embedded`; made once per process.
 
     Raises FunctionRefused if numba refuses the function, or if its code is not fit for a kernel.
     """
@@ -108,7 +108,7 @@ def dispatcher_like(function: Any) -> Any:
 def _check_code(embedded: Embedded, compiled: Any) -> None:
     """Raise FunctionRefused if the code needs more than a kernel may call.
 
-    An exception in a function on arrays has to reach the caller, so such a function may not raise.
+    A function on arrays must not raise: a kernel could not pass its exception on to the caller.
     """
     symbol = compiled.fndesc.llvm_func_name
     module = compiled.library._final_module.clone()
@@ -158,7 +158,7 @@ def _interface_type(dtype: str) -> ir.Type:
 
 
 def _arguments(builder: ir.IRBuilder, of: Sequence[Any], words: Sequence[ir.Value]) -> Iterator[ir.Value]:
-    """Yield the arguments of types `of`; arrays are put together from their address and lengths."""
+    """Yield the arguments of types `of`; an array is built from its address and its lengths."""
     context = cpu_target.target_context
     rest = list(words)
     for argument in of:

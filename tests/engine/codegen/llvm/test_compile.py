@@ -1,4 +1,4 @@
-"""Object code: one object a CPU level, nothing asked of a process but what is allowed, the same bytes every time."""
+"""Object code: one object per CPU level, only allowed symbols, and the same bytes every time."""
 
 import gc
 import platform
@@ -29,7 +29,7 @@ FLAT = NestOperand("float64", (False,))
 
 
 def everything():
-    """Every operation of floats in one kernel."""
+    """Return a kernel with every operation of floats."""
     names = [op for op, signature in SIGNATURES.items() if "float64" in signature.dtypes]
     body = [
         Statement(
