@@ -190,7 +190,7 @@ class _Checker:
         self.pointers[name] = dtype
 
     def fresh(self, name: str, dtype: str) -> None:
-        # A printer prints names as they are.
+        # A printer may print names as they are, in Python too.
         self.require(_NAME.match(name) is not None and not iskeyword(name), f"{name!r} as a name")
         self.require(name not in self.values and name not in self.pointers, f"{name} is named twice")
         self.require(dtype in ITEM_SIZES, f"{name} of dtype {dtype}")

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.errors import LoweringError
 from engine.graph.apply import Apply
+from engine.graph.op import Op
 from engine.graph.user_ops import is_user_op
 from engine.graph.variables import Variable
 
@@ -31,6 +32,7 @@ class OpRule:
     skipped: Callable[[Apply], int | None] = lambda node: None
 
 
+Rules = dict[type[Op], OpRule]
 FindRule = Callable[[Apply], OpRule | None]
 
 

@@ -3,10 +3,9 @@ Ops.
 """
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.user_ops import needs_python
 from engine.inner.scan import Scan
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.advanced_indexing import RULES as ADVANCED_INDEXING
 from engine.lowering.rules.alloc import RULES as ALLOC
 from engine.lowering.rules.along import RULES as ALONG
@@ -21,7 +20,7 @@ from engine.lowering.rules.slicing import RULES as SLICING
 from engine.scalar.embedded import has_loops
 from engine.tensor.elemwise import Elemwise
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     **ELEMENTWISE,
     **REDUCTION,
     **SHAPE,

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.gather import Base, gather, positions, scatter_add, scatter_set, wrap
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import elementwise_body, has_loops
 from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
@@ -146,7 +145,7 @@ def _count_true(lowering: Lowering, mask: Value, size: int) -> Value:
     return result
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     AdvancedSubtensor1: OpRule(_lower_gather),
     AdvancedIncSubtensor1: OpRule(_lower_scatter, _read),
     WrapIndex: OpRule(_lower_wrap, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),

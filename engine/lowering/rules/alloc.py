@@ -6,11 +6,10 @@ from functools import reduce
 from typing import Any, cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.variables import Variable
 from engine.lowering.kernels.elementwise import arange, copy, elementwise
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import inlined_constant, is_inlined_constant
 from engine.lowering.rules.slicing import write_part
 from engine.lowering.steps import Check
@@ -149,7 +148,7 @@ def _lower_join(lowering: Lowering, node: Apply) -> None:
             write_part(lowering, value, (False,) * len(dims), part, False, str(node.op))
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     Alloc: OpRule(_lower_alloc, _read, lambda node: node.inputs[1:]),
     ARange: OpRule(_lower_arange, lambda node: (), lambda node: node.inputs),
     MakeVector: OpRule(_lower_make_vector),

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.lowering.kernels.along import cumulative, position_of_extreme
 from engine.lowering.kernels.sort import argsort
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.tensor.ordering import Argmax, Argmin, ArgSortOp
 from engine.tensor.reduction import CumOp
 
@@ -54,7 +53,7 @@ def _lower_argsort(lowering: Lowering, node: Apply) -> None:
     table.call(argsort(value.dtype), [value], [result, scratch], str(node.op), extents)
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     CumOp: OpRule(_lower_cumulative),
     Argmax: OpRule(_lower_extreme),
     Argmin: OpRule(_lower_extreme),

@@ -20,7 +20,7 @@ from engine.inner.optimize_ops import Minimize, MinimizeScalar, Root, RootScalar
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import Elements, Evaluate, Kernel, Place, WriteElement
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import elementwise_dims
 from engine.runtime.callbacks import Callback
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -135,6 +135,4 @@ _EVALUATE = OpRule(_lower_evaluate)
 _PERFORM = OpRule(_lower_perform, _reads, _lengths)
 _ELEMENTWISE = OpRule(_lower_elementwise)
 
-RULES: dict[type[Op], OpRule] = {
-    op: OpRule(_lower_optimizer) for op in (Minimize, MinimizeScalar, Root, RootScalar)
-}
+RULES: Rules = {op: OpRule(_lower_optimizer) for op in (Minimize, MinimizeScalar, Root, RootScalar)}

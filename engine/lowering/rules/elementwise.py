@@ -7,13 +7,12 @@ from functools import lru_cache
 from typing import Any, cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.statements import Ref, Repeat, ScalarBody, Statement, constant_ref, scalar_statements
 from engine.lowering.steps import Check, Value
 from engine.scalar import ScalarOp, embedded
@@ -154,4 +153,4 @@ def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:
     return True
 
 
-RULES: dict[type[Op], OpRule] = {Elemwise: OpRule(_lower_elementwise, read_inputs)}
+RULES: Rules = {Elemwise: OpRule(_lower_elementwise, read_inputs)}

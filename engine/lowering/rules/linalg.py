@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.lowering.kernels.dot import matrix_matrix, matrix_vector, vector_vector
 from engine.lowering.kernels.lapack import cholesky, slogdet, solve_general, solve_positive, solve_triangular
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
 from engine.tensor.linalg.factorizations import Cholesky, SLogDet
@@ -165,7 +164,7 @@ def _call(
     lowering.table.call(kernel, reads, writes, str(node.op), named=named)
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     Dot: OpRule(_lower_dot),
     Solve: OpRule(_lower_solver),
     SolveTriangular: OpRule(_lower_solver),

@@ -10,7 +10,7 @@ from engine.graph.variables import Variable
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.elementwise import Loops, has_loops, loops_of
 from engine.tensor import quantifiers
 from engine.tensor.reduction import Max, Min, Prod, Sum
@@ -55,4 +55,4 @@ _KINDS: dict[type[Op], str] = {
     quantifiers.All: "all",
     quantifiers.Any: "any",
 }
-RULES: dict[type[Op], OpRule] = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}
+RULES: Rules = {op: OpRule(_lower_reduction, reduces=True) for op in _KINDS}

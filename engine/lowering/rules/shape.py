@@ -6,10 +6,9 @@ from functools import partial, reduce
 from typing import Any, cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.variables import Constant
 from engine.lowering.lower import Lowering, dtype
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.steps import Check, Value
 from engine.lowering.table import Table
 from engine.tensor.elemwise import DimShuffle
@@ -123,7 +122,7 @@ def _is_minus_one(variable: Any) -> bool:
     return isinstance(variable, Constant) and int(variable.data) == -1
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     Shape_i: OpRule(_lower_shape_i, lambda node: ()),
     DimShuffle: OpRule(_lower_dimshuffle),
     Reshape: OpRule(_lower_reshape, lambda node: node.inputs[:1], lambda node: node.inputs[1:]),

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from engine.graph.apply import Apply
-from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise, update
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.lower import Lowering
-from engine.lowering.op_rule import OpRule
+from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.advanced_indexing import is_zeros
 from engine.lowering.statements import Ref
 from engine.lowering.steps import Check, Value
@@ -209,7 +208,7 @@ def _skipped(node: Apply) -> int | None:
     return start if start > 0 else None
 
 
-RULES: dict[type[Op], OpRule] = {
+RULES: Rules = {
     Subtensor: OpRule(
         _lower_subtensor, lambda node: node.inputs[:1], lambda node: node.inputs[1:], skipped=_skipped
     ),
