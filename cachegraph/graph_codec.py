@@ -1,5 +1,5 @@
-"""The encoding of a graph, written and read back: the grammar that the engine's keys share with those of
-the adapter.
+"""The encoding of a graph, written and read back: the grammar that keys of the engine and the adapter
+share.
 
     graph    := table(type) table(op) table(constant) uint(n) type-number* uint(n) node* uint(n) variable*
     table    := uint(n) bytes*
@@ -7,9 +7,8 @@ the adapter.
     variable := uint: 2 k for variable k (inputs, then each node's outputs), 2 j + 1 for constant j
 
 `uint` and `bytes` as in fingerprint/primitives.py. Types and Ops are numbered in the order in which they
-first occur, equal ones once. A subclass of GraphEncoder writes the rows of the tables and says whether
-equal constants have one number; the module that writes them has their grammar. Nothing here imports what
-reads values: a hit needs the writer alone.
+first occur, equal ones once. A subclass of GraphEncoder encodes types, Ops and constants, and says whether
+equal constants have one number. This module imports no decoder of values: a hit needs the encoder alone.
 """
 
 from __future__ import annotations
@@ -116,8 +115,7 @@ def read_graph(
     read_op: Callable[[Reader], Any],
     read_constant: Callable[[Reader, Sequence[str]], str],
 ) -> DecodedParts:
-    """Return the graph that follows; each function reads one row of its table, `read_constant` given the
-    types.
+    """Return the graph that follows; each function reads a row of its table, `read_constant` with the types.
 
     Raises InvalidEncoding and IndexError for what no GraphEncoder wrote, and what the functions raise.
     """

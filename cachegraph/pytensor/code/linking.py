@@ -10,8 +10,9 @@ does so again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from functools import partial
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 from numba.core.dispatcher import Dispatcher
@@ -127,33 +128,16 @@ def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
         return linker.jit_compile(converted)
 
 
-class LazyStorageMap(MutableMapping[Any, Cell]):
+class LazyStorageMap(UserDict[Any, Cell]):
     """PyTensor's `storage_map`, a cell for each variable of a graph; the first access loads the graph."""
 
     def __init__(self, make: Callable[[], dict[Any, Cell]]) -> None:
-        self._make = make
-        self._made: dict[Any, Cell] | None = None
+        self._make = make  # UserDict would fill `data` now
 
-    @property
-    def _cells(self) -> dict[Any, Cell]:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
-
-    def __getitem__(self, variable: Any) -> Cell:
-        return self._cells[variable]
-
-    def __setitem__(self, variable: Any, cell: Cell) -> None:
-        self._cells[variable] = cell
-
-    def __delitem__(self, variable: Any) -> None:
-        del self._cells[variable]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        return len(self._cells)
+    @cached_property
+    def data(self) -> dict[Any, Cell]:  # type: ignore[override]
+        """The cells, made at the first access."""
+        return self._make()
 
 
 class InnerFunctionNodes:

@@ -416,8 +416,7 @@ def _is_within(code: CodeType, outer: CodeType) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Return True if a function, class or instance comes from outside PyTensor, PyMC and their
-    dependencies."""
+    """Return True if a function, class or instance comes from none of the packages of `_KNOWN`."""
     kind = type(value).__module__
     if type(value) is FunctionType:
         kind = value.__globals__.get("__name__") or value.__module__

@@ -74,10 +74,9 @@ def _input(spec: Any) -> Any:
 
 
 def _bare(variable: Any) -> Any:
-    """Return `variable`, or a copy without its owner and tags if it is computed or its tags cannot be
-    pickled.
+    """Return `variable`, or a bare copy if it is computed or its tags cannot be pickled.
 
-    Who pickles the variable as well finds its value by its identity.
+    Whoever pickles the variable too finds its value by its identity.
     """
     held = variable.tag if getattr(variable, "default_update", None) is None else variable
     if variable.owner is None and _is_picklable(held):
