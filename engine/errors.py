@@ -10,38 +10,28 @@ class EngineError(Exception):
     """Base class of the errors that the engine raises."""
 
 
-class MissingInputError(EngineError):
-    """A graph needs a variable that is neither an input, a constant nor computed from them.
-
-    `variable` is that variable.
-    """
+class VariableError(EngineError):
+    """Base class of errors about one variable, the field `variable`."""
 
     def __init__(self, message: str, variable: object) -> None:
         super().__init__(message)
         self.variable = variable
+
+
+class MissingInputError(VariableError):
+    """A graph needs a variable that is neither an input, a constant nor computed from them."""
 
 
 class InconsistencyError(EngineError):
     """A change would leave a graph, or its features, in a state that cannot be computed."""
 
 
-class UnusedInputError(EngineError):
-    """An input of a function is not used by its outputs or updates. `variable` is that input."""
-
-    def __init__(self, message: str, variable: object) -> None:
-        super().__init__(message)
-        self.variable = variable
+class UnusedInputError(VariableError):
+    """An input of a function is not used by its outputs or updates."""
 
 
-class DisconnectedInputError(EngineError, ValueError):
-    """A gradient was asked for with respect to a variable that the cost does not depend on.
-
-    `variable` is that variable.
-    """
-
-    def __init__(self, message: str, variable: object) -> None:
-        super().__init__(message)
-        self.variable = variable
+class DisconnectedInputError(VariableError, ValueError):
+    """A gradient was asked for with respect to a variable that the cost does not depend on."""
 
 
 class NullGradientError(EngineError, ValueError):

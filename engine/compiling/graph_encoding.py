@@ -60,7 +60,7 @@ from engine.graph.variables import Constant
 from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
 
-_AT_HAND = "at hand "
+_UNDESCRIBED = "at hand "
 """The prefix of the names of Ops that have no description."""
 
 
@@ -84,7 +84,7 @@ class UserOps:
         Unfingerprintable."""
         found = self._encodings.get(op)
         if found is None:
-            found = self._encodings[op] = _encode_users_op(op, self) + _encode_surroundings(op)
+            found = self._encodings[op] = _encode_user_op(op, self) + _encode_registrations(op)
             name = strong_digest(found).hex()
             _refuse_if_undecided(op, self.by_name.get(name, op))
             self._know(op, name)
@@ -97,7 +97,7 @@ class UserOps:
             return found
         if not self.is_open:
             raise UndescribedOpError(op)
-        return self._know(op, f"{_AT_HAND}{len(self._names)}")
+        return self._know(op, f"{_UNDESCRIBED}{len(self._names)}")
 
     def include(self, others: UserOps) -> None:
         """Add the Ops of `others` under their names there.
@@ -122,7 +122,7 @@ def check_ops(ops: Mapping[str, Op]) -> None:
     """Refuse (ValueError) Ops whose descriptions in this process do not have the digests that are their
     names."""
     for name, op in ops.items():
-        if name.startswith(_AT_HAND):
+        if name.startswith(_UNDESCRIBED):
             continue
         try:
             found = strong_digest(_encode_op(op, UserOps())).hex()
@@ -132,21 +132,21 @@ def check_ops(ops: Mapping[str, Op]) -> None:
             raise ValueError(f"op {op}, or what its code reads, is another here")
 
 
-def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], users: UserOps) -> bytes:
+def graph_body(graph: FrozenFunctionGraph, data: Collection[Constant], user_ops: UserOps) -> bytes:
     """Return the body of the encoding of `graph`, in which `data` is described by dtype and shape only;
     raises Unfingerprintable."""
-    return _FrozenGraphEncoder(graph, data, users).encoding()
+    return _FrozenGraphEncoder(graph, data, user_ops).encoding()
 
 
-def inner_body(graph: FrozenFunctionGraph, users: UserOps) -> bytes:
+def inner_body(graph: FrozenFunctionGraph, user_ops: UserOps) -> bytes:
     """Return the body of the encoding of a graph that an Op holds.
 
     It is kept with the graph unless the graph has user Ops, whose code may have changed by the next
     time.
     """
     if find_user_ops(graph):
-        return graph_body(graph, (), users)
-    return graph.computed("inner_body", lambda graph: graph_body(graph, (), users))
+        return graph_body(graph, (), user_ops)
+    return graph.computed("inner_body", lambda graph: graph_body(graph, (), user_ops))
 
 
 class _FrozenGraphEncoder(GraphEncoder):
@@ -155,10 +155,10 @@ class _FrozenGraphEncoder(GraphEncoder):
 
     merges_constants = False
 
-    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], users: UserOps) -> None:
+    def __init__(self, graph: FrozenFunctionGraph, data: Collection[Constant], user_ops: UserOps) -> None:
         super().__init__(graph.inputs, graph.nodes, graph.outputs)
         self.data = data
-        self.users = users
+        self.user_ops = user_ops
 
     def encode_type(self, type_: Type) -> bytes:
         """Return the row of a type; raises Unfingerprintable."""
@@ -166,7 +166,7 @@ class _FrozenGraphEncoder(GraphEncoder):
 
     def encode_op(self, op: Op) -> bytes:
         """Return the row of an Op; raises Unfingerprintable."""
-        return _encode_op(op, self.users)
+        return _encode_op(op, self.user_ops)
 
     def encode_constant(self, constant: Constant) -> bytes:
         """Return the row of a constant: its type and its value, or what stands for that."""
@@ -185,15 +185,15 @@ def _encode_type(type: Type) -> bytes:
     return _encode_class(type) + encode(type.props())
 
 
-def _encode_op(op: Op, users: UserOps) -> bytes:
+def _encode_op(op: Op, user_ops: UserOps) -> bytes:
     try:
-        return users.encoding(op) if is_user_op(op) else _encode_own_op(op, users)
+        return user_ops.encoding(op) if is_user_op(op) else _encode_engine_op(op, user_ops)
     except Unfingerprintable as error:
         error.inside(f"op {op}")
         raise
 
 
-def _encode_own_op(op: Op, users: UserOps) -> bytes:
+def _encode_engine_op(op: Op, user_ops: UserOps) -> bytes:
     """Return the encoding of an Op of the engine: its class and properties. Its code is in another part
     of the key."""
     properties = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
@@ -201,23 +201,23 @@ def _encode_own_op(op: Op, users: UserOps) -> bytes:
     encoder.uint(len(properties))
     for name, value in properties.items():
         encoder.text(name)
-        _write_property(encoder, name, value, users)
+        _write_property(encoder, name, value, user_ops)
     encoding = _encode_class(op) + encoder.encoding
     if isinstance(op, Elemwise) and needs_python(op):
-        users.know(op, encoding)  # a program may call it back as a whole
+        user_ops.know(op, encoding)  # a program may call it back as a whole
     return encoding
 
 
-def _write_property(encoder: Encoder, name: str, value: object, users: UserOps) -> None:
+def _write_property(encoder: Encoder, name: str, value: object, user_ops: UserOps) -> None:
     if isinstance(value, Op):
         encoder.tag(b"o")
-        encoder.bytes(_encode_op(value, users))
+        encoder.bytes(_encode_op(value, user_ops))
     elif isinstance(value, Type):
         encoder.tag(b"t")
         encoder.bytes(_encode_type(value))
     elif isinstance(value, FrozenFunctionGraph):
         encoder.tag(b"g")
-        encoder.bytes(inner_body(value, users))
+        encoder.bytes(inner_body(value, user_ops))
     else:
         encoder.tag(b"v")
         try:
@@ -232,22 +232,22 @@ def _encode_class(item: Op | Type) -> bytes:
     return prefixed(cls.__module__.encode()) + prefixed(cls.__qualname__.encode())
 
 
-def _encode_users_op(op: Op, users: UserOps) -> bytes:
+def _encode_user_op(op: Op, user_ops: UserOps) -> bytes:
     """Return the encoding of a user Op: the code of its class, its properties, its attributes, and all
     that these read."""
-    encoder = _CodeEncoder(users)
+    encoder = _CodeEncoder(user_ops)
     try:
         encoder.value(op)
-        _refuse_outside(op)
+        _refuse_external_state(op)
     except (Unfingerprintable, UndescribedOpError):
         raise
     except Exception as error:
-        # What runs here is the user's, or found in what is: no key, and nothing breaks.
+        # User code may raise anything while it is described: the Op then has no key.
         _refuse(op, f"describing it failed ({type(error).__name__}: {error})")
     return prefixed(b"") + prefixed(type(op).__name__.encode()) + encoder.encoding
 
 
-def _refuse_outside(op: Op) -> None:
+def _refuse_external_state(op: Op) -> None:
     """Refuse `op` if its `infer_shape` or `numba_function`, whose results are stored, reads external
     state."""
     methods = [getattr(op, name) for name in ("infer_shape", "numba_function") if hasattr(op, name)]
@@ -266,7 +266,7 @@ def _refuse_outside(op: Op) -> None:
         raise
 
 
-def _encode_surroundings(op: Op) -> bytes:
+def _encode_registrations(op: Op) -> bytes:
     """Return the encoding of what others registered with numba, if numba compiles `op`.
 
     Code does not show which registered overloads it uses: numba finds them by the function that is
@@ -282,11 +282,11 @@ def _encode_surroundings(op: Op) -> bytes:
 class _CodeEncoder(ValueEncoder):
     """The encoder of everything that code reaches, Ops, types and graphs included."""
 
-    __slots__ = ("_users",)
+    __slots__ = ("_user_ops",)
 
-    def __init__(self, users: UserOps) -> None:
+    def __init__(self, user_ops: UserOps) -> None:
         super().__init__(DESCRIBED)
-        self._users = users
+        self._user_ops = user_ops
 
     def value(self, value: Any) -> None:
         if isinstance(value, Op):
@@ -296,21 +296,21 @@ class _CodeEncoder(ValueEncoder):
             self.bytes(_encode_type(value))
         elif isinstance(value, FrozenFunctionGraph):
             self.tag(b"G")
-            self.bytes(inner_body(value, self._users))
+            self.bytes(inner_body(value, self._user_ops))
         else:
             super().value(value)
 
 
-def _is_hidden(op: Op, name: str) -> bool:
+def _is_private_state(op: Op, name: str) -> bool:
     """Return True if the attribute is private state that is not part of the Op's identity.
 
     No attribute is, if results of the Op's code are stored (lengths, compiled code): that code may read
     all of them.
     """
-    return _is_run_only(op) and name.startswith("_")
+    return _is_only_run(op) and name.startswith("_")
 
 
-def _is_run_only(op: Op) -> bool:
+def _is_only_run(op: Op) -> bool:
     return not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
 
 
@@ -318,7 +318,8 @@ def _refuse_if_undecided(op: Op, other: Op) -> None:
     """Refuse `op` if `other` has the same encoding but other private state: a stored program could not
     tell them apart."""
     ours, others = (
-        {name: value for name, value in _others(one).items() if _is_hidden(op, name)} for one in (op, other)
+        {name: value for name, value in _other_attributes(one).items() if _is_private_state(op, name)}
+        for one in (op, other)
     )
     if ours.keys() != others.keys() or not all(map(_alike, ours.values(), others.values())):
         _refuse(
@@ -326,7 +327,7 @@ def _refuse_if_undecided(op: Op, other: Op) -> None:
         )
 
 
-def _others(op: Op) -> dict[str, object]:
+def _other_attributes(op: Op) -> dict[str, object]:
     """Return the attributes of `op` that are not properties."""
     return {name: value for name, value in attributes(op).items() if name not in (op.__props__ or ())}
 
@@ -335,19 +336,19 @@ def _alike(one: object, other: object) -> bool:
     """Return True if two private attributes are equal, such as two empty memo tables."""
     try:
         return one is other or (type(one) is type(other) and bool(one == other))
-    except Exception:  # what a user's == raises, or an array's
+    except Exception:  # the == of user classes and of arrays may raise
         return False
 
 
 def _write_op(encoder: Encoder, op: Op) -> None:
     held = op.key_props() if op.__props__ is not None else _refuse(op, "declare __props__ for it")
     named = op.__props__ or ()
-    others = {name: value for name, value in _others(op).items() if not _is_hidden(op, name)}
+    others = {name: value for name, value in _other_attributes(op).items() if not _is_private_state(op, name)}
     held = {**held, **{name: others[name] for name in sorted(others)}}
     encoder.tag(b"O")
     encoder.value(type(op))
     # Code whose results are stored may look at `__dict__`, which has an order.
-    encoder.value(() if _is_run_only(op) else tuple(name for name in vars(op) if name in held))
+    encoder.value(() if _is_only_run(op) else tuple(name for name in vars(op) if name in held))
     encoder.uint(len(held))
     for name, value in held.items():
         encoder.text(name)

@@ -72,7 +72,9 @@ class PickledProgram:
         try:
             return self._load_from(BundledCache(None, self.bundle))
         except Exception as error:
-            raise FunctionLoadError(self.name, f"what it carries does not load ({error})", _ADVICE) from error
+            raise FunctionLoadError(
+                self.name, f"what its pickle contains does not load ({error})", _ADVICE
+            ) from error
 
     def _check_origin(self) -> None:
         here = origin()
@@ -100,14 +102,14 @@ class PickledProgram:
 
     def _info(self, entries: BundledCache, entry: Hit, tally: CompilationTally, seconds: float) -> CacheInfo:
         """Return how the function was made: "hit" if the cache here had its entry, else "carried"."""
-        carried = self.bypass or entries.taken.get(self.key, "")
+        reason = self.bypass or entries.taken.get(self.key, "")
         tally.count("function", True, sum(entry.seconds.values()))
         for level in [key.level for key in entries.taken] + ["function"] * bool(self.bypass):
             tally.found[level][0] -= 1
             tally.found[level][1] += 1
         return CacheInfo(
-            outcome="carried" if carried else "hit",
-            reason=carried,
+            outcome="carried" if reason else "hit",
+            reason=reason,
             key=None if self.bypass else self.key.hex,
             found=tally.found,
             seconds={"load": seconds, "total": seconds},
@@ -122,7 +124,7 @@ class PickledProgram:
                 return graph
         raise FunctionLoadError(
             self.name,
-            "its optimized graph was not carried, or does not load",
+            "its optimized graph is not in the pickle, or does not load",
             "it can be called nevertheless",
         )
 

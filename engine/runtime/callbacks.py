@@ -76,26 +76,20 @@ def check_site(use: CallbackUse, site: Invocation) -> None:
         raise ProgramFormatError("an Op whose inputs or outputs are other arrays than its record says")
 
 
-def _optimize(
-    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
-) -> Run:
+def _optimize(options: Any, functions: Sequence[Function], *_: object) -> Run:
     from engine.inner.solvers import Solver
 
     return Solver(functions[0], **options)
 
 
-def _perform(
-    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
-) -> Run:
+def _perform(options: Any, functions: object, ops: Mapping[str, Op], compile_call: object) -> Run:
     from engine.graph.reference import run_node
 
     node = _node(options, ops)
     return lambda arrays: run_node(node, arrays)
 
 
-def _compiled(
-    options: Any, functions: Sequence[Function], ops: Mapping[str, Op], compile_call: CompileCall
-) -> Run:
+def _compiled(options: Any, functions: object, ops: Mapping[str, Op], compile_call: CompileCall) -> Run:
     node = _node(options, ops)
     call: Run | None = None
 
