@@ -10,7 +10,7 @@ from typing import Any
 from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
-from engine.codegen.llvm.compile import compile_kernel
+from engine.codegen.compile import compile_kernel
 from engine.codegen.machine import compile_machine, machine_source
 from engine.compiling.key import kernel_key
 from engine.compiling.load import (

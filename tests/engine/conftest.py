@@ -66,7 +66,7 @@ def stored() -> Callable[[Kernel], tuple[str, bytes]]:
     done: dict[str, bytes] = {}
 
     def compile_once(kernel: Kernel) -> tuple[str, bytes]:
-        from engine.codegen.llvm.compile import compile_kernel
+        from engine.codegen.compile import compile_kernel
 
         symbol = f"k_{digest(kernel.encoding()).hex()}"
         if symbol not in done:

@@ -20,7 +20,7 @@ import numpy as np
 
 import engine
 import engine.tensor as pt
-from engine.codegen.llvm.compile import compile_kernel
+from engine.codegen.compile import compile_kernel
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement

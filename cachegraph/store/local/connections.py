@@ -229,7 +229,8 @@ def _check_trust(path: Path) -> None:
 def _refuse_special(file: Path) -> None:
     """Raise OSError for anything but a regular file.
 
-    Opening a pipe or a device may wait for ever, and for a directory in the place of a companion SQLite waits 10 s.
+    Opening a pipe or a device could block forever, and SQLite waits 10 s for a directory in the place of a
+    companion.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))

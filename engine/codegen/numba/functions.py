@@ -25,7 +25,7 @@ from numba.np.arrayobj import populate_array
 
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.llvm.compile import isolate, optimize
+from engine.codegen.llvm.modules import isolate, optimize
 from engine.runtime.externals import is_allowed
 from engine.runtime.target import compiled_levels
 from engine.scalar.embedded import DESCRIBED, Embedded

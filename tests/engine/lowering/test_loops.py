@@ -187,14 +187,14 @@ def test_arguments_and_parameters_must_be_as_many():
 
 
 def test_nothing_contradictory_reaches_the_compiler():
-    from engine.codegen.llvm.compile import compile_kernel
+    from engine.codegen.compile import compile_kernel
 
     with pytest.raises(InvalidKernel):
         compile_kernel(kernel(WriteElement(Place("y"), "n")), "k_x")
 
 
 def test_a_compiler_that_fails_says_which_kernel(monkeypatch):
-    from engine.codegen.llvm import compile as compiler
+    from engine.codegen import compile as compiler
 
     def fail(*arguments, **options):
         raise RuntimeError("out of ideas")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.llvm.compile import compile_kernel
+from engine.codegen.compile import compile_kernel
 from engine.errors import FunctionRefused
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand

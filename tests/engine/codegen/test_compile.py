@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.llvm import compile as compiler
-from engine.codegen.llvm.compile import compile_kernel
+from engine.codegen import compile as compiler
+from engine.codegen.compile import compile_kernel
+from engine.codegen.llvm import modules
 from engine.codegen.llvm.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
@@ -67,8 +68,8 @@ def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
 
 def assembly(kernel, level):
     module = llvm.parse_assembly(print_kernel(kernel, "k_x").text)
-    compiler.isolate(module, "k_x")
-    return compiler.optimize(module, level).emit_assembly(module)
+    modules.isolate(module, "k_x")
+    return modules.optimize(module, level).emit_assembly(module)
 
 
 @pytest.mark.skipif(
@@ -95,7 +96,7 @@ def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
 
 def test_the_passes_of_a_kernel_are_freed_when_it_is_compiled(monkeypatch):
     disposed = []
-    kind = compiler._FreedPasses
+    kind = modules.FreedPasses
     dispose = kind._dispose
     monkeypatch.setattr(kind, "_dispose", lambda self: (disposed.append(kind), dispose(self)))
     compile_kernel(everything(), "k_everything")
@@ -106,8 +107,8 @@ def test_the_passes_of_a_kernel_are_freed_when_it_is_compiled(monkeypatch):
 def test_a_kernel_without_functions_of_user_ops_is_compiled_without_numba():
     script = """
 import sys
-from tests.engine.codegen.llvm.test_compile import compile_kernel, everything
+from tests.engine.codegen.test_compile import compile_kernel, everything
 compile_kernel(everything(), "k_everything")
 assert "numba" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[4], check=True)
+    subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[3], check=True)

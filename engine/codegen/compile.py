@@ -1,0 +1,69 @@
+"""Compilation of a kernel to object code, one object per CPU level.
+
+The kernel is printed as LLVM IR, the functions of user Ops are linked in, and everything but the kernel's
+symbol is made internal. The module is then optimized and emitted for each level. The symbols of each object
+are checked, because code generation adds some (memset, sincos) that the module never declared.
+"""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+from contextlib import closing
+
+import llvmlite.binding as llvm
+
+from cachegraph.object_code.elf import read_symbols
+from engine.codegen.llvm.modules import isolate, optimize
+from engine.codegen.llvm.printer import KernelText, entry_name, print_kernel
+from engine.lowering.loops import Kernel
+from engine.runtime.errors import KernelCompileError
+from engine.runtime.externals import is_allowed
+from engine.runtime.target import compiled_levels
+
+
+def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
+    """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
+
+    Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if LLVM refuses it or its code
+    needs more than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
+    """
+    printed = print_kernel(kernel, symbol)
+    functions = _compiled_functions(printed)
+    try:
+        objects = {level: _emitted(printed.text, functions, symbol, level) for level in compiled_levels()}
+    except Exception as error:
+        raise KernelCompileError("compiling", kernel.summary, f"{type(error).__name__}: {error}") from error
+    for level, code in objects.items():
+        _check_symbols(code, symbol, f"{kernel.summary} for {level}")
+    return objects
+
+
+def _compiled_functions(printed: KernelText) -> list[bytes]:
+    """Return the bitcode of the functions of user Ops that the kernel calls; raises FunctionRefused."""
+    if not printed.functions:
+        return []
+    from engine.codegen.numba.functions import entry_bitcode  # numba, which no other kernel needs
+
+    return [entry_bitcode(function, entry_name(function)) for function in printed.functions]
+
+
+def _emitted(text: str, functions: list[bytes], symbol: str, level: str) -> bytes:
+    # A context of its own frees what the module has interned; modules have to be closed before it.
+    context = llvm.create_context()
+    with closing(llvm.parse_assembly(text, context)) as module:
+        for bitcode in functions:
+            with closing(llvm.parse_bitcode(bitcode, context)) as function:
+                module.link_in(function)
+        isolate(module, symbol)
+        code: bytes = optimize(module, level).emit_object(module)
+    return code
+
+
+def _check_symbols(code: bytes, symbol: str, subject: str) -> None:
+    symbols = read_symbols(code)
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
+    if refused:
+        raise KernelCompileError("compiling", subject, f"its code needs {', '.join(refused)}")
+    if symbols.defined != {symbol}:
+        found = f"its code defines {', '.join(sorted(symbols.defined))}"
+        raise KernelCompileError("compiling", subject, found)
