@@ -85,7 +85,7 @@ class MissingBlob(CachegraphError):
     def __str__(self) -> str:
         return (
             f"loading {self.holder}: its blob {self.digest} is missing, or is not what its name says; "
-            "build the entry anew"
+            "build the entry again"
         )
 
 

@@ -5,8 +5,8 @@ A key is claimed in up to three layers, the nearest first; in each layer only on
 the next:
 
     the threads of this process     a table in memory
-    the processes of this node      a lock on a file of this node      store/node_lock.py
-    hosts that share a directory    a lease there                      store/lease.py
+    the processes of this node      a lock on a file of this node      store/claims/node_lock.py
+    hosts that share a directory    a lease there                      store/claims/lease.py
 
 Single flight saves work; no result depends on it. A layer that fails is skipped, a waiting process
 builds after a limit, and whoever gets a claim looks the key up again before building. A hit claims

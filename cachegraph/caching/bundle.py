@@ -78,10 +78,10 @@ class BundledCache:
         found = _NO_CACHE if self._cache is None else self._cache.lookup(key)
         if isinstance(found, Hit):
             return found
-        carried = self._bundle.lookup(key)
-        if isinstance(carried, Hit):
+        bundled = self._bundle.lookup(key)
+        if isinstance(bundled, Hit):
             self.taken[key] = found.reason
-        return carried
+        return bundled
 
     def read_blob(self, digest_hex: str) -> bytes | None:
         """Return the checked blob that a hit named; None if it cannot be read. Never raises."""

@@ -274,7 +274,7 @@ _ORDERLESS = frozenset(
 
 
 class Uses(NamedTuple):
-    """What code does with values besides testing membership.
+    """The uses of values by code, besides testing membership.
 
     `names` are the globals, free variables and attributes, and `constants` the sets, that code uses in other
     ways. `compares_identities` is True if it compares identities of anything but singletons, constants and

@@ -88,7 +88,7 @@ class Encoder(ABC):
             return
         self._definition = _Definition()
         self._definition.number(value, write)
-        outside, self.follows = self.follows, True
+        before, self.follows = self.follows, True
         self.tag(b"L")
         start = self.mark()
         try:
@@ -109,7 +109,7 @@ class Encoder(ABC):
             ) from error
         finally:
             self._definition = None
-            self.follows = outside
+            self.follows = before
         self.bytes(self.cut(start))
 
     def write_order(self) -> None:

@@ -293,6 +293,6 @@ def _refuse_use(what: str) -> None:
 
 def _refuse(module: str, name: str) -> None:
     raise Unfingerprintable(
-        f"code that may read what lies outside of it: {module}.{name}",
+        f"code that may read external state: {module}.{name}",
         "its result is stored, and no key says what it read; read it before, and hold it as an attribute",
     )

@@ -63,9 +63,7 @@ class NotStorable(CachegraphError):
         self.found = found
 
     def __str__(self) -> str:
-        return (
-            f"storing a function compiled by numba: found {self.found}; it is compiled anew in every process"
-        )
+        return f"storing a function compiled by numba: found {self.found}; every process compiles it again"
 
 
 class OverloadFormatError(CachegraphError):

@@ -131,7 +131,7 @@ class OverloadEntries:
                 raise LookupError("its bitcode is not there")
             return rebuild_overload(stored, bitcode, key.confirmation.hex(), target, globals_)
         except Exception as error:
-            log().warning("the numba entry %s cannot be used: %s; it is compiled anew", key.hex, error)
+            log().warning("the numba entry %s cannot be used: %s; it is compiled again", key.hex, error)
             return None
 
     def bypass(self, reason: str, kind: str) -> None:

@@ -56,7 +56,7 @@ class LinkError(CachegraphError):
         self.found = found
 
     def __str__(self) -> str:
-        return f"linking a stored overload: {self.found}; it is loaded by numba, or compiled anew"
+        return f"linking a stored overload: {self.found}; numba loads it, or compiles it again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -364,8 +364,8 @@ def _fits(name: str, section: _Section) -> bool:
 def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relocation]) -> None:
     """Refuse unwind tables that are not a chain of records, each describing some of the code."""
     content = found.content[section.offset : section.offset + section.size]
-    places = {relocation.offset: relocation for relocation in relocations}
-    _require(len(places) == len(relocations), "two relocations at one place")
+    by_offset = {relocation.offset: relocation for relocation in relocations}
+    _require(len(by_offset) == len(relocations), "two relocations at one place")
     commons: dict[int, int] = {}
     position = described = 0
     while position < len(content):
@@ -378,10 +378,10 @@ def _check_frames(found: _Object, section: _Section, relocations: Sequence[_Relo
             commons[position] = _pointer_size(found.machine, content[position + 8 : end])
         else:
             width = commons.get(position + 4 - back, 0)
-            _check_description(found, content[position + 8 : end], width, places.get(position + 8))
+            _check_description(found, content[position + 8 : end], width, by_offset.get(position + 8))
             described += 1
         position = end
-    _require(described == len(places), "relocations of something else in a record of unwinding")
+    _require(described == len(by_offset), "relocations of something else in a record of unwinding")
 
 
 def _pointer_size(machine: _Machine, common: bytes) -> int:
