@@ -120,10 +120,7 @@ class Entry:
 
 
 def check_entry(entry: Entry) -> None:
-    """Raise ValueError unless every field of `entry` has its type and a sane size.
-
-    Needed where others could have written the entry.
-    """
+    """Raise ValueError unless every field of an entry that others could have written is sane."""
     for name in _TEXTS:
         _check(name, entry, lambda value: _is_text(value) and len(value) <= _LONGEST_TEXT)
     for name in _COUNTS:

@@ -90,10 +90,7 @@ class SharedLayout:
 
 
 def entry_place(key_hex: str) -> str:
-    """Return the path of an entry relative to the shared directory.
-
-    Raises ValueError for anything but a key.
-    """
+    """Return the path of an entry relative to the shared directory. Raises ValueError."""
     return f"{STORE_VERSION}/{_ENTRIES}/{key_hex[:2]}/{_checked(key_hex)}"
 
 
@@ -131,10 +128,7 @@ def unique_name(prefix: str) -> str:
 
 
 def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
-    """Create `path` and its missing parents with that mode, whatever the umask is.
-
-    Existing ones keep their modes.
-    """
+    """Create `path` and its missing parents with that mode, whatever the umask is."""
     if path.is_dir():
         return
     make_directory(path.parent, mode)

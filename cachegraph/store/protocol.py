@@ -39,10 +39,7 @@ class Store(Protocol):
         """
 
     def read_blob(self, digest_hex: str) -> bytes | None:
-        """Return the checked content of a blob that a hit named, or None if it cannot be read.
-
-        Never raises.
-        """
+        """Return the checked content of a blob that a hit named, or None. Never raises."""
 
     def scan(self) -> Iterable[Entry]:
         """Return every entry, the least recently used first."""
@@ -69,10 +66,7 @@ class Store(Protocol):
         """Record the activity of this process and return True; return False if the store keeps no counts."""
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
-
-        Return its path, or None.
-        """
+        """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""
 
     def close(self) -> None:
         """Close the connections of this process; the next use opens them again."""
@@ -87,10 +81,7 @@ class Holder(NamedTuple):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Holder:
-        """Return the holder that wrote `document`.
-
-        Raise KeyError, TypeError or ValueError if it is malformed.
-        """
+        """Return the holder that wrote `document`. Raises KeyError, TypeError and ValueError."""
         host = "".join(c for c in str(document["host"])[:_LONGEST_NAME] if c.isprintable())
         pid, since = float(document["pid"]), float(document["since"])
         if not isfinite(pid) or not isfinite(since):
@@ -127,10 +118,7 @@ class Claim(Protocol):
 
 
 class Unkept(OSError):
-    """A refused claim: the last result built under it could not be stored.
-
-    `mark` is the file that says so.
-    """
+    """A refused claim: the last result built under it could not be stored, says the file `mark`."""
 
     def __init__(self, mark: str | os.PathLike[str]) -> None:
         super().__init__(

@@ -39,10 +39,7 @@ def quarantine_content(root: Path, name: str, content: bytes, guard: Guard) -> P
 
 
 def quarantine_file(root: Path, name: str, path: Path, guard: Guard) -> Path | None:
-    """Copy the file at `path` into the quarantine.
-
-    Return None if that fails or it is larger than LARGEST_KEPT.
-    """
+    """Copy the file at `path` into the quarantine, unless it is larger than LARGEST_KEPT."""
     try:
         content = read_file(path, guard, LARGEST_KEPT)
     except OSError:

@@ -48,10 +48,7 @@ _OLDER = _Format(b"CGR\1", Struct(">4s16s16s32sB16sHH"), Struct(">16s"))
 
 
 class Record(NamedTuple):
-    """A decoded record.
-
-    `payload_blob` is the digest (hexadecimal) of the blob that holds the payload, or None.
-    """
+    """A decoded record; `payload_blob` is the digest (hexadecimal) of the payload if that is a blob."""
 
     payload: bytes
     payload_blob: str | None
@@ -64,9 +61,10 @@ class Record(NamedTuple):
         return {**({} if self.payload_blob is None else {PAYLOAD: self.payload_blob}), **self.blobs}
 
     def hit(self, read_blob: Callable[[str], bytes | None]) -> Hit | Miss:
-        """Return the hit, with the payload read by `read_blob` if it is a blob.
+        """Return the hit; `read_blob` reads the payload if it is a blob.
 
-        A miss if that is missing or damaged. Raises what `read_blob` raises, except FileNotFoundError.
+        Return a miss if that blob is missing or damaged. Raises what `read_blob` raises, except
+        FileNotFoundError.
         """
         if self.payload_blob is None:
             return Hit(self.payload, self.blobs, self.seconds)
@@ -97,10 +95,7 @@ def encode(key: CacheKey, record: Record) -> bytes:
 
 
 def decode(content: object, key: CacheKey) -> Record | Miss:
-    """Return the record of `key` in `content`, or why there is none.
-
-    The checksum is verified before anything else.
-    """
+    """Return the record of `key` in `content`, or why there is none; verify the checksum first."""
     header = _checked_header(content, _OURS)
     if isinstance(header, Miss):
         return header

@@ -56,10 +56,7 @@ class Signature(NamedTuple):
 
 
 def key_path() -> Path:
-    """Return the path of this user's key, present or not.
-
-    Raises NoDirectoryError if there is no place for it.
-    """
+    """Return the path of this user's key, present or not. Raises NoDirectoryError."""
     return Path(user_config_directory(), "key")
 
 
@@ -117,10 +114,7 @@ def public_key_text(public: bytes) -> str:
 
 
 def public_key(text: str) -> bytes:
-    """Return the public key in `text`, as `public_key_text` writes it.
-
-    Raises ValueError for anything else.
-    """
+    """Return the public key in `text`, as `public_key_text` writes it. Raises ValueError."""
     found = _bytes(text.removeprefix(_PUBLIC))
     if len(found) != SIGNER_SIZE or public_key_text(found) != text:
         raise ValueError(f"reading a public key: found {text!r}; `cachegraph key` prints one")

@@ -50,10 +50,7 @@ class TieredStore:
         self._to_copy: dict[CacheKey, Hit] = {}
 
     def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the checked entry of `key` from the first tier that has it, or the reason for the miss.
-
-        Never raises.
-        """
+        """Return the checked entry of `key` from the first tier that has it, or the reason for the miss."""
         found = self.local.get(key)
         if isinstance(found, Hit):
             return found
@@ -91,10 +88,7 @@ class TieredStore:
         return self.local.scan()
 
     def delete(self, digests: Iterable[bytes], why: str = "deleted") -> int:
-        """Remove entries from every tier that this user may write.
-
-        Return the largest number that one of them had.
-        """
+        """Remove entries from every tier that this user may write; return the largest number removed."""
         chosen = set(digests)
         return max(store.delete(chosen, why) for store in self._written)
 
@@ -120,10 +114,7 @@ class TieredStore:
         return self.local.add_counts(batch)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, on this node.
-
-        Return its path, or None.
-        """
+        """Keep `payload`, which differs from a fresh build, on this node; return its path, or None."""
         return self.local.quarantine(key, payload)
 
     def close(self) -> None:

@@ -105,10 +105,7 @@ PRIVATE = "private"
 
 
 class Guard:
-    """The check of files and directories below `top` against `trust`.
-
-    Remembers the directories that passed.
-    """
+    """The check of files below `top` against `trust`; it remembers the directories that passed."""
 
     def __init__(self, top: Path, trust: Trust) -> None:
         self.top = top
@@ -127,19 +124,13 @@ class Guard:
             raise Untrusted(path, found, f"chmod {self.trust.file_mode:o} it")
 
     def check_link(self, path: Path) -> None:
-        """Raise what `check_file` raises, and Untrusted for a link.
-
-        For a file that SQLite opens by its name.
-        """
+        """Raise what `check_file` raises, and Untrusted for a link; SQLite opens the file by its name."""
         status = os.lstat(path)
         _refuse_link(path, status)
         self.check_file(path, status)
 
     def check_directory(self, directory: Path) -> None:
-        """Raise Untrusted unless `directory` and those above it, up to the top, are trusted.
-
-        Raises OSError too.
-        """
+        """Raise Untrusted, or OSError, unless `directory` and those above it up to the top are trusted."""
         if directory in self._sound:
             return
         if directory != self.top:
@@ -148,10 +139,7 @@ class Guard:
         self._sound.add(directory)
 
     def make_directory(self, directory: Path) -> None:
-        """Create `directory` and its missing parents with the mode of the policy.
-
-        Raises OSError and Untrusted.
-        """
+        """Create `directory` and its parents with the mode of the policy. Raises OSError and Untrusted."""
         make_directory(directory, self.trust.directory_mode)
         self.check_directory(directory)
 

@@ -139,10 +139,10 @@ class Lease:
         return [int(number) for number in numbers if number.isdecimal() and len(number) < _LONGEST_NUMBER]
 
     def _living(self, generation: int) -> Holder | None:
-        """Return the holder of that generation.
+        """Return the holder of that generation, or None if it is dead.
 
-        None if it is dead, or removed although the client still lists it. A file that no holder can
-        have written (too large, untrusted) counts as dead.
+        It also counts as dead if the file was removed although the client still lists it, or if no
+        holder can have written it (too large, untrusted).
         """
         try:
             content = read_file(self._file(generation), self._guard, LARGEST_HOLDER)
@@ -288,10 +288,7 @@ _current: _Pulse | None = None
 
 
 def _pulse() -> _Pulse:
-    """Return the pulse of this process.
-
-    A forked child has neither the threads nor the leases of its parent.
-    """
+    """Return the pulse of this process; a forked child inherits neither threads nor leases."""
     global _current
     if _current is None or _current.pid != os.getpid():
         _current = _Pulse()  # two threads may create two; each lease keeps its own

@@ -34,10 +34,7 @@ _TRIES = 4
 
 
 class NodeLock:
-    """The claim with the lock file `path`, in the directory of `guard`.
-
-    Creating it does not access the disk.
-    """
+    """The claim with that lock file, below the directory of `guard`. Creating it opens nothing."""
 
     def __init__(self, path: Path, guard: Guard) -> None:
         self._path = path

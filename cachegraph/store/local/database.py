@@ -108,10 +108,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlalchemy.Connection]:
-        """Open one consistent view of the index through SQLAlchemy.
-
-        Raises FileNotFoundError if there is no index.
-        """
+        """Open one consistent view through SQLAlchemy. Raises FileNotFoundError without an index."""
         database = _handle(self._open_existing)
         try:
             with _plain_errors(), database.begin() as connection:
@@ -144,10 +141,7 @@ class Database:
         self._doubted = identity(self.path)
 
     def heals(self, error: BaseException) -> bool:
-        """Return True if a second attempt to write may succeed after `error`.
-
-        It may if the index was moved, or if it is damaged and will be replaced.
-        """
+        """Return True if writing again may succeed: the index was moved, or will be replaced."""
         if is_moved(error):
             return True
         proof = str(error) if isinstance(error, IndexDamaged) else ""

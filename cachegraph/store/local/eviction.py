@@ -101,7 +101,7 @@ class Eviction:
         blobs = connection.execute(_SELECT_BLOBS_OF, (entry.digest,)).fetchall()
         _remove(connection, entry.digest, why)
         connection.execute(_ADVANCE_CLOCK, (entry.worth,))
-        self.freed += (blob.hex() for (blob,) in blobs if not _is_referred_to(connection, blob))
+        self.freed += (blob.hex() for (blob,) in blobs if not is_referred_to(connection, blob))
         self.evicted += 1
 
 
@@ -132,7 +132,7 @@ def remove_freed(database: Database, blobs: Blobs, freed: list[str]) -> None:
     old = [file for file in blobs.files_in(directory) if file.changed < now - GRACE_SECONDS]
     with database.writing() as connection:
         for digest in freed:
-            if not _is_referred_to(connection, bytes.fromhex(digest)):
+            if not is_referred_to(connection, bytes.fromhex(digest)):
                 remove_file(blobs.layout.blob(digest))
         for file in old:
             remove_unreferenced(connection, file)
@@ -143,7 +143,7 @@ def remove_unreferenced(connection: sqlite3.Connection, file: BlobFile) -> int:
 
     `connection` must hold the write lock.
     """
-    referred = file.digest and _is_referred_to(connection, bytes.fromhex(file.digest))
+    referred = file.digest and is_referred_to(connection, bytes.fromhex(file.digest))
     if referred or not file.is_unchanged() or not remove_file(file.path):
         return 0
     return file.size
@@ -159,5 +159,6 @@ def _forget_oldest(connection: sqlite3.Connection) -> None:
     connection.execute(_FORGET, (EVICTED_KEPT,))
 
 
-def _is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
+def is_referred_to(connection: sqlite3.Connection, blob: bytes) -> bool:
+    """Return True if an entry refers to the blob of that digest."""
     return connection.execute(_SELECT_REFERENCE_TO, (blob,)).fetchone() is not None

@@ -83,10 +83,7 @@ def write(connection: sqlite3.Connection, publication: Publication) -> None:
 
 
 def add_if_missing(connection: sqlite3.Connection, publication: Publication) -> bool:
-    """Write an entry in the transaction of `connection` unless its key has one.
-
-    Return True if it was written.
-    """
+    """Write an entry unless its key has one; return True if it was written."""
     if connection.execute(SELECT_ENTRY_ID, (publication.entry.digest,)).fetchone() is not None:
         return False
     _write_rows(connection, publication)

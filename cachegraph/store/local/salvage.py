@@ -83,10 +83,7 @@ def replace_index(path: Path, damaged: Identity, fault: str) -> Replacement | No
 
 
 def quarantine_index(path: Path, damaged: Identity) -> Path | None:
-    """Rename the index at `path`, with its log, if it still is the `damaged` one; return its new path.
-
-    Raises OSError.
-    """
+    """Rename the index at `path` and its log, if it still is `damaged`; return its path. Raises OSError."""
     with _directory_lock(path.parent):
         if identity(path) != damaged:
             return None
@@ -101,10 +98,7 @@ def quarantine_index(path: Path, damaged: Identity) -> Path | None:
 
 
 def salvage(quarantined: Path, path: Path) -> int:
-    """Copy the readable entries of a damaged index into the one at `path`; return how many.
-
-    Raises no sqlite3.Error.
-    """
+    """Copy the readable entries of a damaged index to the one at `path`; return how many."""
     end = time.monotonic() + LONGEST_SALVAGE
     kept = 0
     with suppress(*_UNREADABLE, OSError), closing(open_damaged(quarantined)) as source:
@@ -168,10 +162,7 @@ def _numbers(source: sqlite3.Connection, statement: str) -> Iterator[int]:
 
 
 def _publication(source: sqlite3.Connection, layout: Layout, entry_id: int) -> Publication | None:
-    """Return the rows of an entry.
-
-    None if its record or key cannot be read, or one of its blobs is missing.
-    """
+    """Return the rows of an entry, or None if a part of it is damaged or one of its blobs is missing."""
     content, compressed = (_one(source, select, entry_id) for select in (_SELECT_RECORD, _SELECT_ENCODING))
     if not isinstance(content, bytes) or not isinstance(compressed, bytes):
         return None

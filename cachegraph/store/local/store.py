@@ -49,10 +49,7 @@ class LocalStore:
         self.blobs = Blobs(self.layout, self.guard)
 
     def get(self, key: CacheKey) -> Hit | Miss:
-        """Return the checked entry of `key`, or the reason for the miss.
-
-        Takes no lock, writes nothing, never raises.
-        """
+        """Return the checked entry of `key`, or the reason for the miss. Takes no lock, writes nothing."""
         try:
             found = self._look(key)
             if isinstance(found, Miss) and self.database.renew():
@@ -103,10 +100,7 @@ class LocalStore:
         return add_counts(self.layout.index, batch)
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
-
-        Return its path, or None.
-        """
+        """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""
         from cachegraph.store.quarantine import quarantine_payload  # rarely needed
 
         return quarantine_payload(self.layout.root, key, payload, self.guard)
@@ -169,10 +163,7 @@ class LocalStore:
             )
 
     def _publish(self, key: CacheKey, artifact: Artifact, load_seconds: float) -> bool:
-        """Write an entry and evict others for it.
-
-        Return False if its blobs were removed before they were referred to.
-        """
+        """Write an entry and evict others for it; return False if its blobs were removed meanwhile."""
         from cachegraph.store.local.eviction import Eviction  # a hit needs none of it
         from cachegraph.store.local.publication import prepare, write
 

@@ -24,6 +24,7 @@ from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey, expanded
 from cachegraph.store.blobs import BlobFile
+from cachegraph.store.local.eviction import is_referred_to
 from cachegraph.store.local.sizes import COUNT_BLOB_BYTES
 from cachegraph.store.paths import CLEARING_PREFIX
 from cachegraph.store.record import RECORD_FORMAT
@@ -187,10 +188,7 @@ def make_plan(contents: Contents, now: float, criteria: Criteria) -> Plan:
 
 
 def is_stale(compressed_encoding: bytes, record_format: int) -> bool:
-    """Return True if another release of cachegraph or of the toolchain made the entry.
-
-    This release never hits such an entry.
-    """
+    """Return True if another release of cachegraph or the toolchain made the entry: it is never hit."""
     if record_format != RECORD_FORMAT:
         return True
     try:
@@ -219,10 +217,7 @@ def half_cleared(directory: Path, before: float) -> Iterator[Leftover]:
 
 
 class _Books:
-    """The references among entries and blobs, updated while entries are chosen.
-
-    `held` is the number of bytes that stay.
-    """
+    """The references among entries and blobs, updated as entries are chosen; `held` bytes stay."""
 
     def __init__(self, connection: sqlite3.Connection, level: str | None) -> None:
         self.freed: set[str] = set()
@@ -250,10 +245,7 @@ class _Books:
                 self._remove(number, why)
 
     def remove_least_worth(self, size: int, why: str) -> None:
-        """Choose entries of least worth until `size` bytes are held.
-
-        Entries with references only when no others are left.
-        """
+        """Choose entries of least worth until `size` bytes are held, those with references last."""
         for are_referred_to in (False, True):
             self._waiting = []
             # SQLite sorts before it returns the first row, so removals meanwhile do not change the order.
@@ -265,8 +257,7 @@ class _Books:
 
     def refers_to(self, digest_hex: str) -> bool:
         """Return True if any entry, chosen or not, refers to the blob."""
-        select = "SELECT EXISTS (SELECT 1 FROM blob_reference WHERE blob = ?)"
-        return bool(self._number(select, bytes.fromhex(digest_hex)))
+        return is_referred_to(self._connection, bytes.fromhex(digest_hex))
 
     def pruned(self) -> list[PrunedEntry]:
         """Return the chosen entries, in the order of the store."""

@@ -106,10 +106,7 @@ def carry_out(store: LocalStore | SharedStore, plan: Plan, advance: Advance = la
 
 
 def worth(entry: Entry, now: float) -> float:
-    """Return the seconds that a use of a shared entry saves per byte.
-
-    The value is halved for each half-life since the file was last renewed.
-    """
+    """Return the seconds that a use of a shared entry saves per byte, halved for each half-life."""
     saved = max(entry.build_seconds - entry.load_seconds, 0.0)
     age = max(now - entry.last_used, 0.0)
     return float(saved / (entry.size + 1) * 0.5 ** (age / HALF_LIFE_SECONDS))
@@ -194,10 +191,7 @@ def _files_in(store: SharedStore, directory: Path) -> Iterator[Path]:
 
 
 def _remove_rows(store: LocalStore, plan: Plan, advance: Advance) -> int:
-    """Remove the entries of `plan` from the index, then its blobs under the write lock.
-
-    Return the freed bytes.
-    """
+    """Remove the rows of `plan`, then its blobs under the write lock; return the freed bytes."""
     for entries in _batches(plan.entries, _ENTRIES_PER_TRANSACTION):
         delete(store.database, {entry.digest: entry.why for entry in entries})
         advance(len(entries))

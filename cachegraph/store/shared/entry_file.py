@@ -77,10 +77,7 @@ def write_entry(
 
 
 def signature_fault(content: bytes, key_hex: str, signers: Collection[bytes]) -> str:
-    """Return why none of `signers` published `content` as the entry of that key.
-
-    Empty if one did, or if it is damaged.
-    """
+    """Return why none of `signers` published `content` under that key; empty if one did, or if damaged."""
     if content.startswith(_OLDER_MAGIC):
         return "an entry of an older release, which did not sign"
     if isinstance(split_file(content), Miss):
@@ -101,10 +98,7 @@ def _message(key_hex: str, magic: bytes, signed: bytes) -> bytes:
 
 
 def split_file(content: bytes) -> Pieces | Miss:
-    """Return the pieces of an entry file, or why it is none.
-
-    The checksum is verified before anything else.
-    """
+    """Return the pieces of an entry file, or why it is none; verify the checksum first."""
     magic = content[: len(_MAGIC)]
     start = _CHECKED_FROM if magic == _OLDER_MAGIC else _SIGNED_FROM
     if magic != _OLDER_MAGIC and not _MAGIC.startswith(magic):
@@ -141,10 +135,7 @@ class EntryDescription(NamedTuple):
 
 
 def read_description(content: bytes, key_digest: bytes) -> EntryDescription | Miss:
-    """Return the description in an entry file, or why there is none.
-
-    The checksum is verified before anything else.
-    """
+    """Return the description in an entry file, or why there is none; verify the checksum first."""
     import json
 
     pieces = split_file(content)

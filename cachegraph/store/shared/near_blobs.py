@@ -22,10 +22,7 @@ _PAUSE = 0.01
 
 
 class NearBlobs:
-    """Copies of blobs on this node, in the directory of `local`.
-
-    Creating the object does not access the disk.
-    """
+    """Copies of blobs on this node, in the directory of `local`. Creating it opens nothing."""
 
     def __init__(self, local: LocalStore) -> None:
         self._local = local
@@ -50,10 +47,7 @@ class NearBlobs:
             lock.release()
 
     def _wait_for_copy(self, digest_hex: str, lock: NodeLock) -> bytes | None:
-        """Return the copy that another process makes.
-
-        None if this one has the lock, or no lock works, or after LONGEST_WAIT.
-        """
+        """Return the copy that another process makes, or None if this process must read for itself."""
         deadline = time.monotonic() + LONGEST_WAIT
         while _is_held(lock) and time.monotonic() < deadline:
             time.sleep(_PAUSE)

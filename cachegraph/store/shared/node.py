@@ -53,10 +53,7 @@ def _temporary() -> Iterator[str]:
 
 
 def _own_directory(path: Path) -> Path | None:
-    """Create `path` if it is missing.
-
-    Return None unless it is a directory of this user and closed to others.
-    """
+    """Create `path`, or return None unless it is a directory of this user and closed to others."""
     try:
         os.mkdir(path, DIRECTORY_MODE)
     except FileExistsError:

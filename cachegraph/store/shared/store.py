@@ -169,10 +169,7 @@ class SharedStore:
         return False
 
     def quarantine(self, key: CacheKey, payload: bytes) -> Path | None:
-        """Keep `payload`, which differs from a fresh build of `key`, for inspection.
-
-        Return its path, or None.
-        """
+        """Keep `payload`, which differs from a fresh build, for inspection; return its path, or None."""
         from cachegraph.store.quarantine import quarantine_payload  # rarely needed
 
         return quarantine_payload(self.layout.root, key, payload, self.guard)
@@ -181,10 +178,7 @@ class SharedStore:
         """Do nothing: no file stays open."""
 
     def _content(self, name: str, path: Path) -> bytes:
-        """Return the entry file of the key `name` (hexadecimal).
-
-        Raises OSError, and Untrusted for a wrong signature.
-        """
+        """Return an entry file. Raises OSError, and Untrusted for a wrong signature."""
         content = self._read(path, self.guard, LARGEST_ENTRY)
         signers = self.guard.trust.signers
         fault = "" if signers is None else signature_fault(content, name, signers)
