@@ -117,17 +117,12 @@ def _scatter(
     if base == "copied":
         builder.pointer("base", dtype, ("input", 2))
     builder.pointer("output", dtype, ("output", 0))
+    each = (*_wrapped_index(index_dtype, checked=False), *_for_each_column(vector, change))
     nodes = (
         constant("none", "int64", 0),
         Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
         *(() if base == "overwritten" else _copy_base(dtype, vector, base == "zeros")),
-        Loop(
-            "i",
-            0,
-            "count",
-            1,
-            (*_wrapped_index(index_dtype, checked=False), *_for_each_column(vector, change)),
-        ),
+        Loop("i", 0, "count", 1, each),
     )
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
     return builder.kernel(nodes, summary)
