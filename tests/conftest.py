@@ -1,6 +1,8 @@
-"""Every test gets a cache directory of its own; the user's cannot be reached from a test or from its subprocesses.
+"""Every test gets a cache directory of its own; the user's cannot be reached from a test or from its
+subprocesses.
 
-Nor can the directory in which PyTensor keeps what it compiles: what another release of it left there need not be readable.
+Nor can the directory in which PyTensor keeps what it compiles: what another release of it left
+there need not be readable.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ HOME_VARIABLES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give PyTensor an empty compilation directory; it reads the variable when a module of tests first imports it."""
+    """Give PyTensor an empty compilation directory; it reads the variable when a module of tests first
+    imports it.
+    """
     if hasattr(config, "workerinput"):  # one of several processes, which has it from the one that started it
         return
     directory = tempfile.mkdtemp(prefix="cachegraph-tests-pytensor-")
@@ -69,5 +73,7 @@ def cache_directory(
 
 @pytest.fixture(scope="session")
 def extensions(tmp_path_factory: pytest.TempPathFactory) -> Extensions:
-    """Return extensions of every kind, built for this session; takes seconds to a minute, when a test first needs it."""
+    """Return extensions of every kind, built for this session; takes seconds to a minute, when a test
+    first needs it.
+    """
     return Extensions(tmp_path_factory.mktemp("extensions"))

@@ -1,7 +1,8 @@
 """Builds the extensions in this directory with whatever compilers and generators are installed.
 
-Each is built by the commands that its generator documents, without a build system, and without optimization: about 13
-seconds of processor time for all. What cannot be built here says why; tests that need it are skipped with that.
+Each is built by the commands that its generator documents, without a build system, and without
+optimization: about 13 seconds of processor time for all. What cannot be built here says why; tests
+that need it are skipped with that.
 """
 
 from __future__ import annotations

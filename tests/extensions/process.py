@@ -1,8 +1,10 @@
-"""Processes that pickle native functions, load them, and fingerprint them; each prints JSON, by the name of the case.
+"""Processes that pickle native functions, load them, and fingerprint them; each prints JSON, by the
+name of the case.
 
-python tests/extensions/process.py pickle DIRECTORY MODULE...       (path of import, pickle in hexadecimal)
-python tests/extensions/process.py load DIRECTORY FILE              what `pickle` printed; whether each is as it should be
-python tests/extensions/process.py fingerprint DIRECTORY MODULE...  fingerprint in hexadecimal
+python tests/extensions/process.py pickle DIRECTORY MODULE...       (path of import, pickle in
+hexadecimal) python tests/extensions/process.py load DIRECTORY FILE              what `pickle`
+printed; whether each is as it should be python tests/extensions/process.py fingerprint DIRECTORY
+MODULE...  fingerprint in hexadecimal
 
 DIRECTORY may be several, as on a path.
 """

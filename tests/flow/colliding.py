@@ -1,8 +1,9 @@
 """Two arrays of one XXH3-128, made by hand: its secret is public.
 
-For long input it reads stripes of 64 bytes, eight lanes each, and adds to accumulator i the product of the halves of
-lane i xor the secret, and to its neighbour lane i itself. Where the low half of a lane equals the secret's, the product is 0
-whatever the high half is; what the high half adds to the neighbour, another stripe of the same block takes away again.
+For long input it reads stripes of 64 bytes, eight lanes each, and adds to accumulator i the product
+of the halves of lane i xor the secret, and to its neighbour lane i itself. Where the low half of a
+lane equals the secret's, the product is 0 whatever the high half is; what the high half adds to the
+neighbour, another stripe of the same block takes away again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def _array(highs: tuple[int, int]) -> np.ndarray[Any, Any]:
 
 
 def colliding_arrays() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Two arrays of 80 kB of ordinary numbers that differ in two places, about 1 and 2**20 here, twice 2**10 there."""
+    """Two arrays of 80 kB of ordinary numbers that differ in two places, about 1 and 2**20 here, twice
+    2**10 there.
+    """
     one, other = _array((0x3FF00000, 0x41300000)), _array((0x40900000, 0x40900000))
     assert xxhash.xxh3_128_digest(one.tobytes()) == xxhash.xxh3_128_digest(other.tobytes())
     return one, other

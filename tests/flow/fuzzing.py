@@ -1,6 +1,7 @@
 """Readers of stored bytes, samples of what they read, and mutants of these.
 
-A mutant may be repaired: given the checksums that its reader wants, so that what comes after these is read too.
+A mutant may be repaired: given the checksums that its reader wants, so that what comes after these
+is read too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""A process that makes functions of known models and of generated graphs, and prints key, outcome and results of each.
+"""A process that makes functions of known models and of generated graphs, and prints key, outcome and
+results of each.
 
     python tests/flow/identity_process.py VARIANT [here | spawn | fork]
 
-The graphs are the same in every process. With VARIANT 0 they are built as they were generated; with another one their
-variables have other names, and their nodes are made in another order and some of them several times.
+The graphs are the same in every process. With VARIANT 0 they are built as they were generated; with
+another one their variables have other names, and their nodes are made in another order and some of
+them several times.
 """
 
 from __future__ import annotations

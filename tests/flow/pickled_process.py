@@ -1,10 +1,11 @@
-"""A fresh process that makes functions, sends them pickled to a worker of another process, and prints as JSON what the
-worker reports.
+"""A fresh process that makes functions, sends them pickled to a worker of another process, and prints
+as JSON what the worker reports.
 
     python tests/flow/pickled_process.py METHOD [NAME=VALUE ...]
 
-METHOD is a start method of multiprocessing, "loky" (joblib), "pickle" or "cloudpickle" (a pickle in a file, loaded by a
-process that knows no more). The variables are those of the worker's environment, set when the functions are made.
+METHOD is a start method of multiprocessing, "loky" (joblib), "pickle" or "cloudpickle" (a pickle in
+a file, loaded by a process that knows no more). The variables are those of the worker's
+environment, set when the functions are made.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ with open(sys.argv[1], "rb") as file:
 
 
 def functions() -> tuple[Functions, list[Any]]:
-    """The regression, which counts its calls, a function that looks at that count, one with a search for a minimum in it,
-    and values for the first."""
+    """The regression, which counts its calls, a function that looks at that count, one with a search for a
+    minimum in it, and values for the first.
+    """
     inputs, outputs, updates, values = MODELS["regression"](0)
     (count,) = updates
     fit = engine.function(inputs, outputs, updates=updates, name="regression")
@@ -48,7 +50,9 @@ def functions() -> tuple[Functions, list[Any]]:
 
 
 def answer(made: Functions, values: list[Any]) -> dict[str, Any]:
-    """What a worker finds: the results of two calls, the count that both functions share, how they came about."""
+    """What a worker finds: the results of two calls, the count that both functions share, how they came
+    about.
+    """
     fit, count, search = made
     results = [[np.asarray(r).tolist() for r in fit(*values)] for _ in range(2)][-1]
     counted = int(count())

@@ -1,4 +1,6 @@
-"""Contents of one XXH3-128 are two contents: whoever makes such a pair gets no result of the one for the other."""
+"""Contents of one XXH3-128 are two contents: whoever makes such a pair gets no result of the one for
+the other.
+"""
 
 from __future__ import annotations
 

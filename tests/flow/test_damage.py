@@ -1,4 +1,6 @@
-"""A store that is damaged, deleted, unwritable or full never raises into `function` and never gives a wrong result."""
+"""A store that is damaged, deleted, unwritable or full never raises into `function` and never gives a
+wrong result.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def assert_right(found: dict[str, Any]) -> None:
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """What `work` gives in a forked child that has linked no kernel yet; raises AssertionError if it fails or dies."""
+    """What `work` gives in a forked child that has linked no kernel yet; raises AssertionError if it fails
+    or dies.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -66,7 +70,9 @@ def in_child(work: Callable[[], Any]) -> Any:
 
 
 def use(directory: Path, times: int = 2) -> list[tuple[str, str]]:
-    """Make the function and call it, as a process that finds this store would; outcome and reason of each time."""
+    """Make the function and call it, as a process that finds this store would; outcome and reason of each
+    time.
+    """
     os.environ["CACHEGRAPH_DIR"] = str(directory)
     outcomes = []
     for _ in range(times):

@@ -1,4 +1,6 @@
-"""Eviction never takes what a running function still needs: its code is in memory, and the rest is built again."""
+"""Eviction never takes what a running function still needs: its code is in memory, and the rest is
+built again.
+"""
 
 from __future__ import annotations
 

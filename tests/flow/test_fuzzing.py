@@ -1,4 +1,6 @@
-"""Whatever bytes a reader of stored bytes is given, it says what is wrong with them in its own words, and soon."""
+"""Whatever bytes a reader of stored bytes is given, it says what is wrong with them in its own words,
+and soon.
+"""
 
 from __future__ import annotations
 

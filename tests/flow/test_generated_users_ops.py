@@ -1,4 +1,6 @@
-"""Random graphs and loops with users' Ops in many places, each of which gives what it is given: the results stay."""
+"""Random graphs and loops with users' Ops in many places, each of which gives what it is given: the
+results stay.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ KINDS = (Same(), Inferred(), Remembering(), Reusing(), Elemwise(SameNumber()))
 
 
 class Sprinkler:
-    """Puts users' Ops behind some of what is computed, also in the graphs within Ops, which has `within` of them."""
+    """Puts users' Ops behind some of what is computed, also in the graphs within Ops, which has `within`
+    of them.
+    """
 
     def __init__(self, random: Random, within: Sequence[Any]) -> None:
         self.random = random

@@ -1,4 +1,6 @@
-"""What makes a function the same as one before, and what makes it another: seen from outside, with results."""
+"""What makes a function the same as one before, and what makes it another: seen from outside, with
+results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Functions of Ops that hold graphs: rewritten once, compiled once, found again, and never taken for another."""
+"""Functions of Ops that hold graphs: rewritten once, compiled once, found again, and never taken for
+another.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ def test_what_all_layers_share_has_a_gradient_of_as_many_kernels_however_many_la
 
 @pytest.mark.slow
 def test_twice_the_layers_do_not_take_twice_the_time(tmp_path: Path) -> None:
-    """The processor's time, that of the processes which compile included: a figure is printed by tools/bench/layers.py."""
+    """The processor's time, that of the processes which compile included: a figure is printed by
+    tools/bench/layers.py.
+    """
     code = """
 import json, os, engine
 from tests.flow.test_inner_graphs import chain, values

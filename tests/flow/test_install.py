@@ -46,7 +46,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def installed(kind: str, directory: Path) -> Path:
-    """Return the Python of a new environment with the wheel of `kind`; it borrows the dependencies installed here."""
+    """Return the Python of a new environment with the wheel of `kind`; it borrows the dependencies
+    installed here.
+    """
     environment = directory / "environment"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"

@@ -1,4 +1,6 @@
-"""Large constants of graphs within Ops: kept once, however many functions have them, and never believed unchecked."""
+"""Large constants of graphs within Ops: kept once, however many functions have them, and never
+believed unchecked.
+"""
 
 from __future__ import annotations
 

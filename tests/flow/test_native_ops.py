@@ -1,4 +1,6 @@
-"""Ops that hold native functions: cached from one process to the next, and another when the extension was rebuilt."""
+"""Ops that hold native functions: cached from one process to the next, and another when the extension
+was rebuilt.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Users' Ops whose functions numba compiles: fused into kernels or called, found by other processes, and never mixed up."""
+"""Users' Ops whose functions numba compiles: fused into kernels or called, found by other processes,
+and never mixed up.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ def assert_right(rows: list[Any], words: tuple[str, ...], extra: float = 0.0) ->
 
 
 def test_functions_of_one_name_from_two_processes_are_told_apart_in_a_third(tmp_path: Path) -> None:
-    """numba #10486, as a user meets it: an Op holds a function compiled by numba, and so do others of its name."""
+    """numba #10486, as a user meets it: an Op holds a function compiled by numba, and so do others of its
+    name.
+    """
     kinds = ("bent", "cumulated")
     for number in (1, 2):
         words = tuple(f"{kind}:{number}" for kind in kinds)
@@ -252,7 +256,9 @@ else:
 
 
 def test_what_numba_has_in_files_of_its_own_is_not_linked_into_entries(tmp_path: Path) -> None:
-    """numba #8851: a function with cache=True is taken from its file when what it calls in another was edited."""
+    """numba #8851: a function with cache=True is taken from its file when what it calls in another was
+    edited.
+    """
     write_ops(tmp_path, "@numba.njit")
     (tmp_path / "program.py").write_text(FILED)
     (tmp_path / "outer.py").write_text(

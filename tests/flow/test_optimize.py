@@ -1,4 +1,6 @@
-"""Functions with solvers in them: their objectives are entries of their own, found again in every later process."""
+"""Functions with solvers in them: their objectives are entries of their own, found again in every
+later process.
+"""
 
 from __future__ import annotations
 

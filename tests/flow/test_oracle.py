@@ -1,4 +1,6 @@
-"""Compiled functions give what the numpy backend gives: for every public operation, and for generated graphs."""
+"""Compiled functions give what the numpy backend gives: for every public operation, and for generated
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -315,7 +317,9 @@ def check_results(graph: Graph, outputs: list[Variable]) -> None:
 
 
 def check_each(graph: Graph, mode: Mode) -> None:
-    """Each variable as the reference computes it from what was found for those it is made of: no error adds up."""
+    """Each variable as the reference computes it from what was found for those it is made of: no error
+    adds up.
+    """
     inputs, values = graph.needed(graph.made)
     found = dict(zip(graph.made, engine.function(inputs, graph.made, mode=mode)(*values), strict=True))
     known = graph.known | found

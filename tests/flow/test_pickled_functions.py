@@ -1,4 +1,6 @@
-"""Functions sent to workers as users send them: they run there without rewriting, compiling, or importing what would."""
+"""Functions sent to workers as users send them: they run there without rewriting, compiling, or
+importing what would.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(method: str, directory: str, *worker: str) -> dict[str, Any]:
-    """What a process on the cache in `directory` reports, and its workers, whose environment has `worker` too."""
+    """What a process on the cache in `directory` reports, and its workers, whose environment has `worker`
+    too.
+    """
     done = subprocess.run(
         [sys.executable, str(PROGRAM), method, *worker],
         env=os.environ | {"PYTHONPATH": str(ROOT), "CACHEGRAPH_DIR": directory},

@@ -1,4 +1,6 @@
-"""What a user registers with numba, compiled into kernels and entries: as it is now, and as its description says."""
+"""What a user registers with numba, compiled into kernels and entries: as it is now, and as its
+description says.
+"""
 
 from __future__ import annotations
 

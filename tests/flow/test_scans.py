@@ -1,4 +1,6 @@
-"""Functions of loops: compiled they give what the reference gives, in every mode; what two functions share is found."""
+"""Functions of loops: compiled they give what the reference gives, in every mode; what two functions
+share is found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a user's Op gives to be stored follows from its code and from types: other data, in another process, has other results."""
+"""What a user's Op gives to be stored follows from its code and from types: other data, in another
+process, has other results.
+"""
 
 from __future__ import annotations
 

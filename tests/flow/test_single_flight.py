@@ -1,4 +1,6 @@
-"""Processes that start at once on one empty cache: each key is built once, also across hosts, also when builders die."""
+"""Processes that start at once on one empty cache: each key is built once, also across hosts, also
+when builders die.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +175,9 @@ def test_a_leader_killed_on_another_host_is_replaced_when_its_lease_stands_still
 @pytest.mark.slow
 @pytest.mark.stress
 def test_builders_killed_at_random_keep_nobody_waiting(fleet: Fleet) -> None:
-    """Half of them die, on both hosts, wherever they are; the others get everything, long before a wait would end."""
+    """Half of them die, on both hosts, wherever they are; the others get everything, long before a wait
+    would end.
+    """
     choose = random.Random(3)
     for number in range(60 if os.environ.get("CACHEGRAPH_STRESS") == "full" else 4):
         names = " ".join(f"{number}-{key}" for key in "abc")

@@ -1,4 +1,6 @@
-"""Users with numbers of their own share a directory: each in a process that has given up root, under the kernel's rules."""
+"""Users with numbers of their own share a directory: each in a process that has given up root, under
+the kernel's rules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Users' Ops from one process to the next: a hit as long as their code, and all that it reads, is the same."""
+"""Users' Ops from one process to the next: a hit as long as their code, and all that it reads, is the
+same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The mode verify builds what was found anew and compares: a wrong entry is caught, reported, set aside and replaced."""
+"""The mode verify builds what was found anew and compares: a wrong entry is caught, reported, set
+aside and replaced.
+"""
 
 from __future__ import annotations
 

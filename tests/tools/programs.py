@@ -13,8 +13,8 @@ TOOLS = Path(__file__).parents[2] / "tools"
 def load_program(path: str) -> ModuleType:
     """Return the program at `path` in tools/ as a module.
 
-    Its folder is on sys.path only while it loads: a folder there can hide the absence of a package. Its neighbours
-    leave sys.modules again: other programs have neighbours of the same names.
+    Its folder is on sys.path only while it loads: a folder there can hide the absence of a package. Its
+    neighbours leave sys.modules again: other programs have neighbours of the same names.
     """
     file = TOOLS / path
     spec = spec_from_file_location("_".join(Path(path).with_suffix("").parts), file)

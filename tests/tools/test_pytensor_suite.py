@@ -1,4 +1,6 @@
-"""PyTensor's own tests with the adapter and without: what is recorded, how runs go on, and what counts as a difference."""
+"""PyTensor's own tests with the adapter and without: what is recorded, how runs go on, and what counts
+as a difference.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""tools/set-up: an environment is made once, and made anew when what it was made from changed or it is broken."""
+"""tools/set-up: an environment is made once, and made anew when what it was made from changed or it is
+broken.
+"""
 
 from __future__ import annotations
 

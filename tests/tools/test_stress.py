@@ -1,4 +1,6 @@
-"""Every program in tools/stress runs for a moment and finds nothing; the loop that they share reports what they find."""
+"""Every program in tools/stress runs for a moment and finds nothing; the loop that they share reports
+what they find.
+"""
 
 import subprocess
 import sys
