@@ -52,7 +52,7 @@ class FromFunctionOp(Op):
     def infer_shape(self, fgraph: object, node: Apply, input_shapes: list[tuple[Any, ...]]) -> Shapes:
         """Return what the function given to `wrap_py` says; raise NotImplementedError if there was none."""
         if self.shapes_of is None:
-            raise NotImplementedError(f"{self} says nothing about shapes")
+            raise NotImplementedError(f"{self} was made without infer_shape")
         return self.shapes_of(node, input_shapes)
 
     def __reduce__(self) -> tuple[Any, ...]:

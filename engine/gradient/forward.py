@@ -44,7 +44,8 @@ def pushforward(
     for target, tangent in zip(targets, given, strict=True):
         if target.type.ndim != tangent.type.ndim:
             raise ValueError(
-                f"Pushing {tangent.type} forward from {target.type}: both must have as many dimensions"
+                f"Pushing {tangent.type} forward from {target.type}: both must have the same number of "
+                "dimensions"
             )
     found = push_forward(outputs, targets, given)
     for position, output in enumerate(outputs):

@@ -94,8 +94,8 @@ def _called(override: Override, *groups: list[Any]) -> list[Any]:
 def _checked(op: OpFromGraph, what: str, found: Sequence[Any], count: int) -> list[Any]:
     if len(found) != count:
         raise ValueError(
-            f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are due (None for one "
-            "through which nothing flows)"
+            f"Differentiating {op}: its {what} gave {len(found)} variables, {count} are expected (None "
+            "where there is no derivative)"
         )
     return [None if variable is None else as_tensor_variable(variable) for variable in found]
 
@@ -115,7 +115,9 @@ def check_roots(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> None
 def one_of(name: str, given: Any, old_name: str, old: Any) -> Any:
     """Return the argument given under one of two names. Raises TypeError for both."""
     if given is not None and old is not None:
-        raise TypeError(f"Making an OpFromGraph: {name} and {old_name} are one thing; give one of them")
+        raise TypeError(
+            f"Making an OpFromGraph: {name} and {old_name} are two names of one argument; give one of them"
+        )
     return old if given is None else given
 
 

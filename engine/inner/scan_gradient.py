@@ -220,7 +220,7 @@ class StepBack:
         return is_changed
 
     def passed_on(self, state: int) -> list[Any]:
-        """Return the accumulators of a state after the step: each takes over the next, plus this step's part."""
+        """Return the accumulators of a state after a step: each is the next plus what this step gives."""
         own = self.accumulators[state]
         by_tap = dict(zip(self.info.taps[state], self.gradients.taps[state], strict=True))
         found = []

@@ -38,7 +38,7 @@ def _to_array(value: Any, dtype: Any) -> np.ndarray:
     if is_masked(value):
         raise TypeError("Making a constant of a masked array: its mask would be lost; fill it first")
     if isinstance(value, list | tuple) and _holds_variables(value):
-        raise TypeError("Making a tensor of a list of variables: only numbers can be listed")
+        raise TypeError("Making a constant of a list that contains variables: use stack for a tensor of them")
     try:
         data = np.asarray(value)
     except ValueError as error:

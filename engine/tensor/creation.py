@@ -184,8 +184,8 @@ def count_between(start: int, stop: int, step: int) -> int:
 def too_many(start: object, stop: object, step: object) -> ValueError:
     """Return the error for a range of more numbers than an array can hold."""
     return ValueError(
-        f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it has "
-        "more numbers than an array can have, or as many as nobody can tell (inf, NaN)"
+        f"Making a range from {start} to {stop} in steps of {step}: Maximum allowed size exceeded; it is "
+        "infinite, or longer than an array can be"
     )
 
 

@@ -39,7 +39,7 @@ class Join(Op):
         if any(variable.type.ndim != ndim for variable in inputs):
             raise TypeError(
                 f"Joining {', '.join(str(v.type) for v in inputs)} along axis {self.axis}: all must have "
-                "as many dimensions"
+                "the same number of dimensions"
             )
         axis = axis_of("Joining tensors", self.axis, ndim)
         if axis != self.axis:

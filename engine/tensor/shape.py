@@ -265,8 +265,8 @@ class MakeVector(Op):
         for variable in inputs:
             if variable.type.ndim != 0 or common_dtype(variable.type.dtype, self.dtype) != self.dtype:
                 raise TypeError(
-                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} is no element "
-                    "of one"
+                    f"Making a vector of {self.dtype}: {variable} of type {variable.type} does not fit "
+                    "as an element"
                 )
         output = tensor_type(self.dtype, (len(inputs),)).make_variable()
         return Apply(self, [cast(variable, self.dtype) for variable in inputs], [output])

@@ -73,7 +73,7 @@ class AdvancedIncSubtensor1(Op):
                 f"Adding {y.type} to elements of {x.type}: dtype {x.type.dtype} is expected; cast it first"
             )
         if y.type.ndim != x.type.ndim:
-            raise TypeError(f"Adding {y.type} to elements of {x.type}: both must have as many dimensions")
+            raise TypeError(f"Adding {y.type} to elements of {x.type}: the ranks must be equal")
         expected = (index.type.shape[0], *x.type.shape[1:])
         if any(None not in (a, b) and a != b for a, b in zip(expected, y.type.shape, strict=True)):
             raise ValueError(f"Adding {y.type} to elements of {x.type}: shape {expected} is expected")

@@ -201,7 +201,7 @@ def test_what_cannot_be_an_op_is_refused():
 def test_a_pullback_of_another_length_is_refused():
     x, y = pt.dvector("x"), pt.dvector("y")
     op = OpFromGraph([x, y], [x * y], pullback=lambda inputs, outputs, g: [g[0]])
-    with pytest.raises(ValueError, match="gave 1 variables, 2 are due"):
+    with pytest.raises(ValueError, match="gave 1 variables, 2 are expected"):
         grad(pt.sum(op(x, y)), x)
 
 

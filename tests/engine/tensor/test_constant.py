@@ -77,7 +77,7 @@ def test_a_frozen_constant_can_be_data():
         ([[1], [1, 2]], "numpy makes no array"),
         (np.ones(2, "int8"), "int8"),
         (np.ones(2, "complex64"), "not made of numbers"),
-        ([pt.dscalar(), 1], "list of variables"),
+        ([pt.dscalar(), 1], "list that contains variables"),
     ],
 )
 def test_what_is_no_array_of_the_five_dtypes_is_refused(value, text):

@@ -87,7 +87,7 @@ def test_what_is_added_must_fit():
         evaluate([x, y, i], [advanced_inc_subtensor1(x, y, i)], [np.ones(5), np.ones(3), np.array([0, 1])])
     with pytest.raises(TypeError, match="cast it first"):
         advanced_inc_subtensor1(pt.fvector(), y, i)
-    with pytest.raises(TypeError, match="as many dimensions"):
+    with pytest.raises(TypeError, match="the ranks must be equal"):
         advanced_inc_subtensor1(pt.dmatrix(), y, i)
     with pytest.raises(ValueError, match="is expected"):
         advanced_inc_subtensor1(x, np.ones(3), np.array([0, 1]))
