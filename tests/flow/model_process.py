@@ -26,11 +26,8 @@ COMPILING = (
     "cachegraph.pickling.import_path",
     "scipy.linalg",
     "sqlalchemy",
-    "engine.rewriting.pipeline",
-    "engine.rewriting.passes",
-    "engine.lowering.lower",
-    "engine.lowering.rules",
-    "engine.lowering.kernels",
+    "engine.rewriting",
+    "engine.lowering",
     "engine.codegen",
 )
 """What a warm start has no use for."""
