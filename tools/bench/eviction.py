@@ -6,7 +6,7 @@ when, is drawn with a seed, and models a group that shares a cache. On each of 4
 projects, each of which has all the models:
 
     production    6 functions, of any projects, that run 3 times a day, every day
-    exploration   8 runs of functions of the project of the week, the latest most often; nobody comes back to it
+    exploration   8 runs of functions of the project of the week, the latest most often; never again
     a sweep       every 10 days all functions of one project run once, as continuous integration does
 
 Kernels that most models have are the same in all projects. A process looks its function up, then

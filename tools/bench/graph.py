@@ -68,7 +68,10 @@ def measured(python: str, name: str, size: int, repeats: int) -> Times:
 
 def versions(python: str) -> dict[str, str]:
     """Return the releases of Python and PyTensor that were measured."""
-    program = "import pytensor, platform, json; print(json.dumps([platform.python_version(), pytensor.__version__]))"
+    program = (
+        "import pytensor, platform, json; "
+        "print(json.dumps([platform.python_version(), pytensor.__version__]))"
+    )
     return dict(zip(("python", "pytensor"), json.loads(output([python, "-c", program])), strict=True))
 
 

@@ -50,6 +50,6 @@ if __name__ == "__main__":
     for length in map(int, sys.argv[1:] or (50, 100, 200, 400)):
         cpu, clock, rewritten, compiled = min(measure(length) for _ in range(PROCESSES))
         print(
-            f"{length:4} layers: processor {cpu:.2f} s, clock {clock:.2f} s, {rewritten} inner graphs rewritten, "
-            f"{compiled} kernels compiled"
+            f"{length:4} layers: processor {cpu:.2f} s, clock {clock:.2f} s, "
+            f"{rewritten} inner graphs rewritten, {compiled} kernels compiled"
         )

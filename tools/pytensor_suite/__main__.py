@@ -196,7 +196,8 @@ def report(directory: Path, as_json: bool) -> int:
         print_runs(told["runs"])
         for each in found:
             print(
-                f"{each.run}: {each.test}: {each.plain} -> {each.outcome}: {each.explanation or each.message[:500]}"
+                f"{each.run}: {each.test}: {each.plain} -> {each.outcome}: "
+                f"{each.explanation or each.message[:500]}"
             )
     return 1 if any(not each.explanation for each in found) else 0
 

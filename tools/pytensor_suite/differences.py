@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 EXPLAINED = {
-    "warm tests/link/numba/test_compile_ops.py::test_ofg_inner_compilation_reused": "it counts how often an inner graph "
-    "is converted for numba, and expects 2: where the function is found, none is",
+    "warm tests/link/numba/test_compile_ops.py::test_ofg_inner_compilation_reused": "it counts how often "
+    "an inner graph is converted for numba, and expects 2: where the function is found, none is",
 }
 """A pattern of runs and test ids -> why the adapter changes the outcome of the test, and rightly so."""
 

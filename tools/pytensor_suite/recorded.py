@@ -6,8 +6,9 @@ for the adapter. A line of JSON for each event, written when it happens, so that
 killed leaves what it did:
 
     {"start": TEST}
-    {"test": TEST, "outcome": "passed" | "failed" | "skipped" | "xfailed" | "xpassed", "seconds": of the processor, "message": TEXT}
-    {"end": EXIT CODE, "pytensor": VERSION, "counters": what the process's caches did, or null without the adapter}
+    {"test": TEST, "outcome": "passed" | "failed" | "skipped" | "xfailed" | "xpassed",
+     "seconds": of the processor, "message": TEXT}
+    {"end": EXIT CODE, "pytensor": VERSION, "counters": of the process's caches, or null without the adapter}
 
 Tests that the file knows already are not run again: one whose outcome is there, and one that was
 started and never ended.

@@ -153,7 +153,8 @@ class Cluster:
         first, *others = _free_ports(1 + len(self.names))
         text = _CONFIGURATION.format(host=host, directory=self.directory, port=first)
         for name, port in zip(self.names, others, strict=True):
-            text += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self.slots} RealMemory=4000\n"
+            text += f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} "
+            text += f"CPUs={self.slots} RealMemory=4000\n"
         return text + "PartitionName=all Nodes=ALL Default=YES MaxTime=600 State=UP OverSubscribe=NO\n"
 
     def _wait_until_idle(self) -> None:

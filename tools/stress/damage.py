@@ -264,7 +264,8 @@ def check(cache: Cache, number: int, found: object) -> None:
 
 def local_of(cache: Cache) -> LocalStore:
     """Return the store of the index."""
-    return cache._store.local if isinstance(cache._store, TieredStore) else cache._store  # type: ignore[return-value]
+    store = cache._store
+    return store.local if isinstance(store, TieredStore) else store  # type: ignore[return-value]
 
 
 def maintain(choose: random.Random, cache: Cache) -> None:
@@ -354,7 +355,8 @@ def attack(choose: random.Random, directory: Path) -> str | None:
 
 if __name__ == "__main__":
     logging.disable()  # each damaged index is told of
-    lease.Lease.__init__.__defaults__ = (TIME_TO_LIVE, *lease.Lease.__init__.__defaults__[1:])  # type: ignore[index, misc]
+    defaults = lease.Lease.__init__.__defaults__[1:]  # type: ignore[index]
+    lease.Lease.__init__.__defaults__ = (TIME_TO_LIVE, *defaults)  # type: ignore[misc]
     code = run(__doc__, attack)
     shutil.rmtree(origin(), ignore_errors=True)
     sys.exit(code)

@@ -57,7 +57,8 @@ def use(settings: Settings, order: list[int]) -> None:
     begin = time.monotonic()
     cache = Cache(settings)
     for number in order:
-        found = cache.get_or_build(KEYS[number], lambda number=number: build(number), bytes)  # type: ignore[misc]
+        make = lambda number=number: build(number)  # noqa: E731
+        found = cache.get_or_build(KEYS[number], make, bytes)
         assert found.value == artifact(number).payload, f"wrong bytes of {number}"
     cache.flush()
     taken = time.monotonic() - begin

@@ -62,7 +62,8 @@ def fault_in(cache: Cache, number: int) -> str | None:
 
 def local_of(cache: Cache) -> LocalStore:
     """Return the store of the index."""
-    return cache._store.local if isinstance(cache._store, TieredStore) else cache._store  # type: ignore[return-value]
+    store = cache._store
+    return store.local if isinstance(store, TieredStore) else store  # type: ignore[return-value]
 
 
 def live(choose: random.Random, settings: Settings, say: Callable[[str], None]) -> None:

@@ -52,7 +52,9 @@ define i32 @k_attacked(ptr %words) uwtable {
   %x = load double, ptr %place
   %index = load i64, ptr @kept
   store volatile i64 %index, ptr @kept
-  switch i64 %index, label %other [ i64 0, label %a  i64 1, label %b  i64 2, label %c  i64 3, label %d  i64 4, label %other ]
+  switch i64 %index, label %other [
+    i64 0, label %a  i64 1, label %b  i64 2, label %c  i64 3, label %d  i64 4, label %other
+  ]
 a:
   %ya = call double @exp(double %x)
   br label %end

@@ -24,7 +24,7 @@ import numpy as np
 from values import ARGUMENTS
 
 NEEDED = {"minimize": ("scipy.optimize",)}
-"""Modules that a model needs beyond its framework: imported before the clock starts, whenever the framework would."""
+"""Modules that a model needs beyond its framework: imported before the clock starts."""
 BLOCK = 10
 """Calls between two looks at the clock."""
 

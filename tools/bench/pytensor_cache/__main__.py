@@ -47,7 +47,8 @@ def main() -> int:
     missing = [name for name in ("pytensor", "pymc") if find_spec(name) is None]
     if missing:
         print(
-            f"{sys.executable} has no {' and no '.join(missing)}: install cachegraph's development environment",
+            f"{sys.executable} has no {' and no '.join(missing)}: "
+            "install cachegraph's development environment",
             file=sys.stderr,
         )
         return 2
@@ -84,7 +85,7 @@ def versions() -> dict[str, str]:
 
 
 def compared(model: str, rounds: int, caches: Path | None, tell: Callable[[str], None]) -> Report:
-    """What both ways took for `model`. `tell` is told what is being measured."""
+    """Return the times of both ways for `model`; `tell` gets the progress."""
     with tempfile.TemporaryDirectory(prefix="bench-pytensor-") as temporary:
         kept = (caches or Path(temporary)).resolve() / model
         cold = {}
@@ -101,7 +102,7 @@ def compared(model: str, rounds: int, caches: Path | None, tell: Callable[[str],
 
 
 def measured(model: str, way: str, caches: Path) -> Report:
-    """What a fresh process reports. Raises CalledProcessError if it fails."""
+    """Return the report of a fresh process; raise CalledProcessError if it fails."""
     dropped = ("CACHEGRAPH_", "PYTENSOR_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     temporary = caches / "temporary"
