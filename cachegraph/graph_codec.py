@@ -14,9 +14,12 @@ equal constants have one number. This module imports no decoder of values: a hit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from cachegraph.fingerprint.primitives import NumberedRows, Reader, counted, pack_uint, prefixed
+
+Node = tuple[Any, list[int], list[str]]
+"""A node that was read: its Op, its inputs as numbers of variables, and the types of its outputs."""
 
 
 class GraphEncoder:
@@ -92,44 +95,28 @@ class GraphEncoder:
         return position
 
 
-class DecodedNode(NamedTuple):
-    """A node that was read: its Op, its inputs as numbers of variables, and the types of its outputs."""
-
-    op: Any
-    inputs: list[int]
-    types: list[str]
-
-
-class DecodedParts(NamedTuple):
-    """A graph that was read: input types, nodes, outputs as numbers of variables, constants as text."""
-
-    inputs: list[str]
-    nodes: list[DecodedNode]
-    outputs: list[int]
-    constants: list[str]
-
-
 def read_graph(
     reader: Reader,
     read_type: Callable[[Reader], str],
     read_op: Callable[[Reader], Any],
     read_constant: Callable[[Reader, Sequence[str]], str],
-) -> DecodedParts:
-    """Return the graph that follows; each function reads a row of its table, `read_constant` with the types.
+) -> tuple[list[str], list[Node], list[int], list[str]]:
+    """Return the input types, nodes, outputs (numbers of variables) and constants of the graph that follows.
 
-    Raises InvalidEncoding and IndexError for what no GraphEncoder wrote, and what the functions raise.
+    Each function reads a row of its table, `read_constant` with the types. Raises InvalidEncoding and
+    IndexError for what no GraphEncoder wrote, and what the functions raise.
     """
     types = [read_type(reader.nested()) for _ in range(reader.uint())]
     ops = [read_op(reader.nested()) for _ in range(reader.uint())]
     constants = [read_constant(reader.nested(), types) for _ in range(reader.uint())]
     inputs = [types[number] for number in _read_numbers(reader)]
     nodes = [_read_node(reader, ops, types) for _ in range(reader.uint())]
-    return DecodedParts(inputs, nodes, _read_numbers(reader), constants)
+    return inputs, nodes, _read_numbers(reader), constants
 
 
-def _read_node(reader: Reader, ops: Sequence[Any], types: Sequence[str]) -> DecodedNode:
+def _read_node(reader: Reader, ops: Sequence[Any], types: Sequence[str]) -> Node:
     op, inputs = ops[reader.uint()], _read_numbers(reader)
-    return DecodedNode(op, inputs, [types[number] for number in _read_numbers(reader)])
+    return op, inputs, [types[number] for number in _read_numbers(reader)]
 
 
 def _read_numbers(reader: Reader) -> list[int]:

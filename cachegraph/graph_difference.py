@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from cachegraph.fingerprint.decoder import Decoded, first_difference
-from cachegraph.graph_codec import DecodedNode
+from cachegraph.fingerprint.primitives import Reader
+from cachegraph.graph_codec import read_graph
 
 _MOST_ELEMENTS = 4
 
@@ -29,6 +31,14 @@ class DecodedOp:
 
     def __str__(self) -> str:
         return self.shown
+
+
+class DecodedNode(NamedTuple):
+    """A node that was read: its Op, its inputs as numbers of variables, and the types of its outputs."""
+
+    op: DecodedOp
+    inputs: list[int]
+    types: list[str]
 
 
 @dataclass
@@ -57,6 +67,18 @@ class DecodedGraph:
             ]
             self.types += node.types
         self.names = [""] * len(self.types)
+
+    @classmethod
+    def read(
+        cls,
+        reader: Reader,
+        read_type: Callable[[Reader], str],
+        read_op: Callable[[Reader], DecodedOp],
+        read_constant: Callable[[Reader, Sequence[str]], str],
+    ) -> DecodedGraph:
+        """Return the graph that follows; raises as graph_codec.read_graph does."""
+        inputs, nodes, outputs, constants = read_graph(reader, read_type, read_op, read_constant)
+        return cls(inputs, [DecodedNode(*node) for node in nodes], outputs, constants)
 
     def name(self, names: Sequence[str]) -> None:
         """Show variables with these names, in the order of their numbers; empty for one without a name."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value
 from cachegraph.fingerprint.primitives import Reader, digest
-from cachegraph.graph_codec import read_graph
 from cachegraph.graph_difference import DecodedGraph, DecodedOp, GraphReader, Property, elements
 
 
@@ -29,7 +28,7 @@ KeyError on what that would not have written."""
 
 
 def _read_graph(reader: Reader) -> DecodedGraph:
-    return DecodedGraph(*read_graph(reader, _read_type, _read_op, _read_constant))
+    return DecodedGraph.read(reader, _read_type, _read_op, _read_constant)
 
 
 def _read_type(reader: Reader) -> str:

@@ -11,9 +11,9 @@ from itertools import islice
 
 from cachegraph.fingerprint.decoder import Decoded, check_version, decode_value, read_origin
 from cachegraph.fingerprint.primitives import HASH_VERSION, Reader, digest
-from cachegraph.graph_codec import DecodedNode, read_graph
 from cachegraph.graph_difference import (
     DecodedGraph,
+    DecodedNode,
     DecodedOp,
     GraphReader,
     Property,
@@ -51,8 +51,8 @@ def _whole_graph(encoding: bytes) -> DecodedGraph:
 
 
 def _read_graph(reader: Reader) -> DecodedGraph:
-    parts = read_graph(reader, _read_type, _read_op, lambda row, _types: _read_constant(row))
-    return _tagged(reader, DecodedGraph(*parts))
+    graph = DecodedGraph.read(reader, _read_type, _read_op, lambda row, _types: _read_constant(row))
+    return _tagged(reader, graph)
 
 
 graph_difference = GraphReader(_whole_graph)
