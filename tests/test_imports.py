@@ -6,7 +6,6 @@ imports for annotations. Here every import counts: at the top, in functions, und
 
 import ast
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -37,12 +36,6 @@ ALLOWED = {
     ),
 }
 """The cycles that stay."""
-
-BEING_MENDED = {
-    "store": ("cachegraph", "cachegraph.cache", "cachegraph.explanation", "cachegraph.store.*"),
-    "lowering": ("engine.codegen.*",),
-}
-"""Patterns of modules whose cycles are being removed, by the room; its owner removes the line afterwards."""
 
 
 def modules() -> dict[str, Path]:
@@ -100,17 +93,8 @@ def cycles(imports: dict[str, set[str]]) -> set[frozenset[str]]:
     }
 
 
-def is_being_mended(cycle: frozenset[str]) -> bool:
-    """Return True if an owner is removing the cycle."""
-    return any(
-        all(any(fnmatch(name, place) for place in places) for name in cycle)
-        for places in BEING_MENDED.values()
-    )
-
-
 def test_cycles_are_those_listed(imports):
-    found = {cycle for cycle in cycles(imports) if cycle in ALLOWED or not is_being_mended(cycle)}
-    assert found == set(ALLOWED)
+    assert cycles(imports) == set(ALLOWED)
 
 
 def test_a_cycle_is_found_however_it_is_imported(tmp_path):
