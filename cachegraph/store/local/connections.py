@@ -229,11 +229,13 @@ def _check_trust(path: Path) -> None:
 def _refuse_special(file: Path) -> None:
     """Raise OSError for anything but a regular file.
 
-    Opening a pipe or a device could block forever, and SQLite waits 10 s for a directory in the place of a
-    companion.
+    Opening a pipe or a device could block forever, and SQLite waits 10 s for a directory in place of a
+    companion. A directory counts as a file that cannot be written.
     """
-    if not stat.S_ISREG(os.lstat(file).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", os.fspath(file))
+    mode = os.lstat(file).st_mode
+    if not stat.S_ISREG(mode):
+        number = errno.EPERM if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, "not a regular file", os.fspath(file))
 
 
 def _guard_of(path: Path) -> Guard:
