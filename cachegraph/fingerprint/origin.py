@@ -3,7 +3,7 @@
     origin := 'p' text(version)                Python's own, and which release of it
             | 'r' text(name) text(version)   an installed distribution: its package and release, with the
                                                digest of its file list if it came from no index
-            | 'd' text(name) text(version) bytes(digest)   a package that the caller describes: its release, or
+            | 'd' text(name) text(version) bytes(digest)   a package described by the caller: its release, or
                                                if it was not installed, the digest of its source
             | 'x' uint(n) (text(name) bytes(digest))*n     extension files, and what is in them
 

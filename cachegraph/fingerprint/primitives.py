@@ -1,4 +1,4 @@
-"""What every encoding is made of: digests, numbers, texts, and the reader of what was written.
+"""The primitives of every encoding: digests, numbers, texts, and their reader.
 
     uint  := n (1 byte)                                   for n < 0xF8
            | 0xF7+k (1 byte), n in k bytes little-endian  otherwise, k the fewest that hold it (1 to 8)

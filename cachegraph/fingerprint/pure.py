@@ -108,7 +108,8 @@ PURE: dict[str, Any] = {
         "-", "bootstrap", "monte_carlo_test", "permutation_test", "power", "random_correlation",
         "random_table", "goodness_of_fit", "ortho_group", "special_ortho_group", "unitary_group", "dunnett",
     ),
-    **dict.fromkeys(("scipy.stats.qmc", "scipy.stats._qmc", "scipy.stats.sampling", "scipy.stats._sampling"), ()),
+    **dict.fromkeys(("scipy.stats.qmc", "scipy.stats._qmc"), ()),
+    **dict.fromkeys(("scipy.stats.sampling", "scipy.stats._sampling"), ()),
     # numba, and what computes with it
     "numba": ("-", "get_num_threads", "get_parallel_chunksize", "get_thread_id"),
     **dict.fromkeys(("numba.cuda", "numba.core.config"), ()),

@@ -44,7 +44,8 @@ class UntrustedPickle(CachegraphError):
     def __str__(self) -> str:
         return (
             f"loading a pickle: found {self.module}.{self.name}, where only classes of "
-            f"{', '.join(self.trusted)} and functions that the reader declares are loaded; treat the entry it came from as untrusted"
+            f"{', '.join(self.trusted)} and functions that the reader declares are loaded; "
+            "treat the entry it came from as untrusted"
         )
 
 

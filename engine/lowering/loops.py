@@ -194,7 +194,7 @@ Parameter = Pointer | Integer
 Node = Number | Compute | Evaluate | ReadElement | WriteElement | Array | Loop | If | Fail | Call
 
 Argument = tuple[str, *tuple[object, ...]]
-"""What the caller passes for one parameter (kernels/building.py)."""
+"""The argument that the caller passes for one parameter (kernels/building.py)."""
 
 
 @dataclass(frozen=True, slots=True)

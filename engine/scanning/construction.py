@@ -38,8 +38,7 @@ def scan(
     return_list: bool = False,
     return_updates: bool = True,
 ) -> Any:
-    """Apply `fn` repeatedly; return the rows of its outputs at all steps, and the updates of shared
-    variables.
+    """Apply `fn` repeatedly; return all rows of its outputs, and the updates of shared variables.
 
     `fn` is called once, with variables: a row for each tap of each sequence, a row for each tap of each
     state, and the `non_sequences`. It returns new rows of the outputs, updates of shared variables and
@@ -55,8 +54,7 @@ def scan(
     non-sequences; `strict` forbids this for shared variables.
 
     Returns (outputs, updates). The outputs are a list, a single variable (unless `return_list`), or
-    None. The updates are for `function(updates=...)`; without `return_updates`, only the outputs are
-    returned.
+    None. The updates are for `function(updates=...)`; `return_updates=False` leaves them out.
 
     Raises ValueError if the number of outputs differs from that of `outputs_info`, for updates that are
     not returned, and for a missing or negative number of steps; TypeError for outputs or updates that

@@ -36,7 +36,7 @@ _PARAMETERS = {
     "graph.fg:FrozenFunctionGraph.__init__": "self inputs toposort output_nodes",
     "graph.basic:FrozenApply.__new__": "cls op inputs output_types topo_idx",
 }
-"""What the adapter calls, overrides or replaces in PyTensor -> the parameter names that it knows."""
+"""The parameters of each function of PyTensor that the adapter calls, overrides or replaces."""
 
 _INNER_REWRITING = (
     "pytensor.compile.rewriting",
