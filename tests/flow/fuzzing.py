@@ -89,24 +89,24 @@ def _claimed(content: bytes) -> str:
 
 def _stored(cache: Path) -> dict[str, list[bytes]]:
     """The payloads of entries and blobs, by level, of a few functions."""
-    from cachegraph.cache import Cache
+    from cachegraph.caching.writing import EntryWriter
 
     os.environ["CACHEGRAPH_DIR"] = str(cache)
     found: dict[str, list[bytes]] = {"function": [], "kernel": [], "op": [], "graph": []}
-    keep = Cache._keep
+    keep = EntryWriter.keep
 
-    def noting(self: Cache, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
+    def noting(self: EntryWriter, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
         found[key.level].append(artifact.payload)
         found["graph"] += artifact.blobs.values()
         return keep(self, key, artifact, *others)
 
-    Cache._keep = noting  # type: ignore[method-assign]
+    EntryWriter.keep = noting  # type: ignore[method-assign]
     try:
         x, y = pt.vector("x"), pt.scalar("y")
         inner = engine.OpFromGraph([x, y], [pt.exp(x * y) * 2 + pt.constant(np.arange(40.0))[:1], y + 1])
         engine.function([x, y], [*inner(x, y), pt.sum(x[1:]), x[x > 0]])
     finally:
-        Cache._keep = keep  # type: ignore[method-assign]
+        EntryWriter.keep = keep  # type: ignore[method-assign]
     found["graph"] += found["op"]
     return found
 

@@ -21,7 +21,8 @@ import numpy as np
 import cachegraph
 import engine
 import engine.tensor as pt
-from cachegraph.cache import Artifact, Cache
+from cachegraph.cache import Artifact
+from cachegraph.caching.writing import EntryWriter
 from cachegraph.key import CacheKey
 from engine import OpFromGraph
 from tests.cachegraph.pickling.hostile_pickles import bombs, commands, memory_of_others
@@ -60,9 +61,9 @@ def write(directory: Path, file: str, count: int) -> None:
 
 
 def _attack(content: bytes, target: str) -> str:
-    keep = Cache._keep
+    keep = EntryWriter.keep
 
-    def keep_hostile(self: Cache, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
+    def keep_hostile(self: EntryWriter, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
         hostile = (
             replace(artifact, payload=content)
             if target == "payloads"
@@ -70,7 +71,7 @@ def _attack(content: bytes, target: str) -> str:
         )
         return keep(self, key, hostile, *others)
 
-    Cache._keep = keep_hostile  # type: ignore[method-assign]
+    EntryWriter.keep = keep_hostile  # type: ignore[method-assign]
     make()
     return "written"
 
