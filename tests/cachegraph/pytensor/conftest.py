@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 if importlib.util.find_spec("pytensor") is None:
-    collect_ignore_glob = ["test_*.py"]
+    collect_ignore_glob = ["*test_*.py"]
 
 
 @pytest.fixture
