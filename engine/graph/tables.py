@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
@@ -133,10 +133,6 @@ class GraphTables(FeatureHost):
     def nodes_that_need(self, node: Apply) -> list[Apply]:
         """Return the nodes that use an output of `node`, including those of the Op `Output`."""
         return [client for output in node.outputs for client, _ in self.clients[output]]
-
-    def get_clients(self, variable: Variable) -> Sequence[Client]:
-        """Return the uses of `variable`: pairs of a node and the position among its inputs."""
-        return self.clients[variable]
 
     def __contains__(self, item: Variable | Apply) -> bool:
         return item in (self.variables if isinstance(item, Variable) else self.apply_nodes)
