@@ -203,8 +203,9 @@ def become_a_directory(choose: random.Random, path: Path) -> None:
 
 def become_a_link(choose: random.Random, path: Path) -> None:
     """Replace the file by a link: to itself, to an endless file, or to a copy under another name."""
-    path.rename(path.with_name("elsewhere"))
-    path.symlink_to(choose.choice([path.with_name("elsewhere"), Path("/dev/zero"), path]))
+    elsewhere = path.with_name(f"{path.name}-elsewhere")  # a name of its own: this file may be such a copy
+    path.rename(elsewhere)
+    path.symlink_to(choose.choice([elsewhere, Path("/dev/zero"), path]))
 
 
 def become_a_pipe(choose: random.Random, path: Path) -> None:
