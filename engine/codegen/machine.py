@@ -16,6 +16,9 @@ import platform
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+import llvmlite.binding as llvm
+
+from engine.codegen.llvm.modules import target_machine
 from engine.runtime.container import pack_kernel
 from engine.runtime.instructions import (
     HALTED,
@@ -100,17 +103,10 @@ def machine_source() -> str:
 def compile_machine(symbol: str) -> bytes:
     """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level
     there is."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    level = compiled_levels()[0]
+    target = target_machine(level)
     module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
     module.verify()
-    level = compiled_levels()[0]
-    target = llvm.Target.from_triple(process_triple()).create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
     return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})

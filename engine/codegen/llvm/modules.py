@@ -39,9 +39,7 @@ def optimize(module: Any, level: str) -> Any:
     Nothing of this host's CPU is used. Raises RuntimeError if LLVM refuses the module.
     """
     module.triple = process_triple()
-    machine = _target().create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
+    machine = target_machine(level)
     module.data_layout = str(machine.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -56,8 +54,16 @@ def optimize(module: Any, level: str) -> Any:
     return machine
 
 
+def target_machine(level: str) -> Any:
+    """Return a target machine for position-independent code of `level`, without features of this host."""
+    return _target().create_target_machine(
+        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
+    )
+
+
 @cache
 def _target() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # the machine has inline assembly
     return llvm.Target.from_triple(process_triple())

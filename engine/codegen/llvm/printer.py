@@ -154,20 +154,20 @@ class _KernelPrinter:
         self.values.update(zip([carried.name for carried in node.carried], states, strict=True))
         self.body(node.body)
         following_index = self.function.value(WORD, f"add nsw {index}, {node.step}")
-        following = [self.values[carried.following] for carried in node.carried]
         latch = b.block
+        arriving = [
+            [(first, before), (self.values[carried.following], latch)]
+            for first, carried in zip(initial, node.carried, strict=True)
+        ]
         b.cbranch(self.goes_on(node, following_index, stop), body, after)
         rest = b.lines[head:]
         del b.lines[head:]
         b.phi(index, [(start, before), (following_index, latch)])
-        for state, first, later in zip(states, initial, following, strict=True):
-            b.phi(state, [(first, before), (later, latch)])
+        for state, incoming in zip(states, arriving, strict=True):
+            b.phi(state, incoming)
         b.lines += rest
         b.begin_block(after)
-        self.carry_out(
-            node.carried,
-            [[(first, before), (later, latch)] for first, later in zip(initial, following, strict=True)],
-        )
+        self.carry_out(node.carried, arriving)
 
     def goes_on(self, node: Loop, following_index: LlvmValue, stop: LlvmValue) -> LlvmValue:
         b = self.function

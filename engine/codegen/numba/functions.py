@@ -43,10 +43,8 @@ _STATUS, _WORD, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
 _RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
 """A function that numba compiles returns a status: 0 unless it raised an exception."""
 
-_compiled: dict[str, Any] = {}
-"""The compiled functions by name; one name always means the same function."""
 _entries: dict[str, bytes] = {}
-"""The bitcode of functions that may be parts of kernels, by name."""
+"""The bitcode of functions that may be parts of kernels. One name always means the same function."""
 
 
 def entry_bitcode(embedded: Embedded, symbol: str) -> bytes:
@@ -56,7 +54,7 @@ def entry_bitcode(embedded: Embedded, symbol: str) -> bytes:
     """
     with global_compiler_lock:
         if embedded.name not in _entries:
-            compiled = compile_function(embedded)
+            compiled = _compile_fresh(embedded)
             _check_code(embedded, compiled)
             module = llvm.parse_assembly(str(_entry(embedded, compiled, symbol)))
             module.link_in(compiled.library._get_module_for_linking(), preserve=True)
@@ -65,21 +63,18 @@ def entry_bitcode(embedded: Embedded, symbol: str) -> bytes:
     return _entries[embedded.name]
 
 
-def compile_function(embedded: Embedded) -> Any:
-    """Return `embedded` as numba compiles it, once per process.
+def _compile_fresh(embedded: Embedded) -> Any:
+    """Return `embedded` as numba compiles it now.
 
     Raises FunctionRefused if numba refuses it, if it returns another kind of number, or contains
     addresses of this process.
     """
-    found = _compiled.get(embedded.name)
-    if found is None:
-        try:
-            with fresh_compilation(DESCRIBED):
-                found = _compile(embedded)
-        except Exception as error:
-            raise embedded.refused(f"{type(error).__name__}: {error}") from error
-        _check(embedded, found)
-        _compiled[embedded.name] = found
+    try:
+        with fresh_compilation(DESCRIBED):
+            found = _compile(embedded)
+    except Exception as error:
+        raise embedded.refused(f"{type(error).__name__}: {error}") from error
+    _check(embedded, found)
     return found
 
 
