@@ -17,14 +17,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +29,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from frameworks import ENVIRONMENT, answer, asked, environment, subject, versions
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
-PEERS = ("pytensor>=3.3,<4", "jax>=0.5")
 FRAMEWORKS = ("engine", "pytensor", "jax")
 MODELS = ("regression", "kalman", "recurrent", "layers-50", "layers-100", "layers-in-scan", "minimize")
 COLD_RATIO, CALL_RATIO, WARM_MS = 0.5, 1.0, 50.0
@@ -67,40 +65,11 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--model", action="append", choices=MODELS, help="only this one; may be repeated")
     parser.add_argument("--rounds", type=int, default=3, help="of a cold and a warm process (default: 3)")
-    parser.add_argument(
-        "--environment", type=Path, default=ROOT / ".venv-peers", help="made if it is not there"
-    )
+    parser.add_argument("--environment", type=Path, default=ENVIRONMENT, help="made if it is not there")
     parser.add_argument("--python", help="of the environment; default: what tools/find-python finds")
     parser.add_argument("--json", action="store_true", help="print all that was measured as JSON")
     parser.add_argument("--check", action="store_true", help="fail where a budget is missed")
     return parser.parse_args()
-
-
-def environment(directory: Path, python: str | None) -> str:
-    """Return the interpreter of the environment in `directory`, which is made if it is missing."""
-    interpreter = str(directory / "bin" / "python")
-    wanted = "import pytensor, jax, numba, xxhash, sqlalchemy"
-    if not os.path.exists(interpreter):
-        finder = str(ROOT / "tools" / "find-python")
-        base = (
-            python or subprocess.run([finder], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-        )
-        subprocess.run([base, "-m", "venv", str(directory)], check=True)
-    if subprocess.run([interpreter, "-c", wanted], capture_output=True, check=False).returncode != 0:
-        own = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-        subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *PEERS, *own], check=True)
-    return interpreter
-
-
-def versions(python: str) -> dict[str, str]:
-    """Return the releases that were measured."""
-    program = (
-        "import json, platform; from importlib.metadata import version; "
-        "print(json.dumps({'python': platform.python_version()} | "
-        "{name: version(name) for name in ('numpy', 'numba', 'pytensor', 'jax')}))"
-    )
-    found: dict[str, str] = json.loads(subprocess.run([python, "-c", program], stdout=-1, check=True).stdout)
-    return found
 
 
 def compared(python: str, model: str, rounds: int, tell: Callable[[str], None]) -> dict[str, Row]:
@@ -128,46 +97,14 @@ def able(runs: list[tuple[Row, Row]]) -> bool:
     return "failure" not in runs[0][0]
 
 
-@contextmanager
-def subject(python: str, framework: str, model: str, caches: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a process of subject.py with its caches in `caches`; it ends with the block."""
-    variables = os.environ | {
-        "PYTHONPATH": str(ROOT),
-        "CACHEGRAPH_DIR": str(caches / "cachegraph"),
-        # cxx= keeps PyTensor from looking for a C++ compiler, which nothing here needs.
-        "PYTENSOR_FLAGS": f"cxx=,base_compiledir={caches / 'pytensor'}",
-        "JAX_COMPILATION_CACHE_DIR": str(caches / "jax"),
-        "JAX_PLATFORMS": "cpu",
-        # The models are small: threads would only wait for each other.
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    }
-    variables.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [python, "-W", "ignore", str(HERE / "subject.py"), framework, model]
-    with subprocess.Popen(
-        command,
-        env=variables,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process
-
-
-def answer(process: subprocess.Popen[str]) -> Any:
-    """Return the next line that a subject prints; raise RuntimeError with its last words if it ended."""
-    line = process.stdout.readline() if process.stdout else ""
-    if not line:
-        words = process.stderr.read() if process.stderr else ""
-        raise RuntimeError(f"{process.args} ended: {words[-2000:]}")
-    return json.loads(line)
+def started_process(python: str, framework: str, model: str, caches: Path) -> AbstractContextManager[Any]:
+    """Return the context of a process of subject.py."""
+    return subject(python, HERE / "subject.py", (framework, model), caches)
 
 
 def started(python: str, framework: str, model: str, caches: Path) -> Row:
     """Return the report of a fresh process."""
-    with subject(python, framework, model, caches) as process:
+    with started_process(python, framework, model, caches) as process:
         found: Row = answer(process)
         process.communicate()
     return found
@@ -178,15 +115,14 @@ def timed_calls(python: str, model: str, directory: Path, frameworks: list[str])
     taken: dict[str, list[float]] = {name: [] for name in frameworks}
     with ExitStack() as stack:
         processes = {
-            name: stack.enter_context(subject(python, name, model, directory / f"{name}-0"))
+            name: stack.enter_context(started_process(python, name, model, directory / f"{name}-0"))
             for name in frameworks
         }
         for process in processes.values():
             answer(process)
         for _ in range(BLOCKS):
             for name, process in processes.items():
-                print(BLOCK_SECONDS, file=process.stdin, flush=True)
-                taken[name].append(answer(process))
+                taken[name].append(asked(process, BLOCK_SECONDS))
         for process in processes.values():
             process.communicate()
     return taken
