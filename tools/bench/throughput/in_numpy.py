@@ -39,7 +39,9 @@ def scatter_add(x: Array, index: Array, y: Array) -> Array:
     return result
 
 
-SAME = "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort".split()
+SAME = (
+    "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort"
+).split()
 FUNCTIONS = SimpleNamespace(
     **{name: getattr(np, name) for name in SAME},
     sigmoid=special.expit,

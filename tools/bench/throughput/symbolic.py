@@ -9,8 +9,8 @@ from typing import Any
 from operations import OPERATIONS
 
 SAME = (
-    "exp log log1p expm1 tanh sigmoid softplus erf sin sqrt sum mean max prod cumsum clip where concatenate argmax "
-    "dot sort"
+    "exp log log1p expm1 tanh sigmoid softplus erf sin sqrt sum mean max prod cumsum clip where concatenate "
+    "argmax dot sort"
 ).split()
 
 
