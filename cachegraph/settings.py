@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cachegraph.errors import NoDirectoryError, SettingsError
-from cachegraph.object_code.cpu import VARIABLE, compiled_levels
+from cachegraph.object_code.cpu import VARIABLE, known_levels
 from cachegraph.units import parse_size
 
 DEFAULT_MAX_SIZE = "5GB"
@@ -86,7 +86,7 @@ def _share(text: str) -> float:
 
 
 def _level(text: str) -> str:
-    if text and text not in compiled_levels():
+    if text and text not in known_levels():
         raise ValueError(text)
     return text
 
@@ -133,7 +133,7 @@ def _read(setting: Setting, text: str) -> Any:
     try:
         return setting.read(text or setting.default)
     except ValueError:
-        raise SettingsError(setting.variable, text, setting.allowed or compiled_levels()) from None
+        raise SettingsError(setting.variable, text, setting.allowed or known_levels()) from None
 
 
 def cache_directory(environ: Mapping[str, str] | None = None) -> str:

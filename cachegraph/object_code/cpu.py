@@ -1,4 +1,4 @@
-"""CPU levels: the instruction sets that code is compiled for, and which of them this machine
+"""CPU levels: the instruction sets that code can be compiled for, and which of them this machine
 supports.
 
 A level is a CPU name of LLVM. It stands for exactly that instruction set, without extras of the
@@ -18,15 +18,15 @@ _LEVELS = {"x86_64": ("x86-64", "x86-64-v3"), "aarch64": ("generic",)}
 _V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 
-def compiled_levels() -> tuple[str, ...]:
-    """Return the levels to compile for on this architecture, the weakest first."""
+def known_levels() -> tuple[str, ...]:
+    """Return the levels that there are on this architecture, the weakest first."""
     return _LEVELS.get(platform.machine(), ("generic",))
 
 
 @cache
 def machine_levels() -> tuple[str, ...]:
-    """Return those of `compiled_levels` that this CPU and its system support, the best first."""
-    levels = compiled_levels()
+    """Return those of `known_levels` that this CPU and its system support, the best first."""
+    levels = known_levels()
     return levels[::-1] if len(levels) > 1 and _has_v3() else levels[:1]
 
 

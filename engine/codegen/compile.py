@@ -1,8 +1,8 @@
-"""Compilation of a kernel to object code, one object per CPU level.
+"""Compilation of a kernel to object code for a CPU level.
 
 The kernel is printed as LLVM IR, the functions of user Ops are linked in, and everything but the kernel's
-symbol is made internal. The module is then optimized and emitted for each level. The symbols of each object
-are checked, because code generation adds some (memset, sincos) that the module never declared.
+symbol is made internal. The module is then optimized and emitted. The symbols of the object are checked,
+because code generation adds some (memset, sincos) that the module never declared.
 """
 
 # mypy: disable-error-code="no-untyped-call"
@@ -18,11 +18,10 @@ from engine.codegen.llvm.printer import KernelText, entry_name, print_kernel
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
-from engine.runtime.target import compiled_levels
 
 
-def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
-    """Return level -> object code of `kernel` under the name `symbol`, the weakest level first.
+def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
+    """Return the object code of `kernel` for the CPU level `level`, under the name `symbol`.
 
     Raises InvalidKernel if the kernel contradicts itself, KernelCompileError if LLVM refuses it or its code
     needs more than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
@@ -30,12 +29,11 @@ def compile_kernel(kernel: Kernel, symbol: str) -> dict[str, bytes]:
     printed = print_kernel(kernel, symbol)
     functions = _compiled_functions(printed)
     try:
-        objects = {level: _emitted(printed.text, functions, symbol, level) for level in compiled_levels()}
+        code = _emitted(printed.text, functions, symbol, level)
     except Exception as error:
         raise KernelCompileError("compiling", kernel.summary, f"{type(error).__name__}: {error}") from error
-    for level, code in objects.items():
-        _check_symbols(code, symbol, f"{kernel.summary} for {level}")
-    return objects
+    _check_symbols(code, symbol, f"{kernel.summary} for {level}")
+    return code
 
 
 def _compiled_functions(printed: KernelText) -> list[bytes]:

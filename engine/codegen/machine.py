@@ -19,7 +19,6 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from engine.codegen.llvm.modules import target_machine
-from engine.runtime.container import pack_kernel
 from engine.runtime.instructions import (
     HALTED,
     INDIVISIBLE,
@@ -35,7 +34,6 @@ from engine.runtime.instructions import (
     YIELDED,
 )
 from engine.runtime.machine import DTYPE_WORD, OBJECT_HEAD
-from engine.runtime.target import compiled_levels, process_triple
 
 ENTRY = "machine"
 """The name of the one function the source defines."""
@@ -100,16 +98,15 @@ def machine_source() -> str:
     )
 
 
-def compile_machine(symbol: str) -> bytes:
-    """Return the machine, under the name `symbol`, in stored form (pack_kernel), for the weakest level
-    there is."""
-    level = compiled_levels()[0]
+def compile_machine(symbol: str, level: str) -> bytes:
+    """Return the object code of the machine for the CPU level `level`, under the name `symbol`."""
     target = target_machine(level)
     module = llvm.parse_assembly(machine_source().replace(f"@{ENTRY}(", f"@{symbol}("))
     module.verify()
     builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
-    return pack_kernel(symbol, process_triple(), {level: target.emit_object(module)})
+    code: bytes = target.emit_object(module)
+    return code
 
 
 _LOOK = """

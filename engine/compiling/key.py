@@ -26,7 +26,7 @@ from engine.compiling.request import FunctionRequest, data_constants
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.user_ops import find_user_ops
 from engine.runtime.container import ABI
-from engine.runtime.target import compiled_levels, process_triple
+from engine.runtime.target import process_level, process_triple
 
 if TYPE_CHECKING:
     from engine.graph.rewrite_query import RewriteDatabaseQuery
@@ -66,8 +66,7 @@ def function_key(
         "code": engine_code(),
         "options": encode(options),
         "toolchain": _encode_tools(),
-        # A program runs on any CPU, but names kernels of one architecture and system.
-        "target": encode((sys.platform, platform.machine())),
+        "target": _program_target(),
     }
     return CacheKey.build("function", parts)
 
@@ -105,19 +104,19 @@ def callback_function_key(
         "code": engine_code(),
         "options": encode(options),
         "toolchain": _encode_tools(),
-        "target": encode((sys.platform, platform.machine())),
+        "target": _program_target(),
     }
     return CacheKey.build("function", parts)
 
 
-def kernel_key(encoding: bytes) -> CacheKey:
-    """Return the key of the kernel with this canonical encoding."""
+def kernel_key(encoding: bytes, level: str) -> CacheKey:
+    """Return the key of the kernel with this canonical encoding, compiled for the CPU level `level`."""
     parts = {
         "scheme": encode(("kernel", KERNEL_VERSION)),
         "kernel": encoding,
         "code": _kernel_code_or_none(),
         "toolchain": encode(toolchain()),
-        "target": _kernel_target(),
+        "target": _kernel_target(level),
     }
     return CacheKey.build("kernel", parts)
 
@@ -190,6 +189,11 @@ def _kernel_code_or_none() -> bytes:
         return b""
 
 
+def _program_target() -> bytes:
+    """Return what a program depends on: it runs on any CPU, but names kernels of one system and CPU level."""
+    return encode((sys.platform, platform.machine(), process_level()))
+
+
 @cache
-def _kernel_target() -> bytes:
-    return encode((process_triple(), compiled_levels(), ABI))
+def _kernel_target(level: str) -> bytes:
+    return encode((process_triple(), level, ABI))

@@ -36,7 +36,7 @@ from engine.runtime.execution import CallbackFunction, Convert, Execution
 from engine.runtime.instructions import MACHINE_VERSION
 from engine.runtime.load import LinkedKernel, Loader, process_loader
 from engine.runtime.program import CallbackUse, Program, pack_program
-from engine.runtime.target import process_triple
+from engine.runtime.target import process_level, process_triple
 
 GetFunction = Callable[[FrozenFunctionGraph], CallbackFunction]
 
@@ -95,8 +95,9 @@ def build_program(
     )
     values = lowering.run()
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
-    keys = {kernel: kernel_key(kernel.encoding()) for kernel in kernels}
-    machine = machine_key()
+    level = process_level()
+    keys = {kernel: kernel_key(kernel.encoding(), level) for kernel in kernels}
+    machine = machine_key(level)
     seconds = perf_counter() - begin
     functions = {inner: function_of(inner) for inner in _called_graphs(lowering.table)}
     begin = perf_counter()
@@ -104,22 +105,26 @@ def build_program(
     program = assemble(lowering, values, *results, machine, keys, callbacks)
     seconds += perf_counter() - begin
     wanted = {machine: None, **{key: kernel for kernel, key in keys.items()}}
-    build_kernels(context.cache, process_loader(), wanted, context.tally)
+    build_kernels(context.cache, process_loader(), wanted, level, context.tally)
     called = {function.key.confirmation.hex(): function for function in functions.values()}
     return BuiltProgram(program, pack_program(program), called, seconds)
 
 
-def machine_key() -> CacheKey:
-    """Return the key of the machine that runs programs in this process: its source follows from Python
-    and numpy."""
-    return kernel_key(encode(("machine", MACHINE_VERSION, machine_source())))
+def machine_key(level: str) -> CacheKey:
+    """Return the key of the machine that runs programs in this process, for a CPU level: its source
+    follows from Python and numpy."""
+    return kernel_key(encode(("machine", MACHINE_VERSION, machine_source())), level)
 
 
 def build_kernels(
-    cache: Cache, loader: Loader, kernels: Mapping[CacheKey, Kernel | None], tally: CompilationTally
+    cache: Cache,
+    loader: Loader,
+    kernels: Mapping[CacheKey, Kernel | None],
+    level: str,
+    tally: CompilationTally,
 ) -> None:
-    """Link `kernels` into this process; those that the cache lacks are compiled and stored. None is the
-    machine.
+    """Link `kernels` into this process; those that the cache lacks are compiled for `level` and stored.
+    None is the machine.
 
     In the mode verify, hits are compiled as well and compared: compiling gives the same bytes every
     time. Raises CacheMissError where compiling is not allowed.
@@ -127,7 +132,7 @@ def build_kernels(
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
         begin = perf_counter()
-        artifacts = [_compiled(key, kernels[key]) for key in missing]
+        artifacts = [_compiled(key, kernels[key], level) for key in missing]
         tally.compiled += len(missing)
         tally.compile_seconds += perf_counter() - begin
         return artifacts
@@ -162,18 +167,13 @@ def _record(callback: Callback, functions: Mapping[FrozenFunctionGraph, Callback
     return CallbackUse(callback.kind, callback.version, callback.options, named)
 
 
-def _compiled(key: CacheKey, kernel: Kernel | None) -> Artifact:
+def _compiled(key: CacheKey, kernel: Kernel | None, level: str) -> Artifact:
     """Compile `kernel`, or the machine if it is None."""
-    if kernel is None:
-        return _compiled_machine(key)
     begin = perf_counter()
     symbol = symbol_of(key)
-    content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
-    return Artifact(content, seconds={"compile": perf_counter() - begin}, summary=kernel.summary)
-
-
-def _compiled_machine(key: CacheKey) -> Artifact:
-    begin = perf_counter()
-    content = compile_machine(symbol_of(key))
-    seconds = {"compile": perf_counter() - begin}
-    return Artifact(content, seconds=seconds, summary="the machine that runs programs")
+    if kernel is None:
+        code, summary = compile_machine(symbol, level), "the machine that runs programs"
+    else:
+        code, summary = compile_kernel(kernel, symbol, level), kernel.summary
+    content = pack_kernel(symbol, process_triple(), level, code)
+    return Artifact(content, seconds={"compile": perf_counter() - begin}, summary=summary)

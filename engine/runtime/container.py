@@ -1,9 +1,8 @@
-"""The stored form of a compiled kernel: an object per CPU level, and a header with all that loading checks.
+"""The stored form of a compiled kernel: its object code, and a header with all that loading checks.
 
-    kernel  := header digest(header) object*            objects in the order of the variants
-    header  := MAGIC(8 bytes) u16(format) u16(ABI) u32(length of the header) text(triple) text(symbol)
-               u8(count) variant*
-    variant := text(level) u32(length of the object) digest(object)
+    kernel  := header digest(header) object
+    header  := MAGIC(8 bytes) u16(format) u16(ABI) u32(length of the header) text(triple) text(level)
+               text(symbol) u32(length of the object) digest(object)
     text    := u16(length) UTF-8
     digest  := XXH3-128 (16 bytes); all integers little-endian
 
@@ -12,20 +11,20 @@ find damage, not forgery: who may write an entry is the store's business, which 
 what it signs or names.
 
 Version history
-    1  first
+    1  first, with an object per CPU level
+    2  one object, for one CPU level
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cachegraph.fingerprint.primitives import digest
-from engine.runtime.errors import ForeignTarget, KernelFormatError
+from engine.runtime.errors import KernelFormatError
 
 MAGIC = b"\x89kernel\n"
-FORMAT = 1
+FORMAT = 2
 ABI = 1
 
 _FIXED = struct.Struct("<8sHHI")
@@ -33,50 +32,22 @@ _DIGEST_SIZE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """The object code for one CPU level: its place in the stored bytes, and its digest."""
-
-    level: str
-    start: int
-    size: int
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class StoredKernel:
-    """A stored kernel whose header was checked: its target, its symbol, and its variants, the weakest
-    CPU level first."""
+    """A stored kernel, checked: the triple and CPU level of its object `code`, and its symbol."""
 
     triple: str
+    level: str
     symbol: str
-    variants: tuple[Variant, ...]
-    content: bytes
-
-    def object_for(self, levels: tuple[str, ...]) -> bytes:
-        """Return the object code for the first of `levels` that has one.
-
-        Raises ForeignTarget if none has, KernelFormatError if it is damaged.
-        """
-        by_level = {variant.level: variant for variant in self.variants}
-        level = next((level for level in levels if level in by_level), None)
-        if level is None:
-            found = f"it is for {', '.join(by_level) or 'no CPU'}; this machine runs {', '.join(levels)}"
-            raise ForeignTarget("choosing the CPU level of", self.symbol, found)
-        variant = by_level[level]
-        code = self.content[variant.start : variant.start + variant.size]
-        if digest(code) != variant.digest:
-            raise KernelFormatError(
-                "checking", self.symbol, f"its object for {level} does not have its digest"
-            )
-        return code
+    code: bytes
 
 
-def pack_kernel(symbol: str, triple: str, objects: Mapping[str, bytes]) -> bytes:
-    """Return the stored form of a kernel; `objects` maps CPU levels, the weakest first, to object code."""
-    variants = (_text(level) + struct.pack("<I", len(code)) + digest(code) for level, code in objects.items())
-    described = b"".join((_text(triple), _text(symbol), struct.pack("<B", len(objects)), *variants))
+def pack_kernel(symbol: str, triple: str, level: str, code: bytes) -> bytes:
+    """Return the stored form of a kernel: the object `code` that was compiled for `triple` and `level`."""
+    described = b"".join(
+        (_text(triple), _text(level), _text(symbol), struct.pack("<I", len(code)), digest(code))
+    )
     header = _FIXED.pack(MAGIC, FORMAT, ABI, _FIXED.size + len(described)) + described
-    return b"".join((header, digest(header), *objects.values()))
+    return b"".join((header, digest(header), code))
 
 
 def unpack_kernel(content: bytes) -> StoredKernel:
@@ -87,16 +58,14 @@ def unpack_kernel(content: bytes) -> StoredKernel:
     if digest(header) != content[size : size + _DIGEST_SIZE]:
         raise _error("its header does not have its digest")
     fields = _Fields(header, _FIXED.size)
-    triple, symbol = fields.text(), fields.text()
-    start = size + _DIGEST_SIZE
-    variants = []
-    for _ in range(fields.number("<B")):
-        variant = Variant(fields.text(), start, fields.number("<I"), fields.take(_DIGEST_SIZE))
-        variants.append(variant)
-        start += variant.size
-    if start != len(content):
-        raise _error(f"it has {len(content)} bytes; its header describes {start}")
-    return StoredKernel(triple, symbol, tuple(variants), content)
+    triple, level, symbol = fields.text(), fields.text(), fields.text()
+    length, expected = fields.number("<I"), fields.take(_DIGEST_SIZE)
+    code = content[size + _DIGEST_SIZE :]
+    if len(code) != length:
+        raise _error(f"its object has {len(code)} bytes; its header says {length}")
+    if digest(code) != expected:
+        raise _error(f"the object of {symbol} does not have its digest")
+    return StoredKernel(triple, level, symbol, code)
 
 
 def _header_size(content: bytes) -> int:

@@ -121,16 +121,20 @@ def process_loader() -> Loader:
 
 def _checked_object(symbol: str, content: bytes, levels: tuple[str, ...]) -> bytes:
     stored = unpack_kernel(content)
-    _check_target(stored, symbol)
-    return stored.object_for(levels)
+    _check_target(stored, symbol, levels)
+    return stored.code
 
 
-def _check_target(stored: StoredKernel, symbol: str) -> None:
+def _check_target(stored: StoredKernel, symbol: str, levels: tuple[str, ...]) -> None:
     if stored.symbol != symbol:
         raise LoadError("loading", symbol, f"the stored kernel is {stored.symbol}")
     if stored.triple != process_triple():
         raise ForeignTarget(
             "loading", symbol, f"it is for {stored.triple}; this process is {process_triple()}"
+        )
+    if stored.level not in levels:
+        raise ForeignTarget(
+            "loading", symbol, f"it is for {stored.level}; this process runs {', '.join(levels)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`Program`: a lowered function, independent of the CPU level, and its stored form.
+"""`Program`: a lowered function, and its stored form.
 
 The stored form (numbers little-endian):
 

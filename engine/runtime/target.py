@@ -7,7 +7,6 @@ from functools import cache
 
 from cachegraph.environment import settings_in_force, warn_once
 from cachegraph.errors import SettingsError
-from cachegraph.object_code.cpu import compiled_levels as compiled_levels
 from cachegraph.object_code.cpu import levels_up_to, machine_levels
 
 
@@ -20,6 +19,12 @@ def runnable_levels() -> tuple[str, ...]:
     except SettingsError as error:
         warn_once(f"the CPU level that is asked for is not used: {error}")
         return machine_levels()
+
+
+def process_level() -> str:
+    """Return the CPU level that this process compiles for: the best that it runs. It may differ between
+    calls, because the settings may."""
+    return runnable_levels()[0]
 
 
 @cache

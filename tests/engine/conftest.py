@@ -13,7 +13,7 @@ from cachegraph.fingerprint.primitives import digest
 from engine.lowering.loops import Kernel
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
-from engine.runtime.target import process_triple
+from engine.runtime.target import process_level, process_triple
 
 Run = Callable[..., int]
 
@@ -70,7 +70,8 @@ def stored() -> Callable[[Kernel], tuple[str, bytes]]:
 
         symbol = f"k_{digest(kernel.encoding()).hex()}"
         if symbol not in done:
-            done[symbol] = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
+            code = compile_kernel(kernel, symbol, process_level())
+            done[symbol] = pack_kernel(symbol, process_triple(), process_level(), code)
         return symbol, done[symbol]
 
     return compile_once

@@ -144,11 +144,7 @@ def _plain(name: str) -> Any:
 
 
 def _objects(kernels: list[bytes]) -> list[bytes]:
-    found = []
-    for kernel in kernels[:2]:
-        stored = unpack_kernel(kernel)
-        found += [kernel[variant.start : variant.start + variant.size] for variant in stored.variants]
-    return found
+    return [unpack_kernel(kernel).code for kernel in kernels[:2]]
 
 
 # Repairs

@@ -9,6 +9,7 @@ import pytest
 
 import engine
 import engine.tensor as pt
+from cachegraph.object_code.cpu import machine_levels
 from tests.flow.model_process import expected, in_fresh_process
 
 MACHINE = 1
@@ -23,9 +24,9 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compiled: list[str] = []
     original = kernel_compiler.compile_kernel
 
-    def remember(kernel: Any, symbol: str) -> dict[str, bytes]:
+    def remember(kernel: Any, symbol: str, level: str) -> bytes:
         compiled.append(kernel.summary)
-        return original(kernel, symbol)
+        return original(kernel, symbol, level)
 
     monkeypatch.setattr(kernel_compiler, "compile_kernel", remember)
     return compiled
@@ -89,4 +90,21 @@ def test_another_process_with_a_related_model_reuses_kernels(tmp_path: Any) -> N
     assert misses == second["compilations"] > 0
     assert first["key"] != second["key"]
     for found, due in zip(second["results"], expected("related"), strict=True):
+        np.testing.assert_allclose(found, due, rtol=1e-12)
+
+
+@pytest.mark.skipif(len(machine_levels()) == 1, reason="this machine has but one CPU level")
+def test_processes_of_two_cpu_levels_compile_one_variant_each_and_share_a_directory(tmp_path: Any) -> None:
+    best, weakest = (
+        {"CACHEGRAPH_DIR": str(tmp_path / "cache"), "CACHEGRAPH_CPU": level} for level in machine_levels()
+    )
+    first = in_fresh_process("regression", **best)
+    other = in_fresh_process("regression", **weakest)
+    assert (first["outcome"], other["outcome"], other["reason"]) == ("miss", "miss", "foreign-target")
+    assert other["compilations"] == first["compilations"] == other["found"]["kernel"][1]
+    for level, before in ((best, first), (weakest, other)):
+        again = in_fresh_process("regression", **level)
+        assert (again["outcome"], again["key"]) == ("hit", before["key"])
+        assert again["results"] == before["results"]
+    for found, due in zip(other["results"], expected("regression"), strict=True):
         np.testing.assert_allclose(found, due, rtol=1e-12)

@@ -27,7 +27,7 @@ from engine.compiling.load import symbol_of
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
 from engine.runtime.program import unpack_program
-from engine.runtime.target import process_triple
+from engine.runtime.target import process_level, process_triple
 from engine.tensor.optimize import minimize
 
 POINT = np.array([0.5, 1.0, 2.0])
@@ -51,7 +51,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(
         kernel_compiler,
         "compile_kernel",
-        lambda kernel, symbol: compiled.append(kernel) or original(kernel, symbol),
+        lambda kernel, symbol, level: compiled.append(kernel) or original(kernel, symbol, level),
     )
     return compiled
 
@@ -155,7 +155,9 @@ def test_a_kernel_that_computes_something_else_is_caught(
     use = program.kernels[1]
     key = CacheKey("kernel", (("kernel", b""),), bytes.fromhex(use.digest), bytes.fromhex(use.confirmation))
     symbol = symbol_of(key)
-    planted = pack_kernel(symbol, process_triple(), kernel_compiler.compile_kernel(wrong, symbol))
+    level = process_level()
+    code = kernel_compiler.compile_kernel(wrong, symbol, level)
+    planted = pack_kernel(symbol, process_triple(), level, code)
     plant(key, planted)
     process_loader.cache_clear()
     np.testing.assert_allclose(function()(POINT), np.sin(POINT) + 1)  # nothing else can tell

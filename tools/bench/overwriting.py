@@ -26,7 +26,7 @@ from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
 from engine.runtime.container import pack_kernel
 from engine.runtime.load import process_loader
-from engine.runtime.target import process_triple
+from engine.runtime.target import process_level, process_triple
 
 SIZES = (30_000, 5_000_000)
 ROUNDS = 7
@@ -62,12 +62,13 @@ BODIES = {
 
 def compare_kernels() -> None:
     """Time a kernel that writes to another array, and one that writes onto its input."""
+    level = process_level()
     for number, (name, body) in enumerate(BODIES.items()):
         kernel, symbol = (
             elementwise([NestOperand("float64", (False,))], body, [("value", 1)], 1),
             f"k_{number}",
         )
-        content = pack_kernel(symbol, process_triple(), compile_kernel(kernel, symbol))
+        content = pack_kernel(symbol, process_triple(), level, compile_kernel(kernel, symbol, level))
         linked = process_loader().load(content, symbol)
         run = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
         for size in SIZES:

@@ -29,7 +29,7 @@ from cachegraph.object_code.elf import read_symbols
 from engine.runtime.container import pack_kernel
 from engine.runtime.errors import BackendError
 from engine.runtime.load import Loader
-from engine.runtime.target import compiled_levels, process_triple
+from engine.runtime.target import process_level, process_triple
 
 MUTANTS = 300
 LONGEST = 60
@@ -138,7 +138,7 @@ def _link_mutants(source: random.Random, writer: int) -> None:
         for mutant, _ in _mutants(source):
             os.write(writer, b".")
             with suppress(CachegraphError, BackendError):
-                Loader().load(pack_kernel(SYMBOL, process_triple(), {compiled_levels()[0]: mutant}), SYMBOL)
+                Loader().load(pack_kernel(SYMBOL, process_triple(), process_level(), mutant), SYMBOL)
         code = 0
     finally:
         os._exit(code)

@@ -27,7 +27,7 @@ from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.object_code.elf import read_symbols
 from engine.codegen.llvm.modules import isolate, optimize
 from engine.runtime.externals import is_allowed
-from engine.runtime.target import compiled_levels
+from engine.runtime.target import process_level
 from engine.scalar.embedded import DESCRIBED, Embedded
 
 TYPES: dict[str, Any] = {
@@ -108,7 +108,7 @@ def _check_code(embedded: Embedded, compiled: Any) -> None:
     symbol = compiled.fndesc.llvm_func_name
     module = compiled.library._final_module.clone()
     isolate(module, symbol)
-    machine = optimize(module, compiled_levels()[0])
+    machine = optimize(module, process_level())
     refused = sorted(
         name for name in read_symbols(machine.emit_object(module)).undefined if not is_allowed(name)
     )

@@ -32,6 +32,7 @@ from engine.lowering.loops import (
 from engine.lowering.loops import Call as CallNode
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel, KernelCompileError
+from engine.runtime.target import process_level
 
 X, Y, N = Pointer("x", "float64"), Pointer("y", "float64"), Integer("n")
 COPY = Loop(
@@ -190,7 +191,7 @@ def test_nothing_contradictory_reaches_the_compiler():
     from engine.codegen.compile import compile_kernel
 
     with pytest.raises(InvalidKernel):
-        compile_kernel(kernel(WriteElement(Place("y"), "n")), "k_x")
+        compile_kernel(kernel(WriteElement(Place("y"), "n")), "k_x", process_level())
 
 
 def test_a_compiler_that_fails_says_which_kernel(monkeypatch):
@@ -201,6 +202,6 @@ def test_a_compiler_that_fails_says_which_kernel(monkeypatch):
 
     monkeypatch.setattr(compiler, "optimize", fail)
     with pytest.raises(KernelCompileError) as caught:
-        compiler.compile_kernel(kernel(COPY), "k_x")
+        compiler.compile_kernel(kernel(COPY), "k_x", process_level())
     assert caught.value.subject == "a test's"
     assert "out of ideas" in caught.value.found

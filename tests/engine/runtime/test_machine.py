@@ -10,6 +10,7 @@ from engine.codegen.machine import compile_machine
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
+from engine.runtime.container import pack_kernel
 from engine.runtime.errors import InvalidProgram
 from engine.runtime.instructions import (
     HALTED,
@@ -33,6 +34,7 @@ from engine.runtime.instructions import (
 from engine.runtime.kernel_interface import NEGATIVE_POWER
 from engine.runtime.load import process_loader
 from engine.runtime.machine import Machine, dtype_word, items_address
+from engine.runtime.target import process_level, process_triple
 
 REGISTERS = 64
 TYPE, DTYPE, FIRST = 10, 11, 20
@@ -41,7 +43,9 @@ SMALLEST = -(2**63)
 
 @pytest.fixture(scope="module")
 def machine():
-    return Machine(process_loader().load(compile_machine("k_machine_test"), "k_machine_test"))
+    level = process_level()
+    content = pack_kernel(symbol := "k_machine_test", process_triple(), level, compile_machine(symbol, level))
+    return Machine(process_loader().load(content, symbol))
 
 
 def execute(machine, assembler, registers, items=(), pc=0):

@@ -22,6 +22,7 @@ from engine.lowering.kernels.reduce import reduction
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import FUNCTION_RAISED, OK
+from engine.runtime.target import process_level
 from engine.scalar.embedded import embedded
 from engine.scalar.op import ScalarOp
 
@@ -177,8 +178,8 @@ def test_object_code_shows_nothing_of_a_function_and_is_the_same_in_every_proces
         "import sys, hashlib; from tests.engine.codegen.numba.test_functions import *\n"
         "numba.njit(lambda x: x)(1)\n"
         * 2
-        + "objects = compile_kernel(kernel_of(quick, 'float64'), 'k_quick')\n"
-        "print(hashlib.sha256(b''.join(objects.values())).hexdigest())"
+        + "code = compile_kernel(kernel_of(quick, 'float64'), 'k_quick', process_level())\n"
+        "print(hashlib.sha256(code).hexdigest())"
     )
     digests = set()
     for lines in (program, program.replace("numba.njit(lambda x: x)(1)\n", "")):
@@ -190,8 +191,8 @@ def test_object_code_shows_nothing_of_a_function_and_is_the_same_in_every_proces
         )
         digests.add(done.stdout)
     assert len(digests) == 1
-    for code in compile_kernel(kernel_of(quick, "float64"), "k_quick").values():
-        assert read_symbols(code).defined == {"k_quick"}
+    code = compile_kernel(kernel_of(quick, "float64"), "k_quick", process_level())
+    assert read_symbols(code).defined == {"k_quick"}
 
 
 def test_what_the_key_says_changes_with_code_options_captured_values_and_dtypes():
@@ -234,9 +235,9 @@ def test_functions_that_are_not_fit_for_kernels_are_refused():
         (reads_large_data, "large arrays"),
     ):
         with pytest.raises(FunctionRefused, match=found):
-            compile_kernel(kernel_of(function, "float64"), "k_refused")
+            compile_kernel(kernel_of(function, "float64"), "k_refused", process_level())
     with pytest.raises(FunctionRefused, match="float64 instead of int64"):
-        compile_kernel(kernel_of(lambda x: x * 0.5, "int64"), "k_refused")
+        compile_kernel(kernel_of(lambda x: x * 0.5, "int64"), "k_refused", process_level())
 
 
 def test_an_op_that_gives_something_else_is_refused():
@@ -252,4 +253,4 @@ def test_an_op_that_gives_something_else_is_refused():
 def test_a_function_of_other_dtypes_than_it_was_made_for_is_no_kernel():
     body = statement(logistic, "float32")
     with pytest.raises(InvalidKernel, match="given"):
-        compile_kernel(elementwise([FLAT], [body], [("value", 0)], 1), "k_wrong")
+        compile_kernel(elementwise([FLAT], [body], [("value", 0)], 1), "k_wrong", process_level())
