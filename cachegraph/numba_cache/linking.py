@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import llvmlite.binding as llvm
 from numba import _dynfunc, _helperlib
@@ -32,9 +32,7 @@ from cachegraph.errors import CachegraphError
 from cachegraph.numba_cache.compiled import Stored, environment
 from cachegraph.object_code.cython_functions import cython_function
 from cachegraph.object_code.elf import Symbols, read_symbols
-
-if TYPE_CHECKING:
-    from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
+from cachegraph.object_code.jit_linker import JITLinker, LinkedObjects
 
 _LIBC = frozenset(
     "memset memcpy memmove bzero __bzero memcmp strlen exp exp2 expm1 log log1p log2 log10 sin cos sincos "
@@ -96,23 +94,23 @@ def _link(stored: Stored, identity: str) -> LinkedOverload:
     symbols = read_symbols(stored.code)
     wanted = (named.llvm_cpython_wrapper_name, *described.environments, *described.addresses)
     _refuse_unwritable(symbols, (*described.environments, *described.addresses))
-    tracker = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
+    linked = _add(stored.code, symbols.undefined, [name for name in wanted if name in symbols.defined])
     environments = {name: environment(name, held, globals_) for name, held in described.environments.items()}
     main = environments.get(named.env_name) or environment(named.env_name, [], globals_)
     for name, found in environments.items():
         if name in symbols.defined:
-            _write(tracker[name], id(found))
+            _write(linked.addresses[name], id(found))
     for name, address in described.addresses.items():
         if name in symbols.defined:
-            _write(tracker[name], cython_function(*address))
-    _kept.append((tracker, *environments.values(), main))
+            _write(linked.addresses[name], cython_function(*address))
+    _kept.append((linked, *environments.values(), main))
     entry_point = _dynfunc.make_function(
         ModuleType(described.module),
         described.qualname.rpartition(".")[2],
         f"compiled wrapper for {described.qualname!r}",
-        tracker[named.llvm_cpython_wrapper_name],
+        linked.addresses[named.llvm_cpython_wrapper_name],
         main,
-        (tracker,),
+        (linked,),
     )
     return LinkedOverload(signature(described.result, *described.arguments), entry_point)
 
@@ -124,24 +122,16 @@ def _refuse_unwritable(symbols: Symbols, names: Iterable[str]) -> None:
         raise LinkError(f"{', '.join(found)}, where there is no room for an address")
 
 
-def _add(code: bytes, undefined: Sequence[str] | frozenset[str], exported: Sequence[str]) -> ResourceTracker:
-    builder: JITLibraryBuilder = llvm.JITLibraryBuilder()
-    builder.add_object_img(code)
-    for name in exported:
-        builder.export_symbol(name)
-    for name in undefined:
-        builder.import_symbol(name, _resolved(name))
+def _add(code: bytes, undefined: Iterable[str], exported: Sequence[str]) -> LinkedObjects:
     try:
-        return builder.link(_linker(), f"overload_{len(_kept)}")
+        return _linker().link([code], {name: _resolved(name) for name in undefined}, exported)
     except RuntimeError as error:
         raise LinkError(str(error)) from error
 
 
 @cache
-def _linker() -> LLJIT:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler(None, suppress_errors=True)
+def _linker() -> JITLinker:
+    return JITLinker()
 
 
 def _write(place: int, address: int) -> None:

@@ -8,11 +8,15 @@ host, so code compiled on one machine runs on any other of the same level.
 from __future__ import annotations
 
 import platform
+from ctypes import c_int
 from functools import cache
 
 from cachegraph.errors import SettingsError
+from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, LLVMLibraryError, with_text
 
 VARIABLE = "CACHEGRAPH_CPU"
+
+LLVM = LLVMFunctions({"LLVMPY_GetHostCPUFeatures": (c_int, TEXT_OUT)})
 
 _LEVELS = {"x86_64": ("x86-64", "x86-64-v3"), "aarch64": ("generic",)}
 _V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -46,9 +50,15 @@ def levels_up_to(asked: str) -> tuple[str, ...]:
 def _has_v3() -> bool:
     """Return True if LLVM finds all features of the level in this CPU and system."""
     try:
-        import llvmlite.binding as llvm
-
-        features = llvm.get_host_cpu_features()
-    except (ImportError, RuntimeError):  # the features are unknown
+        return host_features().issuperset(_V3_FEATURES)
+    except (ImportError, LLVMLibraryError):  # the features are unknown
         return False
-    return all(features.get(name, False) for name in _V3_FEATURES)
+
+
+def host_features() -> frozenset[str]:
+    """Return the features, by LLVM's names, that this CPU and its system have; none if LLVM cannot tell.
+
+    Raises ImportError or LLVMLibraryError without a usable llvmlite.
+    """
+    _, listed = with_text(LLVM.LLVMPY_GetHostCPUFeatures)
+    return frozenset(feature[1:] for feature in listed.split(",") if feature.startswith("+"))

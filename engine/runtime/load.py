@@ -8,22 +8,18 @@ with the rights of the process: for trust in whoever wrote it see docs/hpc.md.
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from cachegraph.forking import PausableLock, Rank, pause_at_forks
 from cachegraph.object_code.elf import read_symbols
+from cachegraph.object_code.jit_linker import JITLinker, LinkedObjects
 from engine.runtime.container import StoredKernel, unpack_kernel
 from engine.runtime.errors import ForeignTarget, LoadError
 from engine.runtime.externals import is_allowed, resolve
 from engine.runtime.target import process_triple, runnable_levels
-
-if TYPE_CHECKING:
-    from llvmlite.binding import LLJIT, JITLibraryBuilder, ResourceTracker
 
 
 class LinkedKernel:
@@ -33,12 +29,12 @@ class LinkedKernel:
     keeps this object.
     """
 
-    __slots__ = ("__weakref__", "_library", "address", "content")
+    __slots__ = ("__weakref__", "_linked", "address", "content")
 
-    def __init__(self, address: int, content: bytes, library: ResourceTracker) -> None:
+    def __init__(self, address: int, content: bytes, linked: LinkedObjects) -> None:
         self.address = address
         self.content = content
-        self._library = library
+        self._linked = linked
 
 
 class Loader:
@@ -50,8 +46,7 @@ class Loader:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._kernels: WeakValueDictionary[str, LinkedKernel] = WeakValueDictionary()
-        self._numbers = itertools.count()
-        self._jit: LLJIT | None = None
+        self._linker: JITLinker | None = None
         self._pausable = PausableLock(self._lock)
         pause_at_forks(self._pausable, Rank.LINKER)
 
@@ -88,29 +83,18 @@ class Loader:
         return self._kernels[symbol]
 
     def _link(self, contents: Mapping[str, bytes]) -> dict[str, LinkedKernel]:
-        from llvmlite.binding import JITLibraryBuilder
-
         levels = runnable_levels()
-        objects = {symbol: _checked_object(symbol, content, levels) for symbol, content in contents.items()}
-        builder = JITLibraryBuilder()
-        for symbol, code in objects.items():
-            _add(builder, symbol, code)
+        objects = [_checked_object(symbol, content, levels) for symbol, content in contents.items()]
+        imports = {name: resolve(name) for names in map(_needed, contents, objects) for name in names}
+        self._linker = self._linker or JITLinker()
         try:
-            library = builder.link(self._linker(), f"library_{next(self._numbers)}")
+            linked = self._linker.link(objects, imports, list(contents))
         except RuntimeError as error:
-            raise LoadError("linking", ", ".join(objects), str(error)) from error
+            raise LoadError("linking", ", ".join(contents), str(error)) from error
+        addresses = linked.addresses
         return {
-            symbol: LinkedKernel(library[symbol], content, library) for symbol, content in contents.items()
+            symbol: LinkedKernel(addresses[symbol], content, linked) for symbol, content in contents.items()
         }
-
-    def _linker(self) -> LLJIT:
-        if self._jit is None:
-            import llvmlite.binding as llvm
-
-            llvm.initialize_native_target()
-            llvm.initialize_native_asmprinter()
-            self._jit = llvm.create_lljit_compiler(None, suppress_errors=True)
-        return self._jit
 
 
 @cache
@@ -138,7 +122,8 @@ def _check_target(stored: StoredKernel, symbol: str, levels: tuple[str, ...]) ->
         )
 
 
-def _add(builder: JITLibraryBuilder, symbol: str, code: bytes) -> None:
+def _needed(symbol: str, code: bytes) -> frozenset[str]:
+    """Return the symbols that the object of `symbol` needs; raises LoadError if it must not have them."""
     symbols = read_symbols(code)
     if symbols.defined != {symbol}:
         raise LoadError(
@@ -149,6 +134,4 @@ def _add(builder: JITLibraryBuilder, symbol: str, code: bytes) -> None:
         raise LoadError(
             "loading", symbol, f"its object asks for {', '.join(refused)}, which no kernel may have"
         )
-    builder.add_object_img(code).export_symbol(symbol)
-    for name in symbols.undefined:
-        builder.import_symbol(name, resolve(name))
+    return symbols.undefined

@@ -8,6 +8,9 @@ from functools import cache
 from cachegraph.environment import settings_in_force, warn_once
 from cachegraph.errors import SettingsError
 from cachegraph.object_code.cpu import levels_up_to, machine_levels
+from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, with_text
+
+LLVM = LLVMFunctions({"LLVMPY_GetProcessTriple": (None, TEXT_OUT)})
 
 
 def runnable_levels() -> tuple[str, ...]:
@@ -30,7 +33,5 @@ def process_level() -> str:
 @cache
 def process_triple() -> str:
     """Return LLVM's triple of this process: architecture, system and object format."""
-    import llvmlite.binding as llvm
-
-    triple: str = llvm.get_process_triple()
+    _, triple = with_text(LLVM.LLVMPY_GetProcessTriple)
     return triple

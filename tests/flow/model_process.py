@@ -23,6 +23,7 @@ import engine.tensor as pt
 ROOT = Path(__file__).resolve().parents[2]
 COMPILING = (
     "numba",
+    "llvmlite.binding",
     "cachegraph.pickling.import_path",
     "scipy.linalg",
     "sqlalchemy",

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from cachegraph.cli.app import app
 from cachegraph.errors import SettingsError
 from cachegraph.object_code import cpu
+from cachegraph.object_code.llvm_library import LLVMLibraryError
 from cachegraph.settings import current_settings
 
 V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
@@ -25,7 +26,7 @@ def x86(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def give(monkeypatch: pytest.MonkeyPatch, *features: str) -> None:
-    monkeypatch.setattr(llvm, "get_host_cpu_features", lambda: dict.fromkeys(features, True))
+    monkeypatch.setattr(cpu, "host_features", lambda: frozenset(features))
 
 
 def test_a_cpu_with_all_features_has_the_level_and_without_one_it_has_not(
@@ -39,11 +40,16 @@ def test_a_cpu_with_all_features_has_the_level_and_without_one_it_has_not(
         assert cpu.machine_levels() == ("x86-64",)
 
 
+def test_the_features_of_the_host_are_those_that_llvmlite_lists() -> None:
+    listed = llvm.get_host_cpu_features()
+    assert cpu.host_features() == {name for name, has in listed.items() if has}
+
+
 def test_where_nobody_can_tell_the_weakest_level_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
-        raise RuntimeError("failed to get host cpu features")
+        raise LLVMLibraryError("opening", "libllvmlite.so", "no such file")
 
-    monkeypatch.setattr(llvm, "get_host_cpu_features", refuse)
+    monkeypatch.setattr(cpu, "host_features", refuse)
     assert cpu.machine_levels() == ("x86-64",)
 
 
