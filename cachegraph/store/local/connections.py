@@ -269,8 +269,8 @@ def _make_file(path: Path) -> None:
 def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
     """Switch to WAL mode. If two processes do so at once, one gets "locked" without SQLite's busy timeout.
 
-    If the index was truncated to nothing while others had it open, they keep it locked as long as
-    they live: then this raises IndexDamaged.
+    Processes that have the index open in WAL mode lock it as long as they live, which matters to a
+    connection in another mode only: if damage is why this one is, then this raises IndexDamaged.
     """
     begin = time.monotonic()
     deadline = begin + WRITE_TIMEOUT
@@ -280,8 +280,32 @@ def _enter_wal_mode(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if sqlite_code(error) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not _is_busy(error) or time.monotonic() > deadline:
                 raise
-            if time.monotonic() > begin + SETUP_TIMEOUT and not os.stat(path).st_size:
-                raise IndexDamaged(f"opening the index {path}: it is empty, and open elsewhere") from error
+            fault = _fault_of_locked(connection, path) if time.monotonic() > begin + SETUP_TIMEOUT else ""
+            if fault:
+                raise IndexDamaged(f"opening the index {path}: {fault}, and open elsewhere") from error
         time.sleep(0.002 + os.urandom(1)[0] / 10_000)
+
+
+def _fault_of_locked(connection: sqlite3.Connection, path: Path) -> str:
+    """Return why nobody can switch a locked index to WAL mode; empty if its owner may do so yet.
+
+    An index gets its schema number after the switch and is never switched back.
+    """
+    if not os.stat(path).st_size:
+        return "it is empty"
+    try:
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    except sqlite3.OperationalError as error:
+        if not _is_busy(error):
+            raise
+        return ""
+    if not number or mode == "wal":
+        return ""
+    return f"it has schema {number}, but its header names the journal mode {mode}"
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return sqlite_code(error) & 0xFF == sqlite3.SQLITE_BUSY

@@ -107,7 +107,8 @@ def _replace_index(store: LocalStore, error: Exception) -> Problem | None:
     if not is_suspicious(error) or damaged is None:
         return None
     store.close()
-    proof = str(error) if isinstance(error, sqlite3.DataError) else ""  # a row that SQLite itself finds sound
+    # Of both, SQLite's own check may find nothing.
+    proof = str(error) if isinstance(error, IndexDamaged | sqlite3.DataError) else ""
     done = store.database.replace_if_damaged(damaged, proof)
     if done is None:
         return None

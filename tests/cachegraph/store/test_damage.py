@@ -8,7 +8,8 @@ import shutil
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,34 @@ Damage = Callable[[bytearray], None]
 
 SIZES = {"empty": 0, "small": 100, "inline": 20_000, "limit": 64 * 1024, "blob": 150_000}
 PAGE = 4096
+READ_VERSION = 19
+"""Offset in the header of the byte that says whether SQLite reads a log."""
+READ_AND_STAY = """
+import sys
+import time
+from pathlib import Path
+from cachegraph.key import CacheKey
+from cachegraph.store.local.store import LocalStore
+stores = [LocalStore(Path(directory)) for directory in sys.argv[1:]]
+print(*(type(store.get(CacheKey.build("kernel", {"graph": b"small"}))).__name__ for store in stores), flush=True)
+time.sleep(300)
+"""
+WRITE_AND_VERIFY = """
+import sys
+from pathlib import Path
+from cachegraph.cache import Artifact, Cache
+from cachegraph.key import CacheKey
+from cachegraph.settings import Settings
+from cachegraph.store.local.store import LocalStore
+from cachegraph.store.maintenance.verification import verify
+directory = Path(sys.argv[1])
+for text in sys.argv[2:]:
+    key = CacheKey.build("kernel", {"graph": text.encode()})
+    assert Cache(Settings(directory, "readwrite", "compile")).store(key, Artifact(b"again"))
+    assert LocalStore(directory).get(key).payload == b"again"
+print([problem.done for problem in verify(LocalStore(directory))])
+assert verify(LocalStore(directory)) == []
+"""
 
 
 def artifact(name: str) -> Artifact:
@@ -61,6 +90,12 @@ class Damaged:
         content = bytearray(path.read_bytes())
         how(content)
         path.write_bytes(content)
+
+    def overwrite(self, name: str, offset: int, byte: int) -> None:
+        """Change one byte of a file that other processes have open. This process must not, or loses its locks."""
+        with (self.directory / "v1" / name).open("r+b") as file:
+            file.seek(offset)
+            file.write(bytes((byte,)))
 
     def is_never_wrong_and_heals(self) -> list[str]:
         """Use the store as a process would; return the outcomes of its first look-ups."""
@@ -280,29 +315,58 @@ def test_a_file_too_short_for_a_header_becomes_an_index(content: bytes, cache_di
     cache._store.close()
 
 
+@contextmanager
+def another_process_reads(
+    start_python: Callable[..., subprocess.Popen[str]], *stores: Damaged
+) -> Iterator[None]:
+    """Have another process hold indexes open in WAL mode: it locks the files as long as it lives."""
+    other = start_python(READ_AND_STAY, *(store.directory for store in stores))
+    assert other.stdout is not None
+    assert other.stdout.readline().split() == ["Hit"] * len(stores)
+    try:
+        yield
+    finally:
+        other.kill()
+        other.communicate()
+
+
 def test_an_index_cut_to_nothing_under_a_process_that_reads_it_is_started_again_soon(
     damaged: Callable[[str], Damaged], start_python: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """The other process keeps its lock on the file as long as it lives."""
     store = damaged("checkpointed")
-    program = """
-import sys
-from pathlib import Path
-from cachegraph.key import CacheKey
-from cachegraph.store.local.store import LocalStore
-store = LocalStore(Path(sys.argv[1]))
-print(store.get(CacheKey.build("kernel", {"graph": b"small"})), flush=True)
-sys.stdin.readline()
-"""
-    other = start_python(program, store.directory)
-    assert other.stdout is not None
-    assert "Hit" in other.stdout.readline()
-    os.truncate(store.directory / "v1" / "index.sqlite", 0)
-    begin = time.monotonic()
-    store.is_never_wrong_and_heals()
-    assert time.monotonic() - begin < 8
-    other.kill()
-    other.communicate()
+    with another_process_reads(start_python, store):
+        os.truncate(store.directory / "v1" / "index.sqlite", 0)
+        begin = time.monotonic()
+        store.is_never_wrong_and_heals()
+        assert time.monotonic() - begin < 8
+
+
+@pytest.mark.parametrize("written", [["small"], []])
+def test_an_index_that_forgets_its_log_under_a_process_that_reads_it_is_replaced_and_loses_nothing(
+    written: list[str],
+    damaged: Callable[[str], Damaged],
+    start_python: Callable[..., subprocess.Popen[str]],
+    run_python: Callable[..., str],
+) -> None:
+    """Outside WAL mode, a writer would wait until no other process has the index open."""
+    store = damaged("checkpointed")
+    with another_process_reads(start_python, store):
+        store.overwrite("index.sqlite", READ_VERSION, 0)
+        found = run_python(WRITE_AND_VERIFY, store.directory, *written)
+    assert found == ("[]\n" if written else f"['quarantined; {len(KEYS)} entries of it kept']\n")
+    assert quarantined(store.directory) == 1
+    unwritten = KEYS.keys() - set(written)
+    assert all(isinstance(LocalStore(store.directory).get(KEYS[name]), Hit) for name in unwritten)
+
+
+def test_no_byte_of_the_header_stops_the_writes_of_others_while_a_process_reads_the_index(
+    damaged: Callable[[str], Damaged], start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    stores = {offset: damaged("checkpointed") for offset in (*range(16, 25), 28, 44, 52, 60, 64, 92, 96)}
+    with another_process_reads(start_python, *stores.values()):
+        for offset, store in stores.items():
+            store.overwrite("index.sqlite", offset, 0x7F)
+            store.is_never_wrong_and_heals()
 
 
 def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(cache_directory: Path) -> None:
