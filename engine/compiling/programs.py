@@ -26,8 +26,10 @@ from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.variables import Constant
 from engine.inner.from_graph import inlined
 from engine.lowering.assemble import assemble
+from engine.lowering.constant_arguments import share_kernels
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering
+from engine.lowering.merging import merge_kernels
 from engine.lowering.rules import rule_of
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback
@@ -94,6 +96,8 @@ def build_program(
         rule_of, graph.inputs, nodes, outputs, data, embedded, name_of=context.user_ops.name_of
     )
     values = lowering.run()
+    merge_kernels(lowering.table)
+    share_kernels(lowering)
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     level = process_level()
     keys = {kernel: kernel_key(kernel.encoding(), level) for kernel in kernels}

@@ -80,7 +80,10 @@ class CallbackInvocation:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A kernel call, an invocation, a loop, or (none of these) the store of a register into a buffer."""
+    """A kernel call, an invocation, a loop, or (none of these) the store of a register into a buffer.
+
+    `memory` has, for each argument, the buffer that it is the address of an element of, if there is one.
+    """
 
     kernel: Kernel | None
     arguments: tuple[int, ...]
@@ -91,6 +94,7 @@ class Step:
     about: tuple[str, ...] = ()
     loop: LoopStep | None = None
     invocation: CallbackInvocation | None = None
+    memory: tuple[Buffer | None, ...] = ()
 
 
 class CarriedRegister(NamedTuple):

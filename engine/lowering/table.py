@@ -217,9 +217,10 @@ class Table:
         """
         inputs = (*reads, *writes)
         arguments = [self._argument(a, inputs, writes, lengths, named or {}) for a in kernel.arguments]
-        memory = tuple(value.buffer for value in reads if value.buffer is not None)
+        memory = tuple([_memory_of(argument, inputs, writes) for argument in kernel.arguments])
+        read = tuple(value.buffer for value in reads if value.buffer is not None)
         written = tuple(value.buffer for value in writes if value.buffer is not None)
-        self._append(Step(kernel, tuple(arguments), writes[0].stage, memory, written, op, about))
+        self._append(Step(kernel, tuple(arguments), writes[0].stage, read, written, op, about, memory=memory))
 
     def _argument(
         self,
@@ -276,7 +277,9 @@ class Table:
     def store(self, register: int, value: Value) -> None:
         """Append the store of `register` into the scalar `value`."""
         assert value.buffer is not None
-        self._append(Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store"))
+        step = Step(None, (value.pointer, register), value.stage, (), (value.buffer,), "store")
+        step.memory = (value.buffer, None)
+        self._append(step)
 
     def last_use(self, buffer: Buffer) -> int:
         """Return the last stage of this region, of those known so far, that reads or writes `buffer`."""
@@ -324,3 +327,12 @@ class Table:
     def drop_loop(self, loop: LoopStep) -> None:
         """Forget the steps in the body of the loop, because nothing needs them."""
         self.steps = [step for step in self.steps if step.stage < loop.floor]
+
+
+def _memory_of(argument: Argument, inputs: Sequence[Value], outputs: Sequence[Value]) -> Buffer | None:
+    match argument:
+        case ("input", int(i)):
+            return inputs[i].buffer
+        case ("output", int(k)):
+            return outputs[k].buffer
+    return None

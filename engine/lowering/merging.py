@@ -1,0 +1,295 @@
+"""Merging of small kernel calls: those without loops, or with loops so short that none is left, become few.
+
+Only calls that cannot fail are merged, and only these change their place. All others keep their order, so
+the same error is raised first. A call may move to any place between the last call before it and the first
+behind it that use the same memory in a conflicting way. Calls are gathered as early calls are wanted by
+others: each time one is wanted, all that can run by then join it (the fewest groups: intervals stabbed by
+their last points). Memory that only one group uses disappears.
+
+A kernel that is called so often that its calls would fill a merged kernel stays apart: it is compiled once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from engine.lowering.loops import Integer, Kernel, Loop, Place, Pointer, WriteElement
+from engine.lowering.steps import Buffer, Step
+from engine.lowering.straight_line import (
+    Element,
+    Given,
+    Known,
+    NotStraight,
+    StraightLine,
+    first_element,
+    known_integer,
+)
+from engine.lowering.table import Table
+
+STORE = Kernel(
+    (Pointer("y", "int64"), Integer("number")),
+    (WriteElement(Place("y"), "number"),),
+    (("output", 0), ("number",)),
+    "store",
+)
+"""The work of a step that stores a register."""
+MAX_OPERATIONS = 200
+"""The largest number of operations and writes in a merged kernel."""
+MAX_OPENED = 32
+"""The largest number of those that the loops of one kernel may become."""
+
+
+def merge_kernels(table: Table) -> None:
+    """Merge calls of small kernels in `table`, stage by stage."""
+    merging = _Merging(table)
+    stages: dict[int, list[Step]] = {}
+    for step in table.steps:
+        stages.setdefault(step.stage, []).append(step)
+    table.steps = [step for steps in stages.values() for step in merging.merged(steps)]
+    _drop_unused_views(table)
+
+
+@dataclass(eq=False, slots=True)
+class _Small:
+    """A step that may be merged: what its kernel gets, its size, and the memory of its elements.
+
+    It may run between the steps `earliest` and `latest` (numbers of steps that stay).
+    """
+
+    step: Step
+    given: Sequence[Given]
+    size: int
+    memory: dict[int, Buffer]
+    """The buffers by the roots of elements."""
+    earliest: int = 0
+    latest: int = 0
+
+
+class _Merging:
+    """The facts about all steps of a table that decide which are merged, and the merging itself."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.addresses = {view: (base, by) for views in table.addresses.values() for view, base, by in views}
+        self.calls = Counter(id(step.kernel) for step in table.steps)
+        self.sizes: dict[tuple[int, tuple[Known | None, ...]], int | None] = {}
+        self.users: dict[Buffer, set[int]] = {}
+        for step in table.steps:
+            for buffer in (*step.reads, *step.writes):
+                self.users.setdefault(buffer, set()).add(id(step))
+        self.addressed = {self.root(register) for register in _registers_outside_calls(table)}
+
+    def root(self, register: int) -> int:
+        """Return the register of the address that the address in `register` is computed from."""
+        register = self.table.canonical(register)
+        while register in self.addresses:
+            register = self.addresses[register][0]
+        return register
+
+    def merged(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """Yield the steps of a stage after merging."""
+        small = {id(step): found for step in steps if (found := self.small(step)) is not None}
+        for demoted in _ambiguous(small.values()):
+            del small[id(demoted.step)]
+        if len(small) < 2:
+            yield from steps
+            return
+        kept = [step for step in steps if id(step) not in small]
+        order = [small.get(id(step), step) for step in steps]
+        _find_places(order, len(kept))
+        groups = _groups(list(small.values()), len(kept))
+        for position in range(len(kept) + 1):
+            if position in groups:
+                yield from self.gathered(groups[position])
+            yield from kept[position : position + 1]
+
+    def small(self, step: Step) -> _Small | None:
+        """Return what is known of `step` if it may be merged."""
+        if step.loop is not None or step.invocation is not None:
+            return None
+        given = self.given(step)
+        memory = {
+            argument.root: buffer
+            for argument, buffer in zip(given, step.memory, strict=True)
+            if isinstance(argument, Element) and buffer is not None
+        }
+        size = self.size(step.kernel or STORE, given)
+        if size is None or self.calls[id(step.kernel)] * size > MAX_OPERATIONS or not step.writes:
+            return None
+        return _Small(step, given, size, memory)
+
+    def given(self, step: Step) -> list[Given]:
+        table = self.table
+        registers = [table.canonical(register) for register in step.arguments]
+        return [
+            self.element(r, p.dtype) if isinstance(p, Pointer) else self.integer(r)
+            for p, r in zip((step.kernel or STORE).parameters, registers, strict=True)
+        ]
+
+    def element(self, register: int, dtype: str) -> Element:
+        return first_element(register, dtype, self.addresses, self.table.number)
+
+    def integer(self, register: int) -> Known | int:
+        number = self.table.number(register)
+        return register if number is None else known_integer(number)
+
+    def size(self, kernel: Kernel, given: Sequence[Given]) -> int | None:
+        """Return the size of `kernel` without its loops, or None if it keeps some or may fail."""
+        key = (id(kernel), tuple([g if isinstance(g, Known) else None for g in given]))
+        if key not in self.sizes:
+            has_loops = any(isinstance(node, Loop) for node in kernel.body)
+            line = StraightLine(MAX_OPENED if has_loops else MAX_OPERATIONS)
+            try:
+                line.run(kernel, given)
+                self.sizes[key] = line.size
+            except NotStraight:
+                self.sizes[key] = None
+        return self.sizes[key]
+
+    def gathered(self, group: Sequence[_Small]) -> Iterator[Step]:
+        """Yield the steps that do the work of `group`."""
+        part: list[_Small] = []
+        size = 0
+        for item in group:
+            if part and size + item.size > MAX_OPERATIONS:
+                yield self.joined(part)
+                part, size = [], 0
+            part.append(item)
+            size += item.size
+        yield self.joined(part)
+
+    def joined(self, part: Sequence[_Small]) -> Step:
+        """Return one step that does the work of `part`."""
+        if len(part) == 1:
+            return part[0].step
+        line = StraightLine(MAX_OPERATIONS)
+        for item in part:
+            line.run(item.step.kernel or STORE, item.given)
+        members = {id(item.step) for item in part}
+        buffers = {root: buffer for item in part for root, buffer in item.memory.items()}
+        inside = {buffer for buffer in buffers.values() if self.is_inside(buffer, members)}
+        kernel = line.kernel(lambda root: buffers[root] not in inside)
+        reads = _outside(inside, *(item.step.reads for item in part))
+        writes = _outside(inside, *(item.step.writes for item in part))
+        ops = list(dict.fromkeys(item.step.op for item in part))
+        name = ops[0] + f" and {len(ops) - 1} others" * (len(ops) > 1)
+        memory = tuple([buffers.get(register) for register in line.registers])
+        return Step(kernel, tuple(line.registers), part[0].step.stage, reads, writes, name, memory=memory)
+
+    def is_inside(self, buffer: Buffer, members: set[int]) -> bool:
+        """Return True if nothing but `members` needs the elements of `buffer`."""
+        is_asked_for = buffer.result is not None or buffer.is_loaded or buffer.is_kept
+        return not is_asked_for and buffer.pointer not in self.addressed and self.users[buffer] <= members
+
+
+def _outside(inside: set[Buffer], *found: Sequence[Buffer]) -> tuple[Buffer, ...]:
+    return tuple(dict.fromkeys(buffer for buffers in found for buffer in buffers if buffer not in inside))
+
+
+def _ambiguous(small: Iterable[_Small]) -> list[_Small]:
+    """Return the steps that use memory that some of `small` write by another address than theirs.
+
+    Two addresses in one memory may mean the same element.
+    """
+    items = list(small)
+    written = {buffer for item in items for buffer in item.step.writes}
+    roots: dict[Buffer, int] = {}
+    found = []
+    for item in items:
+        used = {(buffer, root) for root, buffer in item.memory.items() if buffer in written}
+        dtypes = {(g.root, g.dtype) for g in item.given if isinstance(g, Element)}
+        is_clear = all(roots.setdefault(buffer, root) == root for buffer, root in used)
+        if not is_clear or len(used) < len({b for b, _ in used}) or len(dtypes) < len({r for r, _ in dtypes}):
+            found.append(item)
+    return found
+
+
+def _groups(items: Sequence[_Small], kept: int) -> dict[int, list[_Small]]:
+    """Return the items to merge by the number of the kept steps that they run behind, in their order."""
+    arriving: dict[int, list[int]] = {}
+    for number, item in enumerate(items):
+        arriving.setdefault(item.earliest, []).append(number)
+    groups: dict[int, list[_Small]] = {}
+    waiting: list[int] = []
+    due = kept
+    for position in range(kept + 1):
+        waiting += arriving.get(position, [])
+        due = min([due, *(items[number].latest for number in arriving.get(position, []))])
+        if waiting and due == position:
+            groups[position] = [items[number] for number in sorted(waiting)]
+            waiting, due = [], kept
+    return groups
+
+
+def _find_places(order: Sequence[_Small | Step], kept: int) -> None:
+    """Find between which of the `kept` steps each of the others may run."""
+    position = 0
+    bounds = _Bounds()
+    for item in order:
+        if isinstance(item, Step):
+            position += 1
+            bounds.note(item, position)
+        else:
+            item.earliest = bounds.bound(item.step)
+            bounds.note(item.step, item.earliest)
+    bounds = _Bounds()
+    for item in reversed(order):
+        if isinstance(item, Step):
+            # Bounds are counted from the end: what is behind step j runs at j - 1 or before.
+            bounds.note(item, kept - position + 1)
+            position -= 1
+        else:
+            bound = bounds.bound(item.step)
+            item.latest = kept - bound
+            bounds.note(item.step, bound)
+
+
+@dataclass
+class _Bounds:
+    """For each buffer, the greatest bound of a step that reads it, and of one that writes it."""
+
+    read: dict[Buffer, int] = field(default_factory=dict)
+    written: dict[Buffer, int] = field(default_factory=dict)
+
+    def bound(self, step: Step) -> int:
+        """Return the greatest bound of the steps that conflict with `step`."""
+        before = [self.written.get(buffer, 0) for buffer in (*step.reads, *step.writes)]
+        return max(chain(before, (self.read.get(buffer, 0) for buffer in step.writes)), default=0)
+
+    def note(self, step: Step, bound: int) -> None:
+        for buffers, bounds in ((step.reads, self.read), (step.writes, self.written)):
+            for buffer in buffers:
+                bounds[buffer] = max(bounds.get(buffer, 0), bound)
+
+
+def _registers_outside_calls(table: Table) -> Iterator[int]:
+    """Yield the registers that something else than kernels and views reads."""
+    for instructions in table.arithmetic.values():
+        for instruction in instructions:
+            yield from instruction.operands
+    for step in table.steps:
+        if step.loop is not None:
+            loop = step.loop
+            yield from (r for carried in loop.carried for r in carried if r is not None)
+            yield from (register for ring in loop.rings for register in ring)
+            if loop.until is not None:
+                yield loop.until.pointer
+        if step.invocation is not None:
+            yield from (value.pointer for value in step.invocation.inputs)
+
+
+def _drop_unused_views(table: Table) -> None:
+    """Drop the addresses of views that nothing reads any more."""
+    used = set(_registers_outside_calls(table))
+    used.update(register for step in table.steps for register in step.arguments)
+    used = set(map(table.canonical, used))
+    for stage in sorted(table.addresses, reverse=True):
+        kept = []
+        for view in reversed(table.addresses[stage]):
+            if view[0] in used:
+                used.add(table.canonical(view[1]))
+                kept.append(view)
+        table.addresses[stage] = kept[::-1]
