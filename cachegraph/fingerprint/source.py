@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from cachegraph.errors import SourceError
 from cachegraph.fingerprint.primitives import strong_digest
@@ -18,40 +17,38 @@ if TYPE_CHECKING:
 _IMPORTED = time.time()
 
 
-@lru_cache(maxsize=16)
+class Source(NamedTuple):
+    """The *.py files under a directory as they were read: their digest and paths, and the time (seconds since
+    1970) and path of the `last_change`."""
+
+    digest: bytes
+    paths: tuple[str, ...]
+    last_change: tuple[float, str]
+
+
 def source_digest(directory: Path) -> bytes:
-    """Return the BLAKE2b-256 of the relative paths and contents of every *.py file under `directory`.
+    """Return the BLAKE2b-256 of the names and contents of the *.py files in `directory`, and of the names and
+    the digests of its subdirectories that have any.
 
     Its location, file times and listing order do not matter. Each directory is read once per process, since
     the imported source counts. Raises SourceError if there is nothing to read.
     """
-    root = os.fspath(directory)
-    try:
-        files = sorted((path[len(root) + 1 :].replace(os.sep, "/"), path) for path in _source_files(root))
-        pieces = [
-            piece for name, path in files for piece in (name.encode("utf-8", "surrogateescape"), _read(path))
-        ]
-    except OSError as error:
-        raise SourceError("reading the source under", directory, str(error)) from error
-    if not pieces:
-        raise SourceError("reading the source under", directory, "no *.py file")
-    prefixed = (part for piece in pieces for part in (len(piece).to_bytes(8, "little"), piece))
-    return strong_digest(b"".join(prefixed))
+    return _source(directory).digest
 
 
 def check_unchanged(directory: Path, since: float) -> None:
-    """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970).
+    """Raise SourceError if a *.py file under `directory` was changed between `since` (seconds since 1970) and
+    the moment when it was read for source_digest.
 
-    After an upgrade under a running process, the imported code is no longer what `source_digest` reads. The
-    time compared is that of the inode's last change, which installers that preserve modification times update
-    too. From then on keys rely on that source (check_relied_on).
+    After an upgrade under a running process, the imported code is not what was read. The time compared is that
+    of the inode's last change, which installers that preserve modification times update too. From then on keys
+    rely on that source (check_relied_on).
     """
-    try:
-        files = list(_source_files(os.fspath(directory)))
-    except OSError as error:
-        raise SourceError("reading the source under", directory, str(error)) from error
-    _check(directory, files, since)
-    _relied_on[directory] = files, since
+    found = _source(directory)
+    when, path = found.last_change
+    if when > since:
+        raise _changed(directory, path)
+    _relied_on[directory] = found.paths, since
 
 
 def check_relied_on() -> None:
@@ -64,17 +61,21 @@ def check_relied_on() -> None:
         _check(directory, files, since)
 
 
-_relied_on: dict[Path, tuple[list[str], float]] = {}
+_relied_on: dict[Path, tuple[tuple[str, ...], float]] = {}
 
 
-def _check(directory: Path, files: list[str], since: float) -> None:
+def _check(directory: Path, files: tuple[str, ...], since: float) -> None:
     try:
         changed = [path for path in files if os.stat(path).st_ctime > since]
     except OSError as error:
         raise SourceError("reading the source under", directory, str(error)) from error
     if changed:
-        found = f"{changed[0]}, which was changed after it was imported; start a new process"
-        raise SourceError("describing the source under", directory, found)
+        raise _changed(directory, changed[0])
+
+
+def _changed(directory: Path, path: str) -> SourceError:
+    found = f"{path}, which was changed after it was imported; start a new process"
+    return SourceError("describing the source under", directory, found)
 
 
 def imported_source(directory: Path) -> bytes:
@@ -88,15 +89,52 @@ def imported_source(directory: Path) -> bytes:
     return found
 
 
-def _source_files(directory: str) -> Iterator[str]:
+def _source(directory: Path) -> Source:
+    try:
+        found = _read_directory(os.fspath(directory))
+    except OSError as error:
+        raise SourceError("reading the source under", directory, str(error)) from error
+    if not found.paths:
+        raise SourceError("reading the source under", directory, "no *.py file")
+    return found
+
+
+@cache
+def _read_directory(directory: str) -> Source:
+    pieces: list[bytes] = []
+    paths: list[str] = []
+    last_change = (0.0, "")
+    for entry in _listed(directory):
+        name = entry.name.encode("utf-8", "surrogateescape")
+        if entry.name.endswith(".py") and entry.is_file():
+            content, when = _read(entry.path)
+            pieces += name, content
+            paths.append(entry.path)
+            last_change = max(last_change, (when, entry.path))
+        elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+            found = _read_directory(entry.path)
+            if found.paths:
+                pieces += name + b"/", found.digest
+                paths += found.paths
+                last_change = max(last_change, found.last_change)
+    prefixed = (part for piece in pieces for part in (len(piece).to_bytes(8, "little"), piece))
+    return Source(strong_digest(b"".join(prefixed)), tuple(paths), last_change)
+
+
+def _listed(directory: str) -> list[os.DirEntry[str]]:
     with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.endswith(".py") and entry.is_file():
-                yield entry.path
-            elif entry.is_dir(follow_symlinks=False):
-                yield from _source_files(entry.path)
+        return sorted(entries, key=lambda entry: entry.name)
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:
-        return file.readall()
+def _read(path: str) -> tuple[bytes, float]:
+    """Return the content of a file, and the time of its last change; the file object of Python costs as much
+    again."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(descriptor, os.fstat(descriptor).st_size)
+        after = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    if len(content) != after.st_size:
+        raise OSError(f"{path} was changed while it was read")
+    return content, after.st_ctime

@@ -10,6 +10,7 @@ import errno
 import os
 import sqlite3
 import stat
+import string
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,8 @@ _PRAGMAS = (
     "PRAGMA trusted_schema = OFF",
 )
 _WRITE_PRAGMAS = ("PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+_PLAIN = frozenset(b"/-._" + string.digits.encode() + string.ascii_letters.encode())
+"""Bytes of a path that a URI may hold as they are."""
 _PAUSES = (0.001, 0.005, 0.02)
 _FILES_OF_AN_INDEX = 4
 _IMMUTABLE = "mode=ro&immutable=1"
@@ -192,7 +195,7 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     """Open an index, and raise Untrusted unless it is trusted both before SQLite reads it and afterwards."""
     _check_trust(path)
     connection = sqlite3.connect(
-        f"{path.as_uri()}?{query}",
+        f"{_uri(path)}?{query}",
         timeout=timeout,
         isolation_level=None,
         check_same_thread=False,
@@ -205,6 +208,11 @@ def _connect(path: Path, query: str, timeout: float) -> sqlite3.Connection:
     with closed_on_error(connection):
         _check_trust(path)
     return connection
+
+
+def _uri(path: Path) -> str:
+    """Return the URI of an absolute path. `path.as_uri()` would import urllib, which takes 2 ms."""
+    return "file://" + "".join(chr(it) if it in _PLAIN else f"%{it:02X}" for it in os.fsencode(path))
 
 
 def _text(content: bytes) -> str:

@@ -6,7 +6,9 @@ import importlib
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,10 +49,13 @@ def test_where_when_and_in_which_order_files_were_written_does_not_matter(tmp_pa
 def test_the_order_of_a_listing_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = _tree(tmp_path / "one", SOURCE), _tree(tmp_path / "other", SOURCE)
     expected = source_digest(one)
-    listed = cachegraph.fingerprint.source._source_files
-    monkeypatch.setattr(
-        cachegraph.fingerprint.source, "_source_files", lambda root: reversed(list(listed(root)))
-    )
+    listed = os.scandir
+
+    def backwards(path: str) -> Any:
+        with listed(path) as entries:
+            return nullcontext(list(entries)[::-1])
+
+    monkeypatch.setattr(os, "scandir", backwards)
     assert source_digest(other) == expected
 
 
@@ -83,6 +88,31 @@ def test_a_file_edited_added_removed_or_renamed_changes_the_digest(
     changed: dict[str, str], tmp_path: Path
 ) -> None:
     assert source_digest(_tree(tmp_path / "one", SOURCE)) != source_digest(_tree(tmp_path / "other", changed))
+
+
+def test_a_directory_is_not_taken_for_a_file_that_holds_its_digest(tmp_path: Path) -> None:
+    one = _tree(tmp_path / "one", {"a.py/b.py": "y = 2\n"})
+    held = source_digest(one / "a.py")
+    other = _tree(tmp_path / "other", {})
+    other.mkdir()
+    (other / "a.py").write_bytes(held)
+    assert source_digest(one) != source_digest(other)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("x = 1\n")
+    read = os.read
+
+    def read_late(descriptor: int, size: int) -> bytes:
+        path.write_text("x = 1\ny = 2\n")
+        return read(descriptor, size)
+
+    monkeypatch.setattr(os, "read", read_late)
+    with pytest.raises(SourceError, match="changed while it was read"):
+        source_digest(tmp_path)
 
 
 def test_a_directory_without_source_is_refused(tmp_path: Path) -> None:
