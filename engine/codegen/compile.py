@@ -5,15 +5,10 @@ symbol is made internal. The module is then optimized and emitted. The symbols o
 because code generation adds some (memset, sincos) that the module never declared.
 """
 
-# mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
-from contextlib import closing
-
-import llvmlite.binding as llvm
-
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.llvm.modules import isolate, optimize
+from engine.codegen.llvm.modules import KERNELS, USERS_FUNCTIONS, open_module
 from engine.codegen.llvm.printer import KernelText, entry_name, print_kernel
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError
@@ -27,34 +22,24 @@ def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
     needs more than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
     """
     printed = print_kernel(kernel, symbol)
-    functions = _compiled_functions(printed)
+    source = _with_functions(printed, symbol) if printed.functions else printed.text
     try:
-        code = _emitted(printed.text, functions, symbol, level)
+        with open_module(source, level) as module:
+            module.optimize(USERS_FUNCTIONS if printed.functions else KERNELS)
+            code = module.object_code()
     except Exception as error:
         raise KernelCompileError("compiling", kernel.summary, f"{type(error).__name__}: {error}") from error
     _check_symbols(code, symbol, f"{kernel.summary} for {level}")
     return code
 
 
-def _compiled_functions(printed: KernelText) -> list[bytes]:
-    """Return the bitcode of the functions of user Ops that the kernel calls; raises FunctionRefused."""
-    if not printed.functions:
-        return []
+def _with_functions(printed: KernelText, symbol: str) -> bytes:
+    """Return the bitcode of the kernel and of the functions of user Ops in it; raises FunctionRefused."""
     from engine.codegen.numba.functions import entry_bitcode  # numba, which no other kernel needs
+    from engine.codegen.numba.linking import linked_bitcode
 
-    return [entry_bitcode(function, entry_name(function)) for function in printed.functions]
-
-
-def _emitted(text: str, functions: list[bytes], symbol: str, level: str) -> bytes:
-    # A context of its own frees what the module has interned; modules have to be closed before it.
-    context = llvm.create_context()
-    with closing(llvm.parse_assembly(text, context)) as module:
-        for bitcode in functions:
-            with closing(llvm.parse_bitcode(bitcode, context)) as function:
-                module.link_in(function)
-        isolate(module, symbol)
-        code: bytes = optimize(module, level).emit_object(module)
-    return code
+    functions = [entry_bitcode(function, entry_name(function)) for function in printed.functions]
+    return linked_bitcode(printed.text, functions, symbol)
 
 
 def _check_symbols(code: bytes, symbol: str, subject: str) -> None:

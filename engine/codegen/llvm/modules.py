@@ -1,69 +1,173 @@
-"""LLVM modules: made to show one symbol only, optimized for a CPU level, and emitted as object code."""
+"""LLVM modules: parsed from text or bitcode, optimized for a CPU level, and emitted as object code.
 
-# mypy: disable-error-code="no-untyped-call,misc"
+The functions of libllvmlite are called without llvmlite's Python package, whose import takes longer than
+compiling several kernels.
+"""
+
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from ctypes import c_bool, c_char_p, c_int, c_size_t, c_void_p, string_at
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
-from llvmlite.binding.ffi import ObjectRef
-from llvmlite.binding.newpassmanagers import ModulePassManager, NewPassManager
-
+from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, with_text
 from engine.runtime.target import process_triple
 
+LLVM = LLVMFunctions(
+    {
+        "LLVMPY_InitializeNativeTarget": (None,),
+        "LLVMPY_InitializeNativeAsmPrinter": (None,),
+        "LLVMPY_InitializeNativeAsmParser": (None,),
+        "LLVMPY_ContextCreate": (c_void_p,),
+        "LLVMPY_ContextDispose": (None, c_void_p),
+        "LLVMPY_ParseAssembly": (c_void_p, c_void_p, c_char_p, TEXT_OUT),
+        "LLVMPY_ParseBitcode": (c_void_p, c_void_p, c_char_p, c_size_t, TEXT_OUT),
+        "LLVMPY_DisposeModule": (None, c_void_p),
+        "LLVMPY_SetTarget": (None, c_void_p, c_char_p),
+        "LLVMPY_SetDataLayout": (None, c_void_p, c_char_p),
+        "LLVMPY_VerifyModule": (c_bool, c_void_p, TEXT_OUT),
+        "LLVMPY_PrintModuleToString": (None, c_void_p, TEXT_OUT),
+        "LLVMPY_GetTargetFromTriple": (c_void_p, c_char_p, TEXT_OUT),
+        "LLVMPY_CreateTargetMachine": (
+            *(c_void_p, c_void_p, c_char_p, c_char_p, c_char_p, c_int),
+            *(c_char_p, c_char_p, c_int, c_int, c_char_p),
+        ),
+        "LLVMPY_CreateTargetMachineData": (c_void_p, c_void_p),
+        "LLVMPY_CopyStringRepOfTargetData": (None, c_void_p, TEXT_OUT),
+        "LLVMPY_DisposeTargetData": (None, c_void_p),
+        "LLVMPY_TargetMachineEmitToMemory": (c_void_p, c_void_p, c_void_p, c_int, TEXT_OUT),
+        "LLVMPY_GetBufferStart": (c_void_p, c_void_p),
+        "LLVMPY_GetBufferSize": (c_size_t, c_void_p),
+        "LLVMPY_DisposeMemoryBuffer": (None, c_void_p),
+        "LLVMPY_CreatePipelineTuningOptions": (c_void_p,),
+        "LLVMPY_PTOSetLoopVectorization": (None, c_void_p, c_bool),
+        "LLVMPY_PTOSetSLPVectorization": (None, c_void_p, c_bool),
+        "LLVMPY_PTOSetLoopInterleaving": (None, c_void_p, c_bool),
+        "LLVMPY_DisposePipelineTuningOptions": (None, c_void_p),
+        "LLVMPY_CreatePassBuilder": (c_void_p, c_void_p, c_void_p),
+        "LLVMPY_buildPerModuleDefaultPipeline": (c_void_p, c_void_p, c_int),
+        "LLVMPY_DisposePassBuilder": (None, c_void_p),
+        "LLVMPY_RunNewModulePassManager": (None, c_void_p, c_void_p, c_void_p),
+        "LLVMPY_AddRefPrunePass_module": (None, c_void_p, c_int, c_size_t),
+        "LLVMPY_module_AddGlobalDCEPass": (None, c_void_p),
+        "LLVMPY_DisposeNewModulePassManger": (None, c_void_p),
+    }
+)
 
-class FreedPasses(ModulePassManager):
-    """A pass manager that is freed. llvmlite's inherits an empty `_dispose`, so each leaves 80 kB behind."""
+KERNELS, USERS_FUNCTIONS = 1, 3
+"""Levels of LLVM's pipeline. For kernels the levels above take longer and give the same code."""
+_CODE_LEVEL = 2
+"""Of LLVM's code generator."""
+_ALL_SUBPASSES, _SUBGRAPH_LIMIT = 0b1111, 1000
+"""llvmlite's defaults for the pass that removes numba's counts of references."""
+_OBJECT, _ASSEMBLY = 1, 0
 
-    _dispose = NewPassManager._dispose
 
+class Module:
+    """A module of LLVM, in a context of its own that is freed with it, for a CPU level.
 
-def isolate(module: Any, symbol: str) -> None:
-    """Make everything in `module` internal but `symbol`.
-
-    Other definitions may have names made of numba's counters. They are numbered, so that the same kernel is
-    the same bytes in every process.
+    It must be closed; `open_module` does.
     """
-    named = [*module.functions, *module.global_variables]
-    for number, value in enumerate(value for value in named if not value.is_declaration):
-        is_entry = value.name == symbol
-        value.linkage = "external" if is_entry else "internal"
-        if not is_entry:
-            value.name = f"{symbol}.{number}"
+
+    def __init__(self, module: int, level: str) -> None:
+        self._module = module
+        self._target = _target_machine(level)
+        LLVM.LLVMPY_SetTarget(module, process_triple().encode())
+        LLVM.LLVMPY_SetDataLayout(module, _data_layout(level))
+        is_wrong, message = with_text(LLVM.LLVMPY_VerifyModule, module)
+        if is_wrong:
+            raise RuntimeError(message)
+
+    def optimize(self, speed_level: int) -> None:
+        """Run LLVM's passes of that level, and its vectorizers. Nothing of this host's CPU is used."""
+        with ExitStack() as stack:
+            own = stack.enter_context
+            options = own(
+                _owned(LLVM.LLVMPY_CreatePipelineTuningOptions(), LLVM.LLVMPY_DisposePipelineTuningOptions)
+            )
+            LLVM.LLVMPY_PTOSetLoopVectorization(options, True)
+            LLVM.LLVMPY_PTOSetSLPVectorization(options, True)
+            LLVM.LLVMPY_PTOSetLoopInterleaving(options, True)
+            builder = own(
+                _owned(LLVM.LLVMPY_CreatePassBuilder(self._target, options), LLVM.LLVMPY_DisposePassBuilder)
+            )
+            pipeline = LLVM.LLVMPY_buildPerModuleDefaultPipeline(builder, speed_level)
+            passes = own(_owned(pipeline, LLVM.LLVMPY_DisposeNewModulePassManger))
+            if speed_level == USERS_FUNCTIONS:
+                LLVM.LLVMPY_AddRefPrunePass_module(passes, _ALL_SUBPASSES, _SUBGRAPH_LIMIT)
+                LLVM.LLVMPY_module_AddGlobalDCEPass(passes)
+            LLVM.LLVMPY_RunNewModulePassManager(passes, self._module, builder)
+
+    def object_code(self) -> bytes:
+        """Return the module as position-independent object code; raises RuntimeError if LLVM refuses it."""
+        return self._emitted(_OBJECT)
+
+    def assembly(self) -> str:
+        """Return the module as assembly; raises RuntimeError if LLVM refuses it."""
+        return self._emitted(_ASSEMBLY).decode()
+
+    def __str__(self) -> str:
+        return with_text(LLVM.LLVMPY_PrintModuleToString, self._module)[1]
+
+    def _emitted(self, form: int) -> bytes:
+        buffer, message = with_text(LLVM.LLVMPY_TargetMachineEmitToMemory, self._target, self._module, form)
+        if not buffer:
+            raise RuntimeError(message)
+        with _owned(buffer, LLVM.LLVMPY_DisposeMemoryBuffer):
+            return string_at(LLVM.LLVMPY_GetBufferStart(buffer), LLVM.LLVMPY_GetBufferSize(buffer))
 
 
-def optimize(module: Any, level: str) -> Any:
-    """Verify and optimize `module` for `level`; return the target machine that emits its code.
+@contextmanager
+def open_module(source: str | bytes, level: str) -> Iterator[Module]:
+    """Return the module that `source`, IR as text or bitcode, describes, for the CPU level `level`.
 
-    Nothing of this host's CPU is used. Raises RuntimeError if LLVM refuses the module.
+    Raises RuntimeError with LLVM's message if it is not valid.
     """
-    module.triple = process_triple()
-    machine = target_machine(level)
-    module.data_layout = str(machine.target_data)
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = True
-    builder = llvm.create_pass_builder(machine, options)
-    passes = builder.getModulePassManager()
-    if type(passes)._dispose is ObjectRef._dispose:
-        passes.__class__ = FreedPasses
-    passes.add_refprune_pass()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, builder)
-    return machine
+    with _owned(LLVM.LLVMPY_ContextCreate(), LLVM.LLVMPY_ContextDispose) as context:
+        if isinstance(source, str):
+            module, message = with_text(LLVM.LLVMPY_ParseAssembly, context, source.encode())
+        else:
+            module, message = with_text(LLVM.LLVMPY_ParseBitcode, context, source, len(source))
+        if not module:
+            raise RuntimeError(message)
+        with _owned(module, LLVM.LLVMPY_DisposeModule):
+            yield Module(module, level)
 
 
-def target_machine(level: str) -> Any:
-    """Return a target machine for position-independent code of `level`, without features of this host."""
-    return _target().create_target_machine(
-        cpu=level, features="", opt=3, reloc="pic", codemodel="default", jit=True
-    )
+@contextmanager
+def _owned(handle: int, dispose: Callable[[int], Any]) -> Iterator[int]:
+    try:
+        yield handle
+    finally:
+        dispose(handle)
 
 
 @cache
-def _target() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()  # the machine has inline assembly
-    return llvm.Target.from_triple(process_triple())
+def _target() -> int:
+    LLVM.LLVMPY_InitializeNativeTarget()
+    LLVM.LLVMPY_InitializeNativeAsmPrinter()
+    LLVM.LLVMPY_InitializeNativeAsmParser()  # the machine has inline assembly
+    target, message = with_text(LLVM.LLVMPY_GetTargetFromTriple, process_triple().encode())
+    if not target:
+        raise RuntimeError(message)
+    return int(target)
+
+
+@cache
+def _target_machine(level: str) -> int:
+    """Return what emits code of `level`, without features of this host. It lives as long as the process."""
+    text = (process_triple().encode(), level.encode(), b"")
+    found = LLVM.LLVMPY_CreateTargetMachine(_target(), *text, _CODE_LEVEL, b"pic", b"default", 0, 1, b"")
+    if not found:
+        raise RuntimeError(f"LLVM has no target machine for {process_triple()}, {level}")
+    return int(found)
+
+
+@cache
+def _data_layout(level: str) -> bytes:
+    with _owned(
+        LLVM.LLVMPY_CreateTargetMachineData(_target_machine(level)), LLVM.LLVMPY_DisposeTargetData
+    ) as data:
+        return with_text(LLVM.LLVMPY_CopyStringRepOfTargetData, data)[1].encode()

@@ -25,7 +25,8 @@ from numba.np.arrayobj import populate_array
 
 from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.object_code.elf import read_symbols
-from engine.codegen.llvm.modules import isolate, optimize
+from engine.codegen.llvm.modules import USERS_FUNCTIONS, open_module
+from engine.codegen.numba.linking import isolate
 from engine.runtime.externals import is_allowed
 from engine.runtime.target import process_level
 from engine.scalar.embedded import DESCRIBED, Embedded
@@ -42,6 +43,9 @@ TYPES: dict[str, Any] = {
 _STATUS, _WORD, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
 _RETURNED = re.compile(r"^\s*ret i32 (\S+)", re.MULTILINE)
 """A function that numba compiles returns a status: 0 unless it raised an exception."""
+
+_CHECKED = "checked"
+_DEFINITION = re.compile(rf"^define [^\n]*@{_CHECKED}\(.*?^\}}", re.MULTILINE | re.DOTALL)
 
 _entries: dict[str, bytes] = {}
 """The bitcode of functions that may be parts of kernels. One name always means the same function."""
@@ -105,16 +109,17 @@ def _check_code(embedded: Embedded, compiled: Any) -> None:
 
     A function on arrays must not raise: a kernel could not pass its exception on to the caller.
     """
-    symbol = compiled.fndesc.llvm_func_name
-    module = compiled.library._final_module.clone()
-    isolate(module, symbol)
-    machine = optimize(module, process_level())
-    refused = sorted(
-        name for name in read_symbols(machine.emit_object(module)).undefined if not is_allowed(name)
-    )
+    library = compiled.library._final_module.clone()
+    library.get_function(compiled.fndesc.llvm_func_name).name = _CHECKED
+    isolate(library, _CHECKED)
+    with open_module(library.as_bitcode(), process_level()) as module:
+        module.optimize(USERS_FUNCTIONS)
+        text, symbols = str(module), read_symbols(module.object_code())
+    refused = sorted(name for name in symbols.undefined if not is_allowed(name))
     if refused:
         raise embedded.refused(f"its code needs {', '.join(refused)}")
-    if embedded.ranks is not None and set(_RETURNED.findall(str(module.get_function(symbol)))) != {"0"}:
+    (function,) = _DEFINITION.findall(text)
+    if embedded.ranks is not None and set(_RETURNED.findall(function)) != {"0"}:
         raise embedded.refused("it may raise an exception")
 
 

@@ -1,12 +1,11 @@
 """Object code: one object per CPU level, only allowed symbols, and the same bytes every time."""
 
-import gc
 import platform
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -15,6 +14,7 @@ from cachegraph.object_code.elf import read_symbols
 from engine.codegen import compile as compiler
 from engine.codegen.compile import compile_kernel
 from engine.codegen.llvm import modules
+from engine.codegen.llvm.modules import KERNELS, open_module
 from engine.codegen.llvm.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
 from engine.lowering.kernels.elementwise import elementwise
@@ -67,9 +67,9 @@ def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
 
 
 def assembly(kernel, level):
-    module = llvm.parse_assembly(print_kernel(kernel, "k_x").text)
-    modules.isolate(module, "k_x")
-    return modules.optimize(module, level).emit_assembly(module)
+    with open_module(print_kernel(kernel, "k_x").text, level) as module:
+        module.optimize(KERNELS)
+        return module.assembly()
 
 
 @pytest.mark.skipif(
@@ -94,14 +94,23 @@ def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
     assert any(register in line for line in packed)
 
 
-def test_the_passes_of_a_kernel_are_freed_when_it_is_compiled(monkeypatch):
-    disposed = []
-    kind = modules.FreedPasses
-    dispose = kind._dispose
-    monkeypatch.setattr(kind, "_dispose", lambda self: (disposed.append(kind), dispose(self)))
+MADE = ("ContextCreate", "ParseAssembly", "CreatePipelineTuningOptions", "CreatePassBuilder")
+MADE += ("buildPerModuleDefaultPipeline", "TargetMachineEmitToMemory")
+
+
+def test_llvms_objects_are_freed_when_a_kernel_is_compiled(monkeypatch):
+    made, freed = [], []
     compile_kernel(everything(), "k_everything", process_level())
-    gc.collect()
-    assert len(disposed) == 1
+    for name in modules.LLVM.signatures:
+        call = getattr(modules.LLVM, name)
+        if "Dispose" in name:
+            monkeypatch.setattr(modules.LLVM, name, lambda it, call=call: (freed.append(it), call(it)))
+        if name.removeprefix("LLVMPY_") in MADE:
+            kept = partial(lambda call, *given: (made.append(it := call(*given)), it)[1], call)
+            monkeypatch.setattr(modules.LLVM, name, kept)
+    compile_kernel(everything(), "k_everything", process_level())
+    assert sorted(made) == sorted(freed)
+    assert len(made) == len(MADE)
 
 
 def test_a_kernel_without_functions_of_user_ops_is_compiled_without_numba():

@@ -200,7 +200,7 @@ def test_a_compiler_that_fails_says_which_kernel(monkeypatch):
     def fail(*arguments, **options):
         raise RuntimeError("out of ideas")
 
-    monkeypatch.setattr(compiler, "optimize", fail)
+    monkeypatch.setattr(compiler, "open_module", fail)
     with pytest.raises(KernelCompileError) as caught:
         compiler.compile_kernel(kernel(COPY), "k_x", process_level())
     assert caught.value.subject == "a test's"

@@ -1,0 +1,40 @@
+"""The module of a kernel with the functions of user Ops in it, linked by llvmlite's package."""
+
+# mypy: disable-error-code="no-untyped-call"
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Any
+
+import llvmlite.binding as llvm
+
+
+def linked_bitcode(text: str, functions: Iterable[bytes], symbol: str) -> bytes:
+    """Return the module `text` with the modules `functions` (bitcode), of which it shows only `symbol`.
+
+    Raises RuntimeError if LLVM refuses one of them.
+    """
+    # A context of its own frees what the module has interned; modules have to be closed before it.
+    context = llvm.create_context()
+    with closing(llvm.parse_assembly(text, context)) as module:
+        for bitcode in functions:
+            with closing(llvm.parse_bitcode(bitcode, context)) as function:
+                module.link_in(function)
+        isolate(module, symbol)
+        content: bytes = module.as_bitcode()
+        return content
+
+
+def isolate(module: Any, symbol: str) -> None:
+    """Make everything in `module` internal but `symbol`.
+
+    Other definitions may have names made of numba's counters. They are numbered, so that the same kernel is
+    the same bytes in every process.
+    """
+    named = [*module.functions, *module.global_variables]
+    for number, value in enumerate(value for value in named if not value.is_declaration):
+        is_entry = value.name == symbol
+        value.linkage = "external" if is_entry else "internal"
+        if not is_entry:
+            value.name = f"{symbol}.{number}"
