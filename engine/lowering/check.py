@@ -130,6 +130,9 @@ class _Checker:
             self.check(node.body)
             for carried in node.carried:
                 self.carry(carried, {c.name for c in node.carried})
+                self.require(
+                    not carried.unordered or _accumulates(carried, node), f"{carried.name} in any order"
+                )
             if node.until:
                 self.require(self.value(node.until) == "bool", f"condition {node.until} is not a bool")
 
@@ -205,3 +208,14 @@ class _Checker:
     def require(self, condition: bool, found: str) -> None:
         if not condition:
             raise InvalidKernel("checking", self.subject, found)
+
+
+def _accumulates(carried: Carried, loop: Loop) -> bool:
+    """Return True if the value is only added to, or only multiplied, once in each pass."""
+    reads = [n for n in loop.body if isinstance(n, Compute) and carried.name in n.arguments]
+    return (
+        len(reads) == 1
+        and reads[0].op in ("add", "mul")
+        and reads[0].target == carried.following
+        and reads[0].arguments.count(carried.name) == 1
+    )

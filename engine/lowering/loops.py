@@ -17,6 +17,7 @@ Version history
     1  first
     2  a loop may end early (`until`)
     3  functions of user Ops as operations, and on arrays
+    4  independent loops, and carried values that passes change in any order
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from cachegraph.fingerprint.encoding import encode
 from engine.scalar.embedded import Embedded
 
-LOOPS_VERSION = 3
+LOOPS_VERSION = 4
 
 Bound = str | int
 
@@ -120,18 +121,25 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A value that changes: `name` is `initial` in the first pass, then `following` of the pass before."""
+    """A value that changes: `name` is `initial` in the first pass, then `following` of the pass before.
+
+    If it is `unordered`, `following` is a sum or a product of `name` and something else, and nothing else
+    reads `name`: floats may be added or multiplied in another order than that of the passes, in partial
+    results side by side.
+    """
 
     name: str
     initial: str
     following: str
+    unordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
     """`body` for each int64 `index` from `start` while less than `stop`, `step` (positive) apart.
 
-    `until` names a bool of the body: the pass in which it is true is the last.
+    `until` names a bool of the body: the pass in which it is true is the last. In an `independent` loop no
+    pass reads or writes an element that another pass writes: passes may run side by side.
     """
 
     index: str
@@ -141,6 +149,7 @@ class Loop:
     body: tuple[Node, ...]
     carried: tuple[Carried, ...] = ()
     until: str = ""
+    independent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

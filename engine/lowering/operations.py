@@ -1,10 +1,10 @@
 """The scalar operations of kernels: the number and dtypes of their arguments, and the dtype of their result.
 
-They mean what numpy's do for arrays of that dtype: maximum and minimum pass NaN on, integers wrap at
-their own width, `floor_div` and `mod` have Python's sign and give 0 for an integer divisor 0, bools add
-as `or` and multiply as `and`. A float cast to an integer that cannot hold it gives the smallest
-integer, as numpy does on x86-64. `pow` of integers takes an exponent of at least 0: the builder of the
-kernel tests it first (NEGATIVE_POWER).
+They mean what numpy's do for arrays of that dtype: maximum and minimum pass NaN on (and of two zeros
+return either), integers wrap at their own width, `floor_div` and `mod` have Python's sign and give 0
+for an integer divisor 0, bools add as `or` and multiply as `and`. A float cast to an integer that
+cannot hold it gives the smallest integer, as numpy does on x86-64. `pow` of integers takes an exponent
+of at least 0: the builder of the kernel tests it first (NEGATIVE_POWER).
 """
 
 from __future__ import annotations

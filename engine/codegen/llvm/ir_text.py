@@ -55,12 +55,15 @@ def _float_text(number: float, of: LlvmType) -> str:
 class FunctionText:
     """A function under construction; the block begun last is the current one.
 
-    `entry` has the code that runs first (stack slots), `declarations` the functions that it calls.
+    `entry` has the code that runs first (stack slots), `declarations` the functions that it calls,
+    `metadata` what the module says of loops. Reads and writes belong to `access_group` if there is one.
     """
 
     entry: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     declarations: dict[str, str] = field(default_factory=dict)
+    metadata: list[str] = field(default_factory=list)
+    access_group: str = ""
     block: str = "start"
     is_ended: bool = False
     _count: int = 0
@@ -81,9 +84,9 @@ class FunctionText:
         """End the block with a jump to `target`."""
         self._end(f"br label %{target}")
 
-    def cbranch(self, condition: LlvmValue, then: str, otherwise: str) -> None:
+    def cbranch(self, condition: LlvmValue, then: str, otherwise: str, metadata: str = "") -> None:
         """End the block with a jump to `then` if `condition` is true, else to `otherwise`."""
-        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+        self._end(f"br i1 {condition.text}, label %{then}, label %{otherwise}{metadata}")
 
     def ret(self, status: int) -> None:
         """End the block, and the function, with `status`."""
@@ -129,11 +132,31 @@ class FunctionText:
 
     def load(self, of: LlvmType, address: LlvmValue, align: int) -> LlvmValue:
         """Return the value at `address`."""
-        return self.value(of, f"load {of.name}, {address}, align {align}")
+        return self.value(of, f"load {of.name}, {address}, align {align}{self._group()}")
 
     def store(self, value: LlvmValue, address: LlvmValue, align: int) -> None:
         """Write `value` to `address`."""
-        self.effect(f"store {value}, {address}, align {align}")
+        self.effect(f"store {value}, {address}, align {align}{self._group()}")
+
+    def _group(self) -> str:
+        return self.access_group and f", !llvm.access.group {self.access_group}"
+
+    def new_access_group(self) -> str:
+        """Return a new group of reads and writes."""
+        return self._node("distinct !{}")
+
+    def parallel_loop(self, access_group: str) -> str:
+        """Return the metadata, of the jump back, of a loop whose passes do not depend on each other through
+        the reads and writes of `access_group`.
+        """
+        accesses = self._node(f'!{{!"llvm.loop.parallel_accesses", {access_group}}}')
+        number = f"!{len(self.metadata)}"
+        return f", !llvm.loop {self._node(f'distinct !{{{number}, {accesses}}}')}"
+
+    def _node(self, content: str) -> str:
+        """Append a node of metadata; return its number."""
+        self.metadata.append(f"!{len(self.metadata)} = {content}")
+        return f"!{len(self.metadata) - 1}"
 
     def ptrtoint(self, pointer: LlvmValue) -> LlvmValue:
         """Return the address as a number."""
@@ -142,12 +165,18 @@ class FunctionText:
     # ---- calls
 
     def call(
-        self, result: LlvmType, name: str, arguments: Sequence[LlvmValue], attributes: str = ""
+        self,
+        result: LlvmType,
+        name: str,
+        arguments: Sequence[LlvmValue],
+        attributes: str = "",
+        flags: str = "",
     ) -> LlvmValue:
-        """Return the result of the function `name`, which is declared with `attributes`."""
+        """Return the result of the function `name`, declared with `attributes` and called with `flags`."""
         types = ", ".join(argument.type.name for argument in arguments)
         self.declarations.setdefault(name, f"declare {result.name} @{name}({types}) {attributes}".rstrip())
-        return self.value(result, f"call {result.name} @{name}({', '.join(map(str, arguments))})")
+        called = f"call {flags} {result.name}" if flags else f"call {result.name}"
+        return self.value(result, f"{called} @{name}({', '.join(map(str, arguments))})")
 
     def call_for_effect(self, name: str, arguments: Sequence[LlvmValue]) -> None:
         """Call the function `name`, which returns nothing."""

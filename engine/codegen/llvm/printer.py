@@ -28,6 +28,7 @@ from engine.lowering.loops import (
     Reference,
     WriteElement,
 )
+from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import FUNCTION_RAISED, ITEM_SIZES, OK
 from engine.scalar.embedded import Embedded
 
@@ -60,6 +61,7 @@ def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
         *body,
         "}",
         *function.declarations.values(),
+        *function.metadata,
     ]
     return KernelText("\n".join(lines) + "\n", tuple(printer.functions.values()))
 
@@ -74,6 +76,7 @@ class _KernelPrinter:
     positions: dict[str, int] = field(default_factory=dict)
     functions: dict[str, Embedded] = field(default_factory=dict)
     literals: list[str] = field(default_factory=list)
+    unordered: set[str] = field(default_factory=set)
 
     def print(self, kernel: Kernel) -> None:
         for position, parameter in enumerate(kernel.parameters):
@@ -120,6 +123,8 @@ class _KernelPrinter:
                 if isinstance(op, Embedded):
                     return self.called(op, values)
                 operand = self.names.values[arguments[-1]]
+                if node.target in self.unordered and operand in FLOATS:
+                    return self.function.op(f"f{op} reassoc", *values)
                 dtypes = (operand, dtype) if op == "cast" else (operand,)
                 return emit_operation(self.function, op, dtypes, values)
 
@@ -152,14 +157,19 @@ class _KernelPrinter:
         index = self.values[node.index] = LlvmValue(WORD, f"%{b.fresh()}")
         states = [LlvmValue(value.type, f"%{b.fresh()}") for value in initial]
         self.values.update(zip([carried.name for carried in node.carried], states, strict=True))
+        self.unordered.update(carried.following for carried in node.carried if carried.unordered)
+        outer_group = b.access_group
+        group = b.access_group = b.new_access_group() if node.independent else ""
         self.body(node.body)
+        b.access_group = outer_group
         following_index = self.function.value(WORD, f"add nsw {index}, {node.step}")
         latch = b.block
         arriving = [
             [(first, before), (self.values[carried.following], latch)]
             for first, carried in zip(initial, node.carried, strict=True)
         ]
-        b.cbranch(self.goes_on(node, following_index, stop), body, after)
+        metadata = b.parallel_loop(group) if group else ""
+        b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
         del b.lines[head:]
         b.phi(index, [(start, before), (following_index, latch)])

@@ -84,14 +84,15 @@ def arange() -> Kernel:
         Compute("number", "add", ("start", "distance"), "int64"),
         WriteElement(Place("output", (("i",),)), "number"),
     )
-    return builder.kernel((Loop("i", 0, "n", 1, body),), "arange: int64")
+    return builder.kernel((Loop("i", 0, "n", 1, body, independent=True),), "arange: int64")
 
 
 def _nest(fused: Fused, axes: Sequence[Axis], innermost: tuple[Node, ...]) -> tuple[Node, ...]:
     nodes = fused.nodes(len(axes)) + innermost
     for depth in reversed(range(len(axes))):
         axis = axes[depth]
-        nodes = (*fused.nodes(depth), Loop(axis.index, 0, axis.extent, 1, nodes))
+        loop = Loop(axis.index, 0, axis.extent, 1, nodes, independent=depth == len(axes) - 1)
+        nodes = (*fused.nodes(depth), loop)
     return nodes
 
 

@@ -3,10 +3,9 @@
 Arguments: inputs, extents, strides of strided inputs, and output 0, which is C-contiguous over the kept
 dims. The order of the loops depends on the dim that is innermost in memory:
 
-- It is reduced: each element of the output is finished before the next. Floats go through LANES partial
-  results, which the processor computes side by side, in blocks of BLOCK elements. The rounding error of a
-  sum grows with BLOCK / LANES plus the number of blocks, not with the number of elements (numpy's pairwise
-  sum has about the same for usual sizes).
+- It is reduced: each element of the output is finished before the next. Sums and products of floats are
+  computed in blocks of BLOCK elements, in partial results side by side within a block. The rounding error
+  grows at most with BLOCK plus the number of blocks, not with the number of elements.
 - It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in
   its order. A sum then adds element by element, as numpy's does along an outer axis.
 """
@@ -39,9 +38,8 @@ from engine.lowering.statements import Ref, Repeat, Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION, ITEM_SIZES
 
-LANES = 8
-BLOCK = 1024
-TILE = 256
+BLOCK = 2048
+TILE = 1024
 
 _OPERATIONS = {
     "sum": "add",
@@ -157,15 +155,12 @@ class _ReductionNest:
 
     def rows(self) -> tuple[Node, ...]:
         depth = self.fused.depth - 1
-        if self.accumulator in FLOATS:
-            before: tuple[Node, ...] = _lane_setup(self.gone[-1].extent, self.accumulator)
-            inner, total = self.in_lanes("neutral" if depth == len(self.kept) else f"total{depth - 1}")
-        else:
-            before = ()
-            inner, total = self.in_turn("neutral" if depth == len(self.kept) else f"total{depth - 1}")
+        initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
+        rounds = self.accumulator in FLOATS and self.kind in ("sum", "prod")
+        inner, total = self.in_blocks(initial) if rounds else self.in_turn(initial)
         for outer in reversed(range(len(self.kept), depth)):
             inner, total = self.outer_loop(outer, inner, total)
-        return before + self.nest(self.kept, 0, inner + self.store(total))
+        return (constant("block_size", "int64", BLOCK), *self.nest(self.kept, 0, inner + self.store(total)))
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
         """Return a loop over a reduced axis around `inner`, and the name of its total."""
@@ -184,42 +179,21 @@ class _ReductionNest:
         loop = Loop(axis.index, 0, axis.extent, 1, body, (Carried("accumulated", initial, "following"),))
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
 
-    def in_lanes(self, initial: str) -> tuple[tuple[Node, ...], str]:
-        """Return the innermost loop, in blocks of LANES, then the rest, and its total's name."""
+    def in_blocks(self, initial: str) -> tuple[tuple[Node, ...], str]:
+        """Return the innermost loop, in blocks that are summed in any order, and its total's name."""
         depth, axis = self.fused.depth, self.gone[-1]
-        block = Loop(
-            "block", 0, "grouped", BLOCK, self.block_of_lanes(), (Carried("blocks", initial, "blocks_next"),)
-        )
-        rest_body = (
+        each = (
             *self.fused.nodes(depth),
-            self.combine("rest_next", "rest", self.fused.name(self.reduced)),
+            self.combine("following", "accumulated", self.fused.name(self.reduced)),
         )
-        rest = Loop(
-            axis.index, "grouped", axis.extent, 1, rest_body, (Carried("rest", "blocks", "rest_next"),)
+        carried = Carried("accumulated", "neutral", "following", unordered=True)
+        body = (
+            *_end_of("block", "block_size", axis.extent),
+            Loop(axis.index, "block", "block_end", 1, each, (carried,)),
+            self.combine("blocks_next", "blocks", "accumulated"),
         )
-        return (*self.fused.nodes(depth - 1), block, rest), "rest"
-
-    def block_of_lanes(self) -> tuple[Node, ...]:
-        name = self.fused.name(self.reduced, "m")
-        lane = Place("lanes", (("lane",),))
-        in_group = (
-            Compute("element", "add", ("group", "lane"), "int64"),
-            *self.fused.nodes(self.fused.depth, "m", "element"),
-            ReadElement("lane_before", lane),
-            self.combine("lane_after", "lane_before", name),
-            WriteElement(lane, "lane_after"),
-        )
-        gather = (
-            ReadElement("gathered", Place("lanes", (("gathering",),))),
-            self.combine("block_next", "block_total", "gathered"),
-        )
-        return (
-            *_end_of("block", "block_size", "grouped"),
-            Loop("cleared", 0, LANES, 1, (WriteElement(Place("lanes", (("cleared",),)), "neutral"),)),
-            Loop("group", "block", "block_end", LANES, (Loop("lane", 0, LANES, 1, in_group),)),
-            Loop("gathering", 0, LANES, 1, gather, (Carried("block_total", "neutral", "block_next"),)),
-            self.combine("blocks_next", "blocks", "block_total"),
-        )
+        blocks = Loop("block", 0, axis.extent, BLOCK, body, (Carried("blocks", initial, "blocks_next"),))
+        return (*self.fused.nodes(depth - 1), blocks), "blocks"
 
     # ---- the innermost dim is kept
 
@@ -233,7 +207,8 @@ class _ReductionNest:
             self.combine("after", "before", self.fused.name(self.reduced)),
             WriteElement(place, "after"),
         )
-        walk = (*self.fused.nodes(depth - 1), Loop(column.index, "tile", "tile_end", 1, accumulate))
+        along = Loop(column.index, "tile", "tile_end", 1, accumulate, independent=True)
+        walk = (*self.fused.nodes(depth - 1), along)
         for at in reversed(range(len(outer), depth - 1)):
             axis = self.fused.axes[at]
             hoisted = self.fused.nodes(at) if at > len(outer) else ()
@@ -299,15 +274,4 @@ def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
     return (
         Compute(f"{start}_full", "add", (start, size), "int64"),
         Compute(f"{start}_end", "minimum", (f"{start}_full", stop), "int64"),
-    )
-
-
-def _lane_setup(extent: str, dtype: str) -> tuple[Node, ...]:
-    """Return the nodes of `lanes`, and of `grouped`: the innermost elements that go through them."""
-    return (
-        Array("lanes", dtype, LANES),
-        constant("lane_count", "int64", LANES),
-        constant("block_size", "int64", BLOCK),
-        Compute("groups", "floor_div", (extent, "lane_count"), "int64"),
-        Compute("grouped", "mul", ("groups", "lane_count"), "int64"),
     )

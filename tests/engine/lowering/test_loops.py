@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,46 @@ def test_a_kernel_is_printed_as_one_function():
         "  ret i32 0",
         "}",
     ]
+
+
+def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
+    text = print_kernel(kernel(replace(COPY, independent=True)), "k_x").text
+    assert text.count(", !llvm.access.group !0") == 2
+    assert "label %after8, !llvm.loop !2" in text
+    assert text.splitlines()[-3:] == [
+        "!0 = distinct !{}",
+        '!1 = !{!"llvm.loop.parallel_accesses", !0}',
+        "!2 = distinct !{!2, !1}",
+    ]
+
+
+def test_only_what_the_passes_of_a_loop_change_in_any_order_is_reassociated():
+    text = print_kernel(kernel(*total("add")), "k_x").text
+    assert text.count("reassoc") == text.count("fadd") - 1 == 1
+
+
+def total(op, *more, following="next"):
+    body = (
+        ReadElement("a", Place("x", (("i",),))),
+        Compute("twice", "add", ("a", "a"), "float64"),
+        Compute("next", op, ("t", "twice"), "float64"),
+        *more,
+    )
+    zero = Number("zero", "float64", bytes(8))
+    return zero, Loop("i", 0, "n", 1, body, (Carried("t", "zero", following, unordered=True),))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        total("sub"),
+        total("add", following="twice"),
+        total("add", Compute("again", "add", ("t", "a"), "float64")),
+    ],
+)
+def test_what_is_no_sum_cannot_be_computed_in_any_order(nodes):
+    with pytest.raises(InvalidKernel, match="in any order"):
+        check_kernel(kernel(*nodes))
 
 
 def test_a_sound_kernel_passes_and_its_names_have_dtypes():

@@ -80,7 +80,7 @@ OPERATIONS: dict[str, Operation] = {
         lambda f, x, index, y: f.scatter_add(x, index, y), ("few", "few-index", "other")
     ),
     "mask": Operation(lambda f, x: x[x > 0.0], ("normal",)),
-    "masked-sum": Operation(lambda f, x, y: f.sum(f.where(x > 0.0, x, 0.0 * y)), ("normal", "other")),
+    "masked-sum": Operation(lambda f, x, y: f.sum(f.where(x > 0.0, x, y)), ("normal", "other")),
     "cumsum": Operation(lambda f, x: f.cumsum(x), ("positive",)),
     "normal-density": normal_density,
     "student-density": student_density,

@@ -89,6 +89,18 @@ def test_an_output_may_be_the_memory_of_an_input(run):
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.parametrize("size", [1, 3, 64, 1001])
+def test_several_outputs_may_be_the_memory_of_several_inputs(run, size):
+    body = [ADD, Statement("mul", (("input", 0), ("input", 1)), "float64")]
+    kernel = elementwise([NestOperand("float64", (False,))] * 2, body, [("value", 1), ("value", 0)], 1)
+    source = np.random.default_rng(3)
+    x, y = source.normal(size=size), source.normal(size=size)
+    due = x * y, x + y
+    assert run(kernel, [x, y], [x, y], (size,)) == OK
+    np.testing.assert_array_equal(x, due[0])
+    np.testing.assert_array_equal(y, due[1])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool"])
 def test_a_transposed_array_is_copied(run, dtype):
     x = (np.arange(24).reshape(4, 3, 2) % 5).astype(dtype).T

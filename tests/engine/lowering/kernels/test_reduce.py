@@ -134,6 +134,20 @@ def test_not_a_number_passes_through_max_and_min(run, kind, axes):
         np.testing.assert_array_equal(found, NUMPY[kind](x, axis=axes))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+def test_special_values_count_at_every_position_of_a_long_row(run, kind, dtype):
+    kernel = simple(kind, dtype, 1, (0,))
+    for size in (1, 2, 5, 16, 61, BLOCK + 7):
+        for position in {0, 1, size // 2, size - 2, size - 1} & set(range(size)):
+            for special in (np.nan, np.inf, -np.inf):
+                x = np.linspace(0.5, 1.5, size).astype(dtype)
+                x[position] = special
+                status, found = reduced(run, kernel, [x], x.shape, (0,), dtype)
+                assert status == OK
+                np.testing.assert_allclose(found, NUMPY[kind](x), rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
