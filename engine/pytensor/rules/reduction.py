@@ -1,0 +1,72 @@
+"""Rules for reductions over axes, cumulative sums and products, and the order of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytensor.tensor.extra_ops import CumOp
+from pytensor.tensor.math import All, Argmax, Max, Min, Prod, Sum
+from pytensor.tensor.math import Any as AnyOf
+from pytensor.tensor.sort import ArgSortOp, SortOp
+
+import engine.tensor as pt
+from engine.pytensor.representation import Untranslatable, engine_dtype, narrowed
+from engine.pytensor.scope import Rule, Scope
+
+
+def _accumulated(function: Any) -> Rule:
+    def rule(scope: Scope, node: Any, x: Any) -> Any:
+        op, dtype = node.op, node.outputs[0].type.dtype
+        accumulator = engine_dtype(op.acc_dtype or dtype)
+        # The accumulator may be narrower than PyTensor's dtype of the result, as in the perform of CAReduce.
+        found = function(pt.cast(x, accumulator), op.axis, dtype=accumulator, acc_dtype=accumulator)
+        return narrowed(narrowed(found, op.acc_dtype or dtype), dtype)
+
+    return rule
+
+
+def _extreme(function: Any) -> Rule:
+    def rule(scope: Scope, node: Any, x: Any) -> Any:
+        if node.op.initial:
+            raise Untranslatable("it has an initial value")
+        return function(x, node.op.axis)
+
+    return rule
+
+
+def _quantified(function: Any) -> Rule:
+    return lambda scope, node, x: function(x, node.op.axis)
+
+
+def _argmax(scope: Scope, node: Any, x: Any) -> Any:
+    return pt.argmax(x, node.op.axis)
+
+
+def _cumulative(scope: Scope, node: Any, x: Any) -> Any:
+    dtype = node.outputs[0].type.dtype
+    function = pt.cumsum if node.op.mode == "add" else pt.cumprod
+    return narrowed(function(pt.cast(x, engine_dtype(dtype)), node.op.axis), dtype)
+
+
+def _sort(scope: Scope, node: Any, x: Any) -> Any:
+    return pt.sort(x, node.op.axis)
+
+
+def _argsort(scope: Scope, node: Any, x: Any) -> Any:
+    if node.op.kind not in ("stable", "mergesort"):
+        raise Untranslatable(f"kind {node.op.kind!r} leaves the order of equal elements open")
+    return pt.argsort(x, node.op.axis)
+
+
+RULES: dict[type, Rule] = {
+    Sum: _accumulated(pt.sum),
+    Prod: _accumulated(pt.prod),
+    Max: _extreme(pt.max),
+    Min: _extreme(pt.min),
+    All: _quantified(pt.all),
+    AnyOf: _quantified(pt.any),
+    Argmax: _argmax,
+    CumOp: _cumulative,
+    SortOp: _sort,
+    ArgSortOp: _argsort,
+}
