@@ -18,6 +18,7 @@ Version history
     2  a loop may end early (`until`)
     3  functions of user Ops as operations, and on arrays
     4  independent loops, and carried values that passes change in any order
+    5  loops that are not interleaved
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from cachegraph.fingerprint.encoding import encode
 from engine.scalar.embedded import Embedded
 
-LOOPS_VERSION = 4
+LOOPS_VERSION = 5
 
 Bound = str | int
 
@@ -139,7 +140,8 @@ class Loop:
     """`body` for each int64 `index` from `start` while less than `stop`, `step` (positive) apart.
 
     `until` names a bool of the body: the pass in which it is true is the last. In an `independent` loop no
-    pass reads or writes an element that another pass writes: passes may run side by side.
+    pass reads or writes an element that another pass writes: passes may run side by side. A loop that is
+    not `interleaved` has as many side by side as fit into one register: less code, in less time.
     """
 
     index: str
@@ -150,6 +152,7 @@ class Loop:
     carried: tuple[Carried, ...] = ()
     until: str = ""
     independent: bool = False
+    interleaved: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,13 +145,18 @@ class FunctionText:
         """Return a new group of reads and writes."""
         return self._node("distinct !{}")
 
-    def parallel_loop(self, access_group: str) -> str:
-        """Return the metadata, of the jump back, of a loop whose passes do not depend on each other through
-        the reads and writes of `access_group`.
+    def loop_metadata(self, access_group: str, is_interleaved: bool) -> str:
+        """Return the metadata, of the jump back, of a loop.
+
+        Its passes do not depend on each other through the reads and writes of `access_group` if there is one.
         """
-        accesses = self._node(f'!{{!"llvm.loop.parallel_accesses", {access_group}}}')
-        number = f"!{len(self.metadata)}"
-        return f", !llvm.loop {self._node(f'distinct !{{{number}, {accesses}}}')}"
+        said = [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
+        said += [] if is_interleaved else ['!{!"llvm.loop.interleave.count", i32 1}']
+        if not said:
+            return ""
+        nodes = [self._node(content) for content in said]
+        members = ", ".join([f"!{len(self.metadata)}", *nodes])
+        return f", !llvm.loop {self._node(f'distinct !{{{members}}}')}"
 
     def _node(self, content: str) -> str:
         """Append a node of metadata; return its number."""

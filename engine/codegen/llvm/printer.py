@@ -168,7 +168,7 @@ class _KernelPrinter:
             [(first, before), (self.values[carried.following], latch)]
             for first, carried in zip(initial, node.carried, strict=True)
         ]
-        metadata = b.parallel_loop(group) if group else ""
+        metadata = b.loop_metadata(group, node.interleaved)
         b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
         del b.lines[head:]

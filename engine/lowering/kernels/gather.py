@@ -46,9 +46,8 @@ def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
         vector,
         (ReadElement("moved", _element("array", "wrapped", vector)), _store("output", "i", "moved", vector)),
     )
-    nodes = (constant("none", "int64", 0), Loop("i", 0, "count", 1, (*_wrapped_index(index_dtype), *copy)))
     summary = f"gather: {dtype} by {index_dtype}" + (" from a vector" if vector else " in rows")
-    return builder.kernel(nodes, summary)
+    return builder.kernel(_for_each_checked(index_dtype, copy), summary)
 
 
 def wrap(index_dtype: str) -> Kernel:
@@ -59,28 +58,35 @@ def wrap(index_dtype: str) -> Kernel:
     builder = KernelBuilder()
     _declare_index(builder, index_dtype, 0, True)
     builder.pointer("output", "int64", ("output", 0))
-    body = (*_wrapped_index(index_dtype), _store("output", "i", "wrapped", True))
-    nodes = (constant("none", "int64", 0), Loop("i", 0, "count", 1, body))
-    return builder.kernel(nodes, f"wrap: {index_dtype}")
+    store = (_store("output", "i", "wrapped", True),)
+    return builder.kernel(_for_each_checked(index_dtype, store), f"wrap: {index_dtype}")
 
 
 def positions() -> Kernel:
     """Return the kernel that writes the position of each true element of input 0 to the output, int64s.
 
-    The caller knows how many there are.
+    The caller says how many there are:
+
+        ("count",)  the number of true elements
+
+    Each position is written where the next true one belongs, and stays there only if it is that: no branch
+    depends on an element.
     """
     builder = KernelBuilder()
     builder.pointer("mask", "bool", ("input", 0))
     builder.integer("n", ("extent", (0,)))
+    builder.integer("count", ("count",))
     builder.pointer("output", "int64", ("output", 0))
     body = (
+        WriteElement(Place("output", (("found",),)), "i"),
         ReadElement("is_true", Place("mask", (("i",),))),
-        If("is_true", (WriteElement(Place("output", (("found",),)), "i"),)),
         Compute("step", "cast", ("is_true",), "int64"),
         Compute("following", "add", ("found", "step"), "int64"),
+        Compute("is_last", "eq", ("following", "count"), "bool"),
     )
-    loop = Loop("i", 0, "n", 1, body, (Carried("found", "none", "following"),))
-    return builder.kernel((constant("none", "int64", 0), loop), "positions")
+    loop = Loop("i", 0, "n", 1, body, (Carried("found", "none", "following"),), "is_last")
+    nodes = (constant("none", "int64", 0), Compute("are_some", "gt", ("count", "none"), "bool"))
+    return builder.kernel((*nodes, If("are_some", (loop,))), "positions")
 
 
 def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kernel:
@@ -117,10 +123,10 @@ def _scatter(
     if base == "copied":
         builder.pointer("base", dtype, ("input", 2))
     builder.pointer("output", dtype, ("output", 0))
-    each = (*_wrapped_index(index_dtype, checked=False), *_for_each_column(vector, change))
+    each = (*_wrapped_index(index_dtype, "i"), *_for_each_column(vector, change))
     nodes = (
-        constant("none", "int64", 0),
-        Loop("c", 0, "count", 1, _wrapped_index(index_dtype, "c", "_checked")),
+        *_constants(),
+        *_check(index_dtype),
         *(() if base == "overwritten" else _copy_base(dtype, vector, base == "zeros")),
         Loop("i", 0, "count", 1, each),
     )
@@ -141,26 +147,58 @@ def _declare_index(builder: KernelBuilder, index_dtype: str, position: int, vect
     builder.pointer("details", "int64", ("details",))
 
 
-def _wrapped_index(
-    index_dtype: str, at: str = "i", suffix: str = "", checked: bool = True
-) -> tuple[Node, ...]:
-    """Return the nodes of `wrapped`, the row that the index at `at` means; `checked` ones may fail."""
-    index, negative, wrapped = f"wanted{suffix}", f"negative{suffix}", f"wrapped{suffix}"
-    nodes = (
+def _constants() -> tuple[Node, ...]:
+    return (
+        constant("none", "int64", 0),
+        constant("one", "int64", 1),
+        Compute("last", "sub", ("size", "one"), "int64"),
+    )
+
+
+def _for_each_checked(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the nodes that do `each` for every i, whose row is `wrapped`, after a check of it."""
+    nodes = (*_wrapped_index(index_dtype, "i"), *_fail_if_outside("i"), *each)
+    return (*_constants(), Loop("i", 0, "count", 1, nodes))
+
+
+def _check(index_dtype: str) -> tuple[Node, ...]:
+    """Return the nodes that fail if any index is out of range.
+
+    A row r is in range if neither r nor the last row - r is negative: the sign of all of them or-ed together
+    says if one is not, without a branch for each.
+    """
+    signs = (
+        *_wrapped_index(index_dtype, "s", "_s"),
+        Compute("behind", "sub", ("last", "wrapped_s"), "int64"),
+        Compute("sign", "or_", ("wrapped_s", "behind"), "int64"),
+        Compute("next_signs", "or_", ("signs", "sign"), "int64"),
+    )
+    search = (*_wrapped_index(index_dtype, "w", "_w"), *_fail_if_outside("w", "_w"))
+    return (
+        Loop("s", 0, "count", 1, signs, (Carried("signs", "none", "next_signs"),), interleaved=False),
+        Compute("is_wrong", "lt", ("signs", "none"), "bool"),
+        If("is_wrong", (Loop("w", 0, "count", 1, search),)),
+    )
+
+
+def _fail_if_outside(at: str, suffix: str = "") -> tuple[Node, ...]:
+    return (
+        Compute("too_low", "lt", (f"wrapped{suffix}", "none"), "bool"),
+        Compute("too_high", "gt", (f"wrapped{suffix}", "last"), "bool"),
+        Compute("outside", "or_", ("too_low", "too_high"), "bool"),
+        If("outside", (Fail(INDEX_OUT_OF_RANGE, "details", (at, f"wanted{suffix}", "size")),)),
+    )
+
+
+def _wrapped_index(index_dtype: str, at: str, suffix: str = "") -> tuple[Node, ...]:
+    """Return the nodes of `wrapped`, the row that the index at `at` means."""
+    index, negative = f"wanted{suffix}", f"negative{suffix}"
+    return (
         ReadElement(f"loaded{suffix}", Place("index", ((at,),))),
         Compute(index, "cast", (f"loaded{suffix}",), "int64"),
         Compute(negative, "lt", (index, "none"), "bool"),
         Compute(f"from_end{suffix}", "add", (index, "size"), "int64"),
-        Compute(wrapped, "where", (negative, f"from_end{suffix}", index), "int64"),
-    )
-    if not checked:
-        return nodes
-    return (
-        *nodes,
-        Compute("too_low", "lt", (wrapped, "none"), "bool"),
-        Compute("too_high", "ge", (wrapped, "size"), "bool"),
-        Compute("outside", "or_", ("too_low", "too_high"), "bool"),
-        If("outside", (Fail(INDEX_OUT_OF_RANGE, "details", (at, index, "size")),)),
+        Compute(f"wrapped{suffix}", "where", (negative, f"from_end{suffix}", index), "int64"),
     )
 
 
@@ -177,12 +215,12 @@ def _copy_base(dtype: str, vector: bool, onto_zeros: bool) -> tuple[Node, ...]:
             ReadElement("kept", _element("base", "r", vector, "e")),
             WriteElement(_element("output", "r", vector, "e"), "kept"),
         )
-    inner = body if vector else (Loop("e", 0, "row", 1, body),)
-    return (*before, Loop("r", 0, rows, 1, inner))
+    inner = body if vector else (Loop("e", 0, "row", 1, body, independent=True),)
+    return (*before, Loop("r", 0, rows, 1, inner, independent=vector))
 
 
 def _for_each_column(vector: bool, body: tuple[Node, ...]) -> tuple[Node, ...]:
-    return body if vector else (Loop("j", 0, "row", 1, body),)
+    return body if vector else (Loop("j", 0, "row", 1, body, independent=True),)
 
 
 def _element(pointer: str, row: str, vector: bool, column: str = "j") -> Place:

@@ -130,7 +130,7 @@ def _lower_flat_nonzero(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     result = lowering.allocate(output, [value], dims, (size,))
-    table.call(positions(), [value], [result], str(node.op), (size,))
+    table.call(positions(), [value], [result], str(node.op), (size,), {"count": dims[0]})
 
 
 def _count_true(lowering: Lowering, mask: Value, size: int) -> Value:

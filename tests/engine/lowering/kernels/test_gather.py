@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.lowering.kernels.gather import gather, scatter_add
+from engine.lowering.kernels.gather import gather, positions, scatter_add
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, OK
 
@@ -63,6 +63,30 @@ def test_an_index_out_of_range_is_reported_with_its_place(run, wrong, size, inde
         details, others = lengths(shape, index)
         assert run(kernel, inputs, [output], (), **others) == INDEX_OUT_OF_RANGE
         assert details.tolist() == [position, wrong, size]
+
+
+@pytest.mark.parametrize("position", [0, 1, 30, 63, 66])
+@pytest.mark.parametrize("wrong", [100, -101, 2**63 - 1, -(2**63)])
+def test_the_first_wrong_one_of_a_long_index_is_reported(run, wrong, position):
+    index = np.arange(-33, 34)
+    index[[position, 66]] = wrong
+    details, others = lengths((100,), index)
+    for kernel, inputs in (
+        (gather("float64", "int64", True), [np.zeros(100), index]),
+        (scatter_add("float64", "int64", True, "zeros"), [index, np.ones(67)]),
+    ):
+        details[:] = 0
+        assert run(kernel, inputs, [np.zeros(100)], (), **others) == INDEX_OUT_OF_RANGE
+        assert details.tolist() == [position, wrong, 100]
+
+
+@pytest.mark.parametrize("mask", [[], [0], [1], [0, 0, 1], [1, 1, 1, 0, 0], [0] * 40, [1] * 33, [0, 1] * 50])
+def test_the_positions_of_true_elements_fill_the_output_and_nothing_behind(run, mask):
+    mask = np.array(mask, bool)
+    count = int(mask.sum())
+    found = np.full(count + 1, 77)
+    assert run(positions(), [mask], [found], mask.shape, count=count) == OK
+    assert found.tolist() == [*np.flatnonzero(mask).tolist(), 77]
 
 
 @pytest.mark.parametrize("vector", [True, False])
