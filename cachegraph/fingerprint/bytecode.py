@@ -65,6 +65,16 @@ _ANY_ATTRIBUTE_LOADS = _ATTRIBUTE_LOADS | {"LOAD_SUPER_ATTR"}
 _IDENTITY_FLAGS = 0x04 | 0x08 | 0x20 | 0x80 | 0x100 | 0x200 | 0xFFFF_0000 & ~0x0400_0000
 
 
+# methods of Python's containers that change them
+_CHANGES = frozenset(
+    (
+        "add", "append", "appendleft", "clear", "difference_update", "discard", "extend", "extendleft",
+        "insert", "intersection_update", "move_to_end", "pop", "popitem", "popleft", "remove", "reverse",
+        "rotate", "setdefault", "sort", "subtract", "symmetric_difference_update", "update",
+    )
+)  # fmt: skip
+
+
 class GlobalRead(NamedTuple):
     """A global that code reads: its name, and the chain of attributes taken from it."""
 
@@ -106,6 +116,35 @@ def encode_code(encoder: Encoder, code: CodeType) -> None:
 def reads(code: CodeType) -> list[GlobalRead]:
     """Return the globals and builtins that `code`, and code nested in it, may read, sorted."""
     return sorted({read for inner in _with_inner(code) for read in _reads(_instructions(inner))})
+
+
+def changed_in_place(code: CodeType) -> list[GlobalRead]:
+    """Return the globals that `code`, and code nested in it, changes by an item or a method, sorted.
+
+    They are recognized by where they begin in the source; returns nothing if Python leaves that out.
+    """
+    return sorted({read for inner in _with_inner(code) for read in _changed(_instructions(inner))})
+
+
+def _changed(instructions: list[dis.Instruction]) -> Iterator[GlobalRead]:
+    """Yield globals that begin where the target of an assignment to an item, or a changing method, begins."""
+    changed = {_begin(instruction) for instruction in instructions if _changes(instruction)} - {None}
+    for position, instruction in enumerate(instructions):
+        if instruction.opname in _GLOBAL_LOADS and _begin(instruction) in changed:
+            yield GlobalRead(_name(instruction), tuple(_attributes_from(instructions, position + 1)))
+
+
+def _changes(instruction: dis.Instruction) -> bool:
+    if instruction.opname in _ATTRIBUTE_LOADS:
+        return _name(instruction) in _CHANGES
+    return instruction.opname in ("STORE_SUBSCR", "DELETE_SUBSCR")
+
+
+def _begin(instruction: dis.Instruction) -> tuple[int, int] | None:
+    where = instruction.positions
+    if where is None or where.lineno is None or where.col_offset is None:
+        return None
+    return where.lineno, where.col_offset
 
 
 def look_up(space: Mapping[str, object], read: GlobalRead) -> tuple[object, tuple[str, ...]]:

@@ -24,6 +24,7 @@ take the place of a value:
     definition of an Op    := "O" value(class) value(order) uint(n) (text(name) value)*
     definition of a type   := "Y" bytes(type)
     graph                  := "G" bytes(body)
+    filled container       := "S" text(name of its type)
 
 The extensions after it are empty unless numba compiles the Op; then they are what others registered
 with numba, and numba's settings (cachegraph/fingerprint/extensions.py). `order` is the order of the
@@ -32,7 +33,9 @@ attributes that begin with an underscore are left out if the Op has neither `inf
 `numba_function`, because then nothing computed from them is stored. `infer_shape` and `numba_function`
 may not read external state (cachegraph/fingerprint/external_state.py). So the code of the class, all
 that it reads and the attributes of the instance are encoded; the module and the line numbers of the
-class are not.
+class are not. A container at the top of a module that only `perform` reaches, and fills, is written
+without its content: no result of `perform` is stored, and a compiled program calls it, so it finds the
+content of that moment.
 
 Version history
     1  first
@@ -40,8 +43,9 @@ Version history
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 from cachegraph.errors import Unfingerprintable
@@ -50,6 +54,7 @@ from cachegraph.fingerprint.encoding import ValueEncoder, encode
 from cachegraph.fingerprint.primitives import prefixed, strong_digest
 from cachegraph.graph_codec import GraphEncoder
 from cachegraph.pickling.large_arrays import LARGE
+from engine.compiling.perform_state import state_of_perform
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op, attributes
@@ -86,7 +91,7 @@ class UserOps:
         if found is None:
             found = self._encodings[op] = _encode_user_op(op, self) + _encode_registrations(op)
             name = strong_digest(found).hex()
-            _refuse_if_undecided(op, self.by_name.get(name, op))
+            _refuse_if_undecided(op, self.by_name.get(name, op), self)
             self._know(op, name)
         return found
 
@@ -235,8 +240,8 @@ def _encode_class(item: Op | Type) -> bytes:
 def _encode_user_op(op: Op, user_ops: UserOps) -> bytes:
     """Return the encoding of a user Op: the code of its class, its properties, its attributes, and all
     that these read."""
-    encoder = _CodeEncoder(user_ops)
     try:
+        encoder = _CodeEncoder(user_ops, _state_of_perform(op, user_ops))
         encoder.value(op)
         _refuse_external_state(op)
     except (Unfingerprintable, UndescribedOpError):
@@ -280,16 +285,21 @@ def _encode_registrations(op: Op) -> bytes:
 
 
 class _CodeEncoder(ValueEncoder):
-    """The encoder of everything that code reaches, Ops, types and graphs included."""
+    """The encoder of everything that code reaches, Ops, types and graphs included; of the containers in
+    `state`, only the types."""
 
-    __slots__ = ("_user_ops",)
+    __slots__ = ("_state", "_user_ops")
 
-    def __init__(self, user_ops: UserOps) -> None:
+    def __init__(self, user_ops: UserOps, state: list[object]) -> None:
         super().__init__(DESCRIBED)
         self._user_ops = user_ops
+        self._state = frozenset(map(id, state))
 
     def value(self, value: Any) -> None:
-        if isinstance(value, Op):
+        if id(value) in self._state:
+            self.tag(b"S")
+            self.text(type(value).__name__)
+        elif isinstance(value, Op):
             self.definition(value, _write_op)
         elif isinstance(value, Type):
             self.tag(b"Y")
@@ -299,6 +309,31 @@ class _CodeEncoder(ValueEncoder):
             self.bytes(inner_body(value, self._user_ops))
         else:
             super().value(value)
+
+
+class _TrialEncoder(_CodeEncoder):
+    """An encoder that leaves functions out, and counts how often it met each value."""
+
+    __slots__ = ("_left_out", "met")
+
+    def __init__(self, user_ops: UserOps, left_out: frozenset[FunctionType]) -> None:
+        super().__init__(user_ops, [])
+        self._left_out = left_out
+        self.met: Counter[int] = Counter()
+
+    def value(self, value: Any) -> None:
+        self.met[id(value)] += 1
+        if not (isinstance(value, FunctionType) and value in self._left_out):
+            super().value(value)
+
+
+def _state_of_perform(op: Op, user_ops: UserOps) -> list[object]:
+    def trial(op: Op, left_out: frozenset[FunctionType]) -> tuple[bytes, Counter[int]]:
+        encoder = _TrialEncoder(user_ops, left_out)
+        encoder.value(op)
+        return encoder.encoding, encoder.met
+
+    return state_of_perform(op, trial)
 
 
 def _is_private_state(op: Op, name: str) -> bool:
@@ -314,9 +349,11 @@ def _is_only_run(op: Op) -> bool:
     return not hasattr(op, "infer_shape") and not hasattr(op, "numba_function")
 
 
-def _refuse_if_undecided(op: Op, other: Op) -> None:
-    """Refuse `op` if `other` has the same encoding but other private state: a stored program could not
-    tell them apart."""
+def _refuse_if_undecided(op: Op, other: Op, user_ops: UserOps) -> None:
+    """Refuse `op` if `other` has the same encoding but other state: a stored program could not tell them
+    apart."""
+    if other is op:
+        return
     ours, others = (
         {name: value for name, value in _other_attributes(one).items() if _is_private_state(op, name)}
         for one in (op, other)
@@ -325,6 +362,9 @@ def _refuse_if_undecided(op: Op, other: Op) -> None:
         _refuse(
             op, "another of the graph differs from it in private attributes alone; name them in __props__"
         )
+    states = [[id(container) for container in _state_of_perform(one, user_ops)] for one in (op, other)]
+    if states[0] != states[1]:
+        _refuse(op, "another of the graph differs from it only in the containers that its perform fills")
 
 
 def _other_attributes(op: Op) -> dict[str, object]:
