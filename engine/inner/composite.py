@@ -96,11 +96,15 @@ class Composite(ScalarOp, HasInnerGraph):
         )
 
     def __str__(self) -> str:
-        if self.nout > 1 or len(self.fgraph.nodes) > MAX_PRINTED:
-            return "Composite{...}"
-        return f"Composite{{{_expression(self.inner_outputs[0])}}}"
+        return self.fgraph.computed("composite", _printed)
 
     __repr__ = __str__
+
+
+def _printed(fgraph: FrozenFunctionGraph) -> str:
+    if len(fgraph.outputs) > 1 or len(fgraph.nodes) > MAX_PRINTED:
+        return "Composite{...}"
+    return f"Composite{{{_expression(fgraph.outputs[0])}}}"
 
 
 def check_scalar_graph(what: str, fgraph: FrozenFunctionGraph) -> None:

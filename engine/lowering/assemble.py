@@ -66,6 +66,15 @@ class _ProgramLayout:
     sites: list[Site] = field(default_factory=list)
     is_after_call: bool = False
 
+    def __post_init__(self) -> None:
+        self.steps: dict[int, list[Step]] = {}
+        for step in self.table.steps:
+            self.steps.setdefault(step.stage, []).append(step)
+        self.results: dict[int, list[Buffer]] = {}
+        for buffer in self.table.buffers:
+            if buffer.result is not None:
+                self.results.setdefault(buffer.stage, []).append(buffer)
+
     def check(self, check: Check) -> int:
         self.sites.append(Site(len(self.assembler.code), check.kind, check.op, check.about))
         return len(self.sites) - 1
@@ -85,7 +94,7 @@ class _ProgramLayout:
     def lay_out_stages(self, first: int) -> None:
         """Lay out the stages from `first` to the last of its region."""
         table = self.table
-        used = {step.stage for step in table.steps} | {b.stage for b in table.buffers}
+        used = {*self.steps, *(buffer.stage for buffer in table.buffers)}
         used.update(table.arithmetic, table.addresses)
         last = max((stage for stage in used if region_of(stage) == region_of(first)), default=first)
         for stage in range(first, last + 1):
@@ -102,14 +111,14 @@ class _ProgramLayout:
         for buffers in groups:
             if buffers[0].is_kept:
                 self.lay_out_scratch([buffers])
-        self.lay_out_results([b for b in table.buffers if b.stage == stage and b.result is not None])
+        self.lay_out_results(self.results.get(stage, []))
         for view in table.addresses.get(stage, []):
             assembler.emit("ADD", *view)
-        for step in table.steps:
-            if step.stage == stage and step.loop is None:
+        for step in self.steps.get(stage, []):
+            if step.loop is None:
                 self.lay_out_step(step)
-            elif step.stage == stage:
-                self.lay_out_loop(cast(LoopStep, step.loop))
+            else:
+                self.lay_out_loop(step.loop)
 
     def lay_out_scratch(self, groups: list[list[Buffer]]) -> None:
         """Place each group of buffers in its stage's scratch, behind a stop that makes room."""

@@ -23,7 +23,8 @@ Version history
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from cachegraph.fingerprint.encoding import encode
 from engine.scalar.embedded import Embedded
@@ -217,6 +218,14 @@ class Kernel:
     body: tuple[Node, ...]
     arguments: tuple[Argument, ...]
     summary: str
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # A kernel is looked up for each of its calls, and its body may be long.
+        if self._hash is None:
+            known = hash((self.parameters, self.body, self.arguments, self.summary))
+            object.__setattr__(self, "_hash", known)
+        return cast(int, self._hash)
 
     def encoding(self) -> bytes:
         """Return the canonical encoding of the computation (without `arguments` and `summary`)."""

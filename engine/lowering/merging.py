@@ -6,7 +6,7 @@ behind it that use the same memory in a conflicting way. Calls are gathered as e
 others: each time one is wanted, all that can run by then join it (the fewest groups: intervals stabbed by
 their last points). Memory that only one group uses disappears.
 
-A kernel that is called so often that its calls would fill a merged kernel stays apart: it is compiled once.
+A kernel that is called so often that its calls would fill merged kernels stays apart: it is compiled once.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ STORE = Kernel(
     "store",
 )
 """The work of a step that stores a register."""
-MAX_OPERATIONS = 200
+MAX_OPERATIONS = 100
 """The largest number of operations and writes in a merged kernel."""
+MAX_REPEATED = 200
+"""The largest number of those that all calls of one kernel may add to merged ones."""
 MAX_OPENED = 32
 """The largest number of those that the loops of one kernel may become."""
 
@@ -117,7 +119,7 @@ class _Merging:
             if isinstance(argument, Element) and buffer is not None
         }
         size = self.size(step.kernel or STORE, given)
-        if size is None or self.calls[id(step.kernel)] * size > MAX_OPERATIONS or not step.writes:
+        if size is None or self.calls[id(step.kernel)] * size > MAX_REPEATED or not step.writes:
             return None
         return _Small(step, given, size, memory)
 

@@ -9,7 +9,7 @@ whose body is a list of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import numpy as np
@@ -80,10 +80,19 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class ScalarBody:
-    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute."""
+    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute.
+
+    `read` has the positions of the inputs that they read.
+    """
 
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
+    read: frozenset[int] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        arguments = [ref for statement in self.statements for ref in statement.arguments]
+        read = frozenset(int(ref[1]) for ref in (*arguments, *self.outputs) if ref[0] == "input")
+        object.__setattr__(self, "read", read)
 
 
 def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:

@@ -56,9 +56,7 @@ def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
 
 def read_inputs(node: Apply) -> list[Variable]:
     """Return the inputs that an elementwise node reads; constants of one element are part of the kernel."""
-    body = elementwise_body(node)
-    used = {ref[1] for statement in body.statements for ref in statement.arguments if ref[0] == "input"}
-    used |= {ref[1] for ref in body.outputs if ref[0] == "input"}
+    used = elementwise_body(node).read
     return [v for position, v in enumerate(node.inputs) if position in used and not is_inlined_constant(v)]
 
 
@@ -77,7 +75,9 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
         return numbers.get(argument[1]) or ("input", places[argument[1]])
 
     values = tuple(lowering.value_of(v) for v in read)
-    statements = tuple(replace(s, arguments=tuple(map(ref, s.arguments))) for s in body.statements)
+    statements = body.statements
+    if len(read) < len(node.inputs):
+        statements = tuple(replace(s, arguments=tuple(map(ref, s.arguments))) for s in body.statements)
     return Loops(
         values,
         tuple(
