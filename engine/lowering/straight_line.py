@@ -3,7 +3,8 @@
 `StraightLine` runs kernels one after the other while the program is lowered. It computes the integers that
 are known, opens loops over known ranges, and collects all other operations. An element that was written is
 not read again: its value is used. Equal operations become one. The elements that others need are written at
-the end. So every element gets the same value as from the kernels one by one.
+the end. So every element gets the same value as from the kernels one by one; only what these add in any
+order is added in turn.
 """
 
 from __future__ import annotations

@@ -103,27 +103,6 @@ def test_what_all_layers_share_has_a_gradient_of_as_many_kernels_however_many_la
     assert compiled[1] == 0
 
 
-@pytest.mark.slow
-def test_twice_the_layers_do_not_take_twice_the_time(tmp_path: Path) -> None:
-    """The processor's time, that of the processes which compile included: a figure is printed by
-    tools/bench/layers.py.
-    """
-    code = """
-import json, os, engine
-from tests.flow.test_inner_graphs import chain, values
-begin = sum(os.times()[:4])
-engine.function(*chain({length}))(*values({length}))
-print(json.dumps(sum(os.times()[:4]) - begin))
-"""
-    seconds = {
-        length: min(
-            in_fresh_process(code.format(length=length), tmp_path / f"{length} {k}") for k in range(3)
-        )
-        for length in (100, 200)
-    }
-    assert seconds[200] < 1.5 * seconds[100]
-
-
 def test_a_second_model_finds_the_layers_of_the_first_in_a_fresh_process(tmp_path: Path) -> None:
     code = """
 import json, engine, engine.tensor as pt

@@ -27,8 +27,8 @@ PEERS = Path(__file__).parent / "peers"
 class Case(NamedTuple):
     """A family of graphs: the sizes to compile, and the bounds that `--check` holds.
 
-    `most` bounds the seconds at some sizes; `growth` bounds how many times the seconds of the smallest size the
-    largest takes.
+    `most` bounds the seconds at some sizes; `growth` bounds how many times the seconds of the smallest size
+    the largest takes.
     """
 
     sizes: tuple[int, ...]
