@@ -149,11 +149,11 @@ class FunctionText:
         """Return the metadata, of the jump back, of a loop.
 
         Its passes do not depend on each other through the reads and writes of `access_group` if there is one.
+        LLVM may unroll loops of a known length only. Others would mostly be the rest of vectorized loops.
         """
-        said = [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
+        said = ['!{!"llvm.loop.unroll.runtime.disable"}']
+        said += [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
         said += [] if is_interleaved else ['!{!"llvm.loop.interleave.count", i32 1}']
-        if not said:
-            return ""
         nodes = [self._node(content) for content in said]
         members = ", ".join([f"!{len(self.metadata)}", *nodes])
         return f", !llvm.loop {self._node(f'distinct !{{{members}}}')}"
