@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,6 +54,7 @@ class CompilationTally:
     compile_seconds: float = 0.0
     linked: list[LinkedKernel] = field(default_factory=list)
     """Kernels that were built: kept alive until the program that calls them is linked."""
+    begun: float = field(default_factory=perf_counter)
 
     def count(self, level: str, is_hit: bool, seconds_saved: float) -> None:
         """Count one entry that was looked up, and the seconds that it saved if it was a hit."""

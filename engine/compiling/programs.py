@@ -22,6 +22,7 @@ from engine.compiling.load import (
     symbol_of,
 )
 from engine.compiling.mode import Mode
+from engine.compiling.progress import shown_progress
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.graph.variables import Constant
 from engine.inner.from_graph import inlined
@@ -136,9 +137,21 @@ def build_kernels(
 
     def compile_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
         begin = perf_counter()
-        artifacts = [_compiled(key, kernels[key], level) for key in missing]
+        with shown_progress(tally.begun, len(missing)) as advance:
+            artifacts = []
+            for key in missing:
+                artifacts.append(_compiled(key, kernels[key], level))
+                advance()
         tally.compiled += len(missing)
         tally.compile_seconds += perf_counter() - begin
+        return artifacts
+
+    def build_missing(missing: Sequence[CacheKey]) -> list[Artifact]:
+        artifacts = compile_missing(missing)
+        contents = {
+            symbol_of(key): artifact.payload for key, artifact in zip(missing, artifacts, strict=True)
+        }
+        tally.linked += loader.load_many(contents).values()  # together, which is faster
         return artifacts
 
     def load(key: CacheKey, payload: bytes) -> LinkedKernel:
@@ -151,7 +164,7 @@ def build_kernels(
         loader.forget(symbol_of(key))
         return Correction("its object code is another", artifact, load(key, artifact.payload))
 
-    for found in cache.get_or_build_many(kernels, compile_missing, load, verify).values():
+    for found in cache.get_or_build_many(kernels, build_missing, load, verify).values():
         tally.linked.append(found.value)
         tally.count("kernel", found.outcome == "hit", sum(found.seconds.values()) - found.load_seconds)
 
