@@ -16,6 +16,7 @@ import platform
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from engine.codegen.fast_call.source import fast_call_source
 from engine.codegen.llvm.modules import open_module
 from engine.runtime.instructions import (
     HALTED,
@@ -31,10 +32,11 @@ from engine.runtime.instructions import (
     UNEQUAL,
     YIELDED,
 )
-from engine.runtime.machine import DTYPE_WORD, OBJECT_HEAD
+from engine.runtime.machine import DTYPE_WORD
+from engine.runtime.python_api import OBJECT_HEAD
 
 ENTRY = "machine"
-"""The name of the one function the source defines."""
+"""The name of the one function that the source shows: it returns the addresses of two others."""
 
 _TYPE, _DATA, _RANK, _LENGTHS, _DTYPE, _FLAGS = (
     OBJECT_HEAD - 8,
@@ -48,17 +50,29 @@ _CONTIGUOUS_AND_ALIGNED = 0x101
 _WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
 """The instructions of short loops: the processor predicts a switch of their own better than a shared
 one."""
-_COUNTER = (
-    "%now = call i64 @llvm.readcyclecounter()",
-    "%long = add i64 0, 268435456",
-)
-"""The counter of x86-64, 1 to 5 GHz: 0.05 to 0.3 seconds. On processors without one LLVM gives 0: no
-pause."""
-_ARM_COUNTER = (
-    '%now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()',
-    '%hertz = call i64 asm sideeffect "mrs $0, cntfrq_el0", "=r"()',
-    "%long = lshr i64 %hertz, 3",
-)
+_CLOCK = """
+define internal i64 @now() alwaysinline {
+  %now = call i64 @llvm.readcyclecounter()
+  ret i64 %now
+}
+define internal i64 @long() alwaysinline {
+  ret i64 268435456
+}
+declare i64 @llvm.readcyclecounter()
+"""
+"""The counter of x86-64, 1 to 5 GHz, and what is long of it: 0.05 to 0.3 seconds. On processors without one
+LLVM gives 0: no pause."""
+_ARM_CLOCK = """
+define internal i64 @now() alwaysinline {
+  %now = call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()
+  ret i64 %now
+}
+define internal i64 @long() alwaysinline {
+  %hertz = call i64 asm sideeffect "mrs $0, cntfrq_el0", "=r"()
+  %long = lshr i64 %hertz, 3
+  ret i64 %long
+}
+"""
 
 
 @cache
@@ -72,7 +86,9 @@ def machine_source() -> str:
     sources = [("next", "fetch"), *(arrival for block in blocks for arrival in block.own_arrivals)]
     return "\n".join(
         (
-            f"define i64 @{ENTRY}(i64 %items, ptr %registers, ptr %code, i64 %pc) {{",
+            _SHOWN,
+            fast_call_source(),
+            "define internal i64 @run(i64 %items, ptr %registers, ptr %code, i64 %pc) noinline {",
             "entry:",
             "  %looks = alloca [3 x i64]",
             f"  store [3 x i64] [{', '.join(f'i64 {word}' for word in _FIRST_LOOKS)}], ptr %looks",
@@ -85,7 +101,8 @@ def machine_source() -> str:
             "  unreachable",
             *(line for block in blocks for line in block.text(sources)),
             "}",
-            _look(),
+            _LOOK,
+            _clock(),
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
             *(
                 f"declare {{i64, i1}} @llvm.{name}.with.overflow.i64(i64, i64)"
@@ -104,8 +121,9 @@ def compile_machine(symbol: str, level: str) -> bytes:
 
 
 _LOOK = """
-define internal i1 @look(ptr %looks) noinline cold {{
-{counter}
+define internal i1 @look(ptr %looks) noinline cold {
+  %now = call i64 @now()
+  %long = call i64 @long()
   %last.at = getelementptr i64, ptr %looks, i64 1
   %begin.at = getelementptr i64, ptr %looks, i64 2
   %mask = load i64, ptr %looks
@@ -126,8 +144,7 @@ define internal i1 @look(ptr %looks) noinline cold {{
   %elapsed = sub i64 %now, %begin
   %is.long = icmp ugt i64 %elapsed, %long
   ret i1 %is.long
-}}
-declare i64 @llvm.readcyclecounter()
+}
 """
 """Reads the counter and returns 1 if the machine has run for long. `looks` has three words: a mask, the
 counter at the last look, and the counter at the first. A NEXT looks if its count has no bit of the
@@ -135,9 +152,17 @@ mask, which grows while looks are less than a 128th of the limit apart."""
 _FIRST_LOOKS = (0, 0, 0)
 
 
-def _look() -> str:
-    is_arm = platform.machine().lower() in ("arm64", "aarch64")
-    return _LOOK.format(counter="\n".join(f"  {line}" for line in (_ARM_COUNTER if is_arm else _COUNTER)))
+_SHOWN = f"""
+define i64 @{ENTRY}(i64 %which) {{
+  %is.call = icmp eq i64 %which, 1
+  %address = select i1 %is.call, i64 ptrtoint (ptr @call to i64), i64 ptrtoint (ptr @run to i64)
+  ret i64 %address
+}}
+"""
+
+
+def _clock() -> str:
+    return _ARM_CLOCK if platform.machine().lower() in ("arm64", "aarch64") else _CLOCK
 
 
 def _chosen(sources: Sequence[tuple[str, str]]) -> str:

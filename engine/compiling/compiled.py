@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from cachegraph.caching.outcome import CacheInfo as CacheInfo
 from engine.compiling.request import Interface
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
+from engine.runtime.fast_call import Arrangement
 
 
 class Runner(Protocol):
@@ -20,6 +21,11 @@ class Runner(Protocol):
 
     def run(self, items: tuple[Any, ...]) -> list[Any]:
         """Return the results, given one value per input."""
+
+    def fast_call(
+        self, arrangement: Arrangement, general: Callable[..., Any], returned: Callable[[list[Any]], Any]
+    ) -> Callable[..., Any] | None:
+        """Return what calls the function without entering Python, or None (execution.py)."""
 
 
 class PickledFunction(Protocol):
@@ -72,3 +78,7 @@ class Interpreted:
         fgraph = self.fgraph
         results: Sequence[Any] = evaluate(fgraph.inputs, fgraph.outputs, values, fgraph.toposort())
         return [result.copy() for result in results]
+
+    def fast_call(self, arrangement: Arrangement, general: object, returned: object) -> None:
+        """Return None: every call is Python's."""
+        return None

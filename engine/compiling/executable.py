@@ -3,17 +3,15 @@ can be copied and pickled."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from itertools import repeat
-from operator import itemgetter, setitem
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from engine.compiling.compiled import CacheInfo, Compiled, PickledFunction
+from engine.compiling.function_call import FunctionCall, input_label
 from engine.errors import ArgumentError
 from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
@@ -35,22 +33,6 @@ class Shared(Protocol):
     container: HasStorage
 
 
-_VALUE = itemgetter(0)
-
-
-def _values(storages: Iterable[list[Any]]) -> Iterable[Any]:
-    """Return the values in `storages`, read all at one moment if the interpreter consumes them in one
-    step."""
-    return map(_VALUE, storages)
-
-
-def _store(storages: Iterable[list[Any]], values: Iterable[Any]) -> None:
-    """Put each of `values` into its storage: all of them or, if an interrupt comes, none."""
-    # A signal's handler, and another thread, runs between two instructions of Python: here there is but
-    # one, a call that runs no Python.
-    deque(map(setitem, storages, repeat(0), values), maxlen=0)
-
-
 class Function:
     """A compiled function. Call it with one value per input, by position or by name.
 
@@ -58,7 +40,14 @@ class Function:
     the values of its shared variables; the loaded function is neither rewritten nor compiled, and is
     linked when it is first used. FunctionLoadError says why it cannot be linked. Functions and shared
     variables that are pickled together still share values.
+
+    `trust_input` is PyTensor's, and decides nothing here: an argument that fits is used as it is without a
+    cost, and one that does not is converted or refused.
     """
+
+    # What a slot holds is called without a frame of Python in between.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
 
     def __init__(
         self,
@@ -76,21 +65,24 @@ class Function:
         self._returns_list = returns_list
         self._keys = keys
         self._has_updates = True
+        self.trust_input = False
         self._pickled: PickledFunction | None = None
         self._attach(compiled)
 
     def _attach(self, compiled: Compiled) -> None:
         """Use `compiled` to run from now on."""
-        runner = compiled.runner
         self._maker: _Maker | None = None
-        self._n_inputs = len(self.input_names)
-        self._storages = [container.storage for container in self._containers]
-        updates = runner.updates if self._has_updates else ()
-        self._updated = [self._storages[position - self._n_inputs] for position, _ in updates]
-        self._new_values = [number for _, number in updates]
-        self._outputs = runner.outputs
-        self._compiled: Compiled | None = compiled
-        self._run = runner.run  # the last: another thread that sees it sees the others
+        call = FunctionCall(
+            compiled.runner,
+            self.name,
+            self.input_names,
+            [container.storage for container in self._containers],
+            self._returns_list,
+            self._keys,
+            self._has_updates,
+        )
+        self.__call__ = call.fastest()
+        self._compiled: Compiled | None = compiled  # the last: another thread that sees it sees the rest
 
     def _loaded(self) -> Compiled:
         """Return what runs the function; a function from a pickle is linked now, if it was not used
@@ -99,8 +91,9 @@ class Function:
             self._attach(cast(PickledFunction, self._pickled).load())
         return cast(Compiled, self._compiled)
 
-    def _load_and_run(self, items: tuple[Any, ...]) -> list[Any]:
-        return self._loaded().runner.run(items)
+    def _load_and_call(self, *args: Any, **kwargs: Any) -> Any:
+        self._loaded()
+        return self.__call__(*args, **kwargs)
 
     @property
     def cache_info(self) -> CacheInfo:
@@ -113,38 +106,6 @@ class Function:
         if self._maker is None:
             self._maker = _Maker(self._loaded(), [*self.input_names, *self._shared_names])
         return self._maker
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != self._n_inputs:
-            args = self._arranged(args, kwargs)
-        if self._storages:
-            args = (*args, *_values(self._storages))
-        results = self._run(args)
-        if self._updated:
-            _store(self._updated, [results[number] for number in self._new_values])
-        if not self._returns_list:
-            return results[self._outputs[0]]
-        outputs = [results[number] for number in self._outputs]
-        return outputs if self._keys is None else dict(zip(self._keys, outputs, strict=True))
-
-    def _arranged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Return the values of all inputs in order; refuses (TypeError) missing, unknown and repeated
-        arguments."""
-        if len(args) > self._n_inputs:
-            raise TypeError(
-                f"Calling {self.name}: it takes {self._n_inputs} arguments, {len(args)} were given"
-            )
-        names = self.input_names[len(args) :]
-        unknown = [name for name in kwargs if names.count(name) != 1]
-        if unknown:
-            raise TypeError(
-                f"Calling {self.name}: there is no argument {', '.join(unknown)}, or not just one; "
-                f"those left to give by name are {', '.join(map(str, names)) or 'none'}"
-            )
-        missing = [_label(name, len(args) + k) for k, name in enumerate(names) if name not in kwargs]
-        if missing:
-            raise TypeError(f"Calling {self.name}: no value was given for {', '.join(missing)}")
-        return (*args, *[kwargs[cast(str, name)] for name in names])
 
     def _repr_svg_(self) -> str | None:
         return to_svg(self)
@@ -209,10 +170,7 @@ class Function:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._maker = self._compiled = None
-        self._n_inputs = len(self.input_names)
-        self._storages = [container.storage for container in self._containers]
-        self._outputs, self._updated, self._new_values = (), [], []
-        self._run = self._load_and_run
+        self.__call__ = self._load_and_call
 
     def __repr__(self) -> str:
         outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
@@ -227,6 +185,7 @@ _OWN_STATE = (
     "_returns_list",
     "_keys",
     "_has_updates",
+    "trust_input",
 )
 
 
@@ -268,15 +227,13 @@ class ArgumentConverter:
             array = expected.filter(value)
         except (TypeError, ValueError) as error:
             name, is_shared = self.names[position], position >= self.n_explicit
-            label = _shared_label(name, position - self.n_explicit) if is_shared else _label(name, position)
+            label = (
+                _shared_label(name, position - self.n_explicit) if is_shared else input_label(name, position)
+            )
             raise ArgumentError(self.function, label, str(expected), _found(value), is_shared) from error
         # A subclass, a strided or an unaligned array is copied into a plain one: what the machine reads.
         plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
-
-
-def _label(name: str | None, position: int) -> str:
-    return f"{position} ({name!r})" if name else f"{position}"
 
 
 def _shared_label(name: str | None, position: int) -> str:

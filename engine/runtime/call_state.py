@@ -21,23 +21,71 @@ SMALL = 256 * 2**10
 MOST_SPARE = 4
 IDLE_LIMIT = 128 * 2**20
 
+_IS_UNSETTLED = 0
+
+
+class Frame(NamedTuple):
+    """The words of a state that fast calls use (fast_call.py): they lie before the registers.
+
+    frame := is_unsettled number{inputs} item{inputs} made{most_made} result{n_results}
+
+    `numbers` has for each input the dtype of an array of rank 0 that numbers are written into, or None. All
+    words but the first are addresses of objects.
+    """
+
+    numbers: tuple[str | None, ...]
+    most_made: int
+    n_results: int
+
+    @property
+    def items(self) -> int:
+        """The number of the first word of the items."""
+        return 1 + len(self.numbers)
+
+    @property
+    def made(self) -> int:
+        """The number of the first word of the arrays that are made at a stop."""
+        return self.items + len(self.numbers)
+
+    @property
+    def results(self) -> int:
+        """The number of the first word of the results."""
+        return self.made + self.most_made
+
+    @property
+    def registers(self) -> int:
+        """The number of the word that is register 0."""
+        return self.results + self.n_results
+
 
 class CallState:
-    """The registers and the scratch memory of one call at a time. `is_settled` if nothing is left to do
-    after the call."""
+    """The registers and the scratch memory of one call at a time."""
 
-    __slots__ = ("__weakref__", "address", "array", "held", "is_settled", "registers", "scratch")
+    __slots__ = ("__weakref__", "address", "array", "held", "numbers", "registers", "scratch", "words")
 
-    def __init__(self, template: np.ndarray[Any, Any], n_yields: int) -> None:
-        self.array = template.copy()
-        self.registers = memoryview(self.array.data)
-        self.address: int = self.array.ctypes.data
+    def __init__(self, frame: Frame, template: np.ndarray[Any, Any], n_yields: int) -> None:
+        self.array = np.zeros(frame.registers + len(template), dtype=np.int64)
+        self.array[frame.registers :] = template
+        self.words = memoryview(self.array.data)
+        self.registers = self.words[frame.registers :]
+        self.address: int = self.array.ctypes.data + 8 * frame.registers
         self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
+        self.numbers = [None if dtype is None else np.empty((), dtype) for dtype in frame.numbers]
+        for place, number in enumerate(self.numbers, 1):
+            self.array[place] = 0 if number is None else id(number)
         self.scratch: list[np.ndarray[Any, Any] | None] = [None] * n_yields
         self.held: dict[int, tuple[np.ndarray[Any, Any], ...]] = {}
         """The arrays that each invocation returned last: the program reads them until it comes there
         again, or ends."""
-        self.is_settled = True
+
+    @property
+    def is_settled(self) -> bool:
+        """True if nothing is left to do after the call."""
+        return not self.words[_IS_UNSETTLED]
+
+    @is_settled.setter
+    def is_settled(self, value: bool) -> None:
+        self.words[_IS_UNSETTLED] = not value
 
     @property
     def nbytes(self) -> int:

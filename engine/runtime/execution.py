@@ -16,8 +16,9 @@ import numpy as np
 from cachegraph.key import CacheKey
 from cachegraph.pickling.large_arrays import blob_name
 from engine.runtime import instructions
-from engine.runtime.call_state import CallState, Pool, ScratchSite
+from engine.runtime.call_state import CallState, Frame, Pool, ScratchSite
 from engine.runtime.callbacks import BoundInvocation, Run, check_site
+from engine.runtime.fast_call import NUMBER_KINDS, Arrangement, Callees, make_fast_call
 from engine.runtime.load import LinkedKernel
 from engine.runtime.machine import Machine, dtype_word, items_address
 from engine.runtime.program import BoundArray, Program, Yield
@@ -88,6 +89,7 @@ class Execution:
             BoundInvocation(site, callbacks[site.callback].run, name) for site in program.invocations
         ]
         self._n_results = sum(len(site.arrays) for site in program.yields)
+        self._frame = _frame(program, self._n_results)
         self._pool = Pool(
             [ScratchSite(n, *site[:3]) for n, site in enumerate(program.yields) if not site.arrays]
         )
@@ -107,13 +109,35 @@ class Execution:
         try:
             state = self._pool.pop()
         except IndexError:
-            state = CallState(self._template, len(self._allocations))
+            state = CallState(self._frame, self._template, len(self._allocations))
         try:
             return self._run(items, state)
         finally:
-            if not state.is_settled:
-                self._pool.settle(state)
-            self._pool.append(state)
+            self._put_back(state)
+
+    def fast_call(
+        self, arrangement: Arrangement, general: Callable[..., Any], returned: Callable[[list[Any]], Any]
+    ) -> Callable[..., Any] | None:
+        """Return a builtin function that runs the program as `arrangement` says, or None where there can
+        be none.
+
+        It leaves what it cannot do to `general`, which takes the same arguments, or to this execution, of
+        whose results it returns `returned(results)`.
+        """
+
+        def resume(
+            state: CallState, status: int, results: list[Any], given: list[Any], items: list[Any]
+        ) -> Any:
+            try:
+                self._finish(state, status, results, tuple(given), tuple(items))
+            finally:
+                self._put_back(state)
+            return returned(results)
+
+        callees = Callees(general, resume)
+        return make_fast_call(
+            self.machine, self.program, self._frame, self._pool, self._code, arrangement, callees
+        )
 
     def compute(self, items: tuple[Any, ...]) -> list[Any]:
         """Return the outputs, given one value per input."""
@@ -121,13 +145,25 @@ class Execution:
         return [results[number] for number in self.outputs]
 
     def _run(self, items: tuple[Any, ...], state: CallState) -> list[Any]:
-        machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
         results: list[Any] = [None] * self._n_results
-        status = machine(items_address(items), address, code, 0)
+        status = self._machine(items_address(items), state.address, self._code_address, 0)
         if status == instructions.NOT_BOUND:
             items = tuple([self._convert(position, value) for position, value in enumerate(items)])
-            status = machine(items_address(items), address, code, 0)
-        given = items
+            status = self._machine(items_address(items), state.address, self._code_address, 0)
+        self._finish(state, status, results, items, items)
+        return results
+
+    def _finish(
+        self,
+        state: CallState,
+        status: int,
+        results: list[Any],
+        given: tuple[Any, ...],
+        items: tuple[Any, ...],
+    ) -> None:
+        """Run the program, which stopped with `status`, to its end, and complete `results`. It was `given`
+        those arrays last, and `items` first."""
+        machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
         while status in _RESUMED:
             # After a pause there is nothing to do: Python has handled signals by now.
             if status != instructions.PAUSED:
@@ -135,7 +171,11 @@ class Execution:
             status = machine(items_address(given), address, code, registers[0])
         if status != instructions.HALTED:
             self._fail(status, registers.tolist(), items)
-        return results
+
+    def _put_back(self, state: CallState) -> None:
+        if not state.is_settled:
+            self._pool.settle(state)
+        self._pool.append(state)
 
     def _make(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
         """Allocate the arrays, or the scratch memory, that the program stopped for."""
@@ -186,6 +226,13 @@ def _items(program: Program) -> tuple[instructions.Items, list[instructions.Item
 
 def _item(dtype: str, dims: Sequence[object]) -> tuple[int, int]:
     return DESCRIPTORS.get(dtype, -1), len(dims)
+
+
+def _frame(program: Program, n_results: int) -> Frame:
+    numbers = tuple(
+        [None if row.shape or row.dtype not in NUMBER_KINDS else row.dtype for row in program.inputs]
+    )
+    return Frame(numbers, max((len(site.arrays) for site in program.yields), default=0), n_results)
 
 
 def _allocations(site: Yield) -> tuple[int, int, int, list[tuple[int, np.dtype[Any], tuple[int, ...], int]]]:

@@ -1,6 +1,9 @@
-"""The machine: a small compiled executor that runs a program's code (instructions.py).
+"""The machine: a small compiled executor that runs a program's code (instructions.py), and the fast call,
+which runs it when Python calls a function (fast_call.py).
 
+    int64 symbol(int64 which)                          the address of the machine (0) or of the fast call (1)
     int64 machine(int64 items, int64 *registers, int64 *code, int64 pc)
+    PyObject *call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names)
 
 `items` is the address of an array of PyObject*, which only BIND reads; `pc` is the word to begin at. It
 returns a status; unless that is HALTED, register 0 is the word that it stopped at (for YIELDED, the
@@ -21,20 +24,36 @@ import numpy as np
 from engine.runtime.errors import LoadError
 from engine.runtime.instructions import HALTED, RESERVED, Assembler
 from engine.runtime.load import LinkedKernel
+from engine.runtime.python_api import OBJECT_HEAD, TUPLE_HEAD
 
-OBJECT_HEAD = object.__basicsize__
 DTYPE_WORD = OBJECT_HEAD + 8
 """The offset in a dtype of the eight bytes that hold its kind, character, byte order and type number."""
 
 
+class MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef: a builtin function, which needs it for as long as it lives."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+METH_FASTCALL_KEYWORDS = 0x80 | 0x02
+_DOC = b"call($self, /, *args, **kwargs)\n--\n\nRun the function on a value per input."
+
+
 class Machine:
     """A linked machine: `run` takes the addresses of items, registers and code, and the word to begin
-    at."""
+    at. `method` is the fast call."""
 
     def __init__(self, kernel: LinkedKernel) -> None:
         self.kernel = kernel
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
-        self.run = prototype(kernel.address)
+        address = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(kernel.address)
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(address(0))
+        self.method = MethodDefinition(b"call", address(1), METH_FASTCALL_KEYWORDS, _DOC)
 
     @property
     def is_usable(self) -> bool:
@@ -64,7 +83,7 @@ def dtype_word(dtype: np.dtype) -> int:
 
 def items_address(items: tuple[object, ...]) -> int:
     """Return the address of the array of PyObject* in a tuple. The tuple must outlive its use."""
-    return id(items) + tuple.__basicsize__
+    return id(items) + TUPLE_HEAD
 
 
 def _finds_arrays(run: Any) -> bool:

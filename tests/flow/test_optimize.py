@@ -93,7 +93,7 @@ def test_names_are_in_no_key() -> None:
 
 
 def objective_key(f: Any) -> CacheKey:
-    (callee,) = f._run.__self__.functions
+    (callee,) = f._compiled.runner.functions
     key = callee.key
     return CacheKey(key.level, (), key.digest, key.confirmation)
 

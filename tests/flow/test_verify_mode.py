@@ -245,7 +245,7 @@ def smallest(where: float) -> Any:
 def test_the_objective_of_another_problem_is_caught_by_what_the_solver_finds(
     tally: Tally, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, cache_directory: Path
 ) -> None:
-    (right,), (wrong,) = (smallest(where)._run.__self__.functions for where in (1.0, 2.0))
+    (right,), (wrong,) = (smallest(where)._compiled.runner.functions for where in (1.0, 2.0))
     plant(right.key, wrong.payload)
     process_loader.cache_clear()
     np.testing.assert_allclose(smallest(1.0)(0.0), 2.0, atol=1e-6)

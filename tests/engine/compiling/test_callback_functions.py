@@ -67,14 +67,14 @@ def test_where_the_engines_source_cannot_be_read_nothing_is_kept_and_all_works(m
     f = fitted(np.linspace(0.0, 1.0, 50))
     assert f.cache_info.outcome == "bypass"
     np.testing.assert_allclose(f(3.0), 0.5, atol=1e-5)
-    (function,) = f._run.__self__.functions
+    (function,) = f._compiled.runner.functions
     assert not isinstance(default_cache().lookup(function.key), Hit)
 
 
 def test_a_function_refers_to_the_functions_that_it_calls_and_these_to_their_kernels():
     """What is referred to is not evicted first."""
     f = fitted(np.linspace(0.0, 1.0, 50))
-    runner = f._run.__self__
+    runner = f._compiled.runner
     (function,) = runner.functions
     assert function.key.digest in called_entries(runner.program)
     kernels = {bytes.fromhex(use.digest) for use in function.execution.program.kernels}

@@ -402,14 +402,14 @@ def test_equal_problems_of_one_function_are_solved_once():
     both = [minimize(pt.exp(x) - a * x, x)[0] for _ in range(2)]
     f = engine.function([x, a], both[0] + both[1])
     assert sum(isinstance(node.op, Minimize) for node in f.maker.fgraph.apply_nodes) == 1
-    assert len(f._run.__self__.program.invocations) == 1
+    assert len(f._compiled.runner.program.invocations) == 1
 
 
 def test_two_methods_for_one_objective_stay_two():
     x = pt.vector("x")
     solved = [minimize(rosenbrock(x), x, method=method)[0] for method in ("BFGS", "CG")]
     f = engine.function([x], solved)
-    program = f._run.__self__.program
+    program = f._compiled.runner.program
     assert sorted(json.loads(use.options)["method"] for use in program.callbacks) == ["BFGS", "CG"]
     assert program.callbacks[0].functions == program.callbacks[1].functions
 
@@ -444,7 +444,7 @@ def test_nobody_needs_the_solution_when_only_its_shape_is_asked_for():
     x = pt.vector("x")
     f = engine.function([x], minimize(rosenbrock(x), x)[0].shape[0])
     assert f([1.0, 2.0, 3.0]) == 3
-    assert f._run.__self__.program.invocations == ()
+    assert f._compiled.runner.program.invocations == ()
 
 
 @pytest.mark.parametrize("method", ["hybr", "lm", "krylov"])

@@ -339,7 +339,7 @@ def test_what_a_callback_in_a_loop_raises_leaves_the_function_usable(x):
 
 
 def program_of(f: Any) -> Any:
-    return f._run.__self__.program
+    return f._compiled.runner.program
 
 
 def test_a_program_with_callbacks_is_stored_whole(x):

@@ -34,7 +34,7 @@ def x():
 
 
 def runner_of(f) -> Execution:
-    return f._run.__self__
+    return f._compiled.runner
 
 
 def test_a_call_holds_on_to_no_argument_and_no_result(x):
