@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CALL = """
-define internal ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %names) {
+define internal ptr @call(ptr %self, ptr %arguments, i64 %count, ptr %names) noinline optnone {
   %block.at = getelementptr i8, ptr %self, i64 $TUPLE_HEAD
   %block.array = load ptr, ptr %block.at
   %block = call ptr @data(ptr %block.array)
@@ -127,7 +127,7 @@ define internal ptr @part(ptr %words, ptr %block, i64 %number) alwaysinline {
 }
 
 ; Take a state from the pool: a new reference, or null.
-define internal ptr @take(ptr %api, ptr %block) {
+define internal ptr @take(ptr %api, ptr %block) noinline optnone {
   %pool = call ptr @block.pool(ptr %block)
   %size = call i64 @PyList_Size(ptr %api, ptr %pool)
   %is.some = icmp sgt i64 %size, 0
@@ -150,7 +150,7 @@ none:
 }
 
 ; Put a state back into the pool, or lose it if the pool cannot grow.
-define internal void @put_back(ptr %api, ptr %block, ptr %state) {
+define internal void @put_back(ptr %api, ptr %block, ptr %state) noinline optnone {
   %pool = call ptr @block.pool(ptr %block)
   %failure = call i32 @PyList_Append(ptr %api, ptr %pool, ptr %state)
   call void @Py_DecRef(ptr %api, ptr %state)

@@ -6,6 +6,7 @@ runs with the interpreter's lock, which it gives up around the machine only if a
 the last one did, or if the arguments have many elements.
 
 C functions are found in a table (runtime/python_api.py), so the text has none of a process's addresses.
+The functions are `optnone`: LLVM emits them in a third of the time, and calls take as long.
 """
 
 from __future__ import annotations

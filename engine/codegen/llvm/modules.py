@@ -56,8 +56,9 @@ LLVM = LLVMFunctions(
     }
 )
 
-KERNELS, USERS_FUNCTIONS = 1, 3
-"""Levels of LLVM's pipeline. For kernels the levels above take longer and give the same code."""
+INLINING, KERNELS, USERS_FUNCTIONS = 0, 1, 3
+"""Levels of LLVM's pipeline. The first inlines what must be. For kernels the levels above take longer and
+give the same code."""
 _CODE_LEVEL = 2
 """Of LLVM's code generator."""
 _ALL_SUBPASSES, _SUBGRAPH_LIMIT = 0b1111, 1000
