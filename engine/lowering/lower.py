@@ -193,12 +193,22 @@ class Lowering:
 
     def copy(self, value: Value, result: Value) -> None:
         """Write the elements of `value`, cast if need be, to `result`, which is C-contiguous."""
-        operand = NestOperand(value.dtype, (False,) * len(value.dims), value.strides is not None)
-        kernel = copy(operand.dtype, operand.broadcast, operand.strided)
+        operand = self.operand(value, (False,) * len(value.dims))
+        kernel = copy(operand)
         if value.dtype != result.dtype:
             cast_to = Statement("cast", (("input", 0),), result.dtype)
             kernel = elementwise([operand], [cast_to], [("value", 0)], len(value.dims))
         self.table.call(kernel, [value], [result], "copy", value.dims)
+
+    def operand(self, value: Value, broadcast: tuple[bool, ...]) -> NestOperand:
+        """Return `value` as the operand of a nest that has as many dims as `broadcast`."""
+        if value.strides is None:
+            return NestOperand(value.dtype, broadcast)
+        rank = len(broadcast)
+        own = [dim for dim in range(rank - len(value.dims), rank) if not broadcast[dim]]
+        units = [dim for dim in own if self.table.number(value.stride_in(dim, rank)) == 1]
+        is_moved = bool(units) and own[-1] == rank - 1 and rank - 1 not in units
+        return NestOperand(value.dtype, broadcast, strided=True, unit=units[0] if is_moved else None)
 
     def _declare_input(self, position: int, variable: Variable) -> None:
         tensor = cast(Any, variable.type)

@@ -32,12 +32,14 @@ _TRUE: Ref = ("constant", "bool", b"\1")
 class NestOperand:
     """An input of `dtype`; `broadcast` says for each dim if it has one element there for all of the nest.
 
-    It is `strided` unless it is C-contiguous over the other dims.
+    It is `strided` unless it is C-contiguous over the other dims. A strided operand may have its elements
+    side by side along `unit`, a dim before the last: a transposed matrix, say.
     """
 
     dtype: str
     broadcast: tuple[bool, ...]
     strided: bool = False
+    unit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,20 @@ def contiguous_terms(axes: Sequence[Axis]) -> tuple[tuple[str, ...], ...]:
     return tuple((axis.index, *(a.extent for a in axes[n + 1 :])) for n, axis in enumerate(axes))
 
 
+def end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
+    """Return the nodes of `{start}_end`: `start` plus `size`, but at most `stop`."""
+    return (
+        Compute(f"{start}_full", "add", (start, size), "int64"),
+        Compute(f"{start}_end", "minimum", (f"{start}_full", stop), "int64"),
+    )
+
+
 @dataclass
 class Fused:
     """The reads and statements of a nest whose loops are `axes`, outermost first.
 
     Each is emitted at the depth (the number of loops around it) where all its operands are known, so
-    that no inner loop repeats it. Those at full depth can be emitted several times, as `copy`.
+    that no inner loop repeats it.
     """
 
     operands: Sequence[NestOperand]
@@ -123,14 +133,13 @@ class Fused:
         """Return the dtype of what `ref` names; raises InvalidKernel if there is no such thing."""
         return dtype_of(ref, [operand.dtype for operand in self.operands], self.statements)
 
-    def name(self, ref: Ref, copy: str = "") -> str:
-        """Return the name of the value of `ref`, in the given `copy` of the innermost statements."""
+    def name(self, ref: Ref) -> str:
+        """Return the name of the value of `ref`."""
         self.dtype(ref)
         if ref[0] == "constant":
             return self._constant(ref)
-        suffix = copy if self._depth_of(ref) == self.depth else ""
         result = f"_{ref[2]}" if ref[0] == "result" else ""
-        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{suffix}{result}"
+        return f"{'a' if ref[0] == 'input' else 'v'}{ref[1]}{result}"
 
     def constants(self) -> tuple[Node, ...]:
         """Return the definitions of all constants named so far."""
@@ -140,45 +149,32 @@ class Fused:
             if isinstance(ref[-1], bytes)
         )
 
-    def nodes(self, depth: int, copy: str = "", innermost: str = "") -> tuple[Node, ...]:
-        """Return the reads and statements at `depth`; `innermost` renames the innermost index."""
+    def nodes(self, depth: int) -> tuple[Node, ...]:
+        """Return the reads and statements at `depth`."""
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
             if at == depth:
-                nodes.append(
-                    ReadElement(self.name(("input", position), copy), self.place(position, innermost))
-                )
+                nodes.append(ReadElement(self.name(("input", position)), self.place(position)))
         for position, at in enumerate(self._value_depths):
             if at == depth:
-                nodes.extend(self._statement(position, copy))
+                nodes.extend(self._statement(position))
         return tuple(nodes)
 
-    def _statement(self, position: int, copy: str) -> tuple[Node, ...]:
+    def _statement(self, position: int) -> tuple[Node, ...]:
         statement = self.statements[position]
-        arguments = tuple(self.name(ref, copy) for ref in statement.arguments)
-        # The names of all results of a Repeat begin with this.
-        is_innermost = self._value_depths[position] == self.depth
-        target = f"v{position}{copy if is_innermost else ''}"
-        return _nodes_of(statement, target, arguments, self._constant)
+        arguments = tuple(self.name(ref) for ref in statement.arguments)
+        return _nodes_of(statement, f"v{position}", arguments, self._constant)
 
     def _constant(self, ref: Ref) -> str:
         return self._constants.setdefault(ref, f"c{len(self._constants)}")
 
-    def place(self, position: int, innermost: str = "") -> Place:
-        """Return the place of an input's element; `innermost` renames the innermost index."""
+    def place(self, position: int) -> Place:
+        """Return the place of an input's element."""
         operand = self.operands[position]
         moving = [axis for axis in self.order if not operand.broadcast[axis.dims[0]]]
         if operand.strided:
-            terms: tuple[tuple[str, ...], ...] = tuple(
-                (axis.index, _stride(position, axis)) for axis in moving
-            )
-        else:
-            terms = contiguous_terms(moving)
-        if innermost:
-            terms = tuple(
-                (innermost if term[0] == self.axes[-1].index else term[0], *term[1:]) for term in terms
-            )
-        return Place(f"x{position}", terms)
+            return Place(f"x{position}", tuple((axis.index, _stride(position, axis)) for axis in moving))
+        return Place(f"x{position}", contiguous_terms(moving))
 
     def _input_depth(self, operand: NestOperand) -> int:
         return max(

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from engine.lowering.kernels.building import KernelBuilder, constant, number_bytes
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare
+from engine.lowering.kernels.nest import Axis, Fused, NestOperand, collapse, contiguous_terms, declare, end_of
 from engine.lowering.loops import (
     Array,
     Carried,
@@ -188,7 +188,7 @@ class _ReductionNest:
         )
         carried = Carried("accumulated", "neutral", "following", unordered=True)
         body = (
-            *_end_of("block", "block_size", axis.extent),
+            *end_of("block", "block_size", axis.extent),
             Loop(axis.index, "block", "block_end", 1, each, (carried,)),
             self.combine("blocks_next", "blocks", "accumulated"),
         )
@@ -232,7 +232,7 @@ class _ReductionNest:
             WriteElement(Place("y", terms), "result"),
         )
         return (
-            *_end_of("tile", "tile_size", column.extent),
+            *end_of("tile", "tile_size", column.extent),
             Compute("tile_width", "sub", ("tile_end", "tile"), "int64"),
             Loop(
                 "cleared",
@@ -267,11 +267,3 @@ def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:
     for n, axis in enumerate(axes):
         nodes.append(Compute(f"{target}{n + 1}", "mul", (f"{target}{n}", axis.extent), "int64"))
     return (*nodes, Compute(target, "identity", (f"{target}{len(axes)}",), "int64"))
-
-
-def _end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
-    """Return the nodes of `{start}_end`: `start` plus `size`, but at most `stop`."""
-    return (
-        Compute(f"{start}_full", "add", (start, size), "int64"),
-        Compute(f"{start}_end", "minimum", (f"{start}_full", stop), "int64"),
-    )

@@ -37,7 +37,7 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
         return
     values = [lowering.value_of(variable) for variable in _read(node)]
     if values:
-        kernel = copy(dtype(source), cast(Any, source.type).broadcastable, values[0].strides is not None)
+        kernel = copy(lowering.operand(values[0], cast(Any, source.type).broadcastable))
     else:
         kernel = elementwise([], [], [inlined_constant(source)], len(dims))
     result = lowering.allocate(output, values, dims)

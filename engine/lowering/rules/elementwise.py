@@ -81,7 +81,7 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
     return Loops(
         values,
         tuple(
-            NestOperand(dtype(v), cast(Any, v.type).broadcastable, value.strides is not None)
+            lowering.operand(value, cast(Any, v.type).broadcastable)
             for v, value in zip(read, values, strict=True)
         ),
         statements,

@@ -7,7 +7,6 @@ from typing import Any, cast
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Variable
-from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
@@ -43,7 +42,7 @@ def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Lo
     if producer is not None and has_loops(producer) and len(producer.outputs) == 1:
         return loops_of(lowering, producer)
     value = lowering.value_of(source)
-    operand = NestOperand(dtype(source), (False,) * len(lengths), value.strides is not None)
+    operand = lowering.operand(value, (False,) * len(lengths))
     return Loops((value,), (operand,), (), (("input", 0),), lengths)
 
 

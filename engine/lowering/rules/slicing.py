@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, cast
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise, update
-from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.lower import Lowering
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.rules.advanced_indexing import is_zeros
@@ -189,7 +188,7 @@ def write_part(
 ) -> None:
     """Set `target`, a view of a buffer, to `given`, which `broadcast` describes, or add it."""
     table = lowering.table
-    kernel = update(NestOperand(given.dtype, broadcast, given.strides is not None), adds)
+    kernel = update(lowering.operand(given, broadcast), adds)
     strides = table.strides(target.dims) if target.strides is None else target.strides
     part = Value(target.pointer, target.dtype, target.dims, target.stage, strides, target.buffer)
     table.call(kernel, [given], [part], op, target.dims)

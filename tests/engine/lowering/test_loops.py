@@ -126,21 +126,24 @@ def test_a_kernel_is_printed_as_one_function():
         "  store double %v12, ptr %v13, align 8",
         "  %v14 = add nsw i64 %v10, 1",
         "  %v15 = icmp slt i64 %v14, %v6",
-        "  br i1 %v15, label %loop7, label %after8",
+        "  br i1 %v15, label %loop7, label %after8, !llvm.loop !1",
         "after8:",
         "  ret i32 0",
         "}",
+        '!0 = !{!"llvm.loop.unroll.runtime.disable"}',
+        "!1 = distinct !{!1, !0}",
     ]
 
 
 def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
     text = print_kernel(kernel(replace(COPY, independent=True)), "k_x").text
     assert text.count(", !llvm.access.group !0") == 2
-    assert "label %after8, !llvm.loop !2" in text
-    assert text.splitlines()[-3:] == [
+    assert "label %after8, !llvm.loop !3" in text
+    assert text.splitlines()[-4:] == [
         "!0 = distinct !{}",
-        '!1 = !{!"llvm.loop.parallel_accesses", !0}',
-        "!2 = distinct !{!2, !1}",
+        '!1 = !{!"llvm.loop.unroll.runtime.disable"}',
+        '!2 = !{!"llvm.loop.parallel_accesses", !0}',
+        "!3 = distinct !{!3, !1, !2}",
     ]
 
 

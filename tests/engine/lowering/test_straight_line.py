@@ -122,7 +122,7 @@ def test_an_operation_that_nothing_needs_is_left_out():
 
 def test_elements_of_one_array_are_told_apart(run_kernel):
     x = np.array([1.0, 2.0, 3.0])
-    line = line_of((copy("float64", (), False), [place(1, 2), place(1)]), (EXP, [place(1), place(1, 1)]))
+    line = line_of((copy(SCALAR), [place(1, 2), place(1)]), (EXP, [place(1), place(1, 1)]))
     result_of(line, run_kernel, {1: x})
     np.testing.assert_array_equal(x, [3.0, np.exp(3.0), 3.0])
 

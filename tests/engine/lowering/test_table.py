@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from engine.lowering.kernels.elementwise import copy
+from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.steps import Check, region_of
 from engine.lowering.table import Table
 
 CHECK = Check("rows", "an Op", ("about",))
-COPY = copy("float64", (False,), False)
+COPY = copy(NestOperand("float64", (False,)))
 
 
 @pytest.fixture

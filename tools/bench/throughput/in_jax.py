@@ -16,7 +16,7 @@ from operations import OPERATIONS
 jax.config.update("jax_enable_x64", True)
 
 SAME = (
-    "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort"
+    "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort ravel"
 ).split()
 FUNCTIONS = SimpleNamespace(
     **{name: getattr(jnp, name) for name in SAME},

@@ -40,7 +40,7 @@ def scatter_add(x: Array, index: Array, y: Array) -> Array:
 
 
 SAME = (
-    "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort"
+    "exp log log1p expm1 tanh sin sqrt sum mean max prod cumsum clip where concatenate argmax dot sort ravel"
 ).split()
 FUNCTIONS = SimpleNamespace(
     **{name: getattr(np, name) for name in SAME},

@@ -71,7 +71,7 @@ OPERATIONS: dict[str, Operation] = {
     "prod-rows": Operation(lambda f, m: f.prod(m, axis=1), ("near-one",)),
     "softmax": Operation(lambda f, m: f.softmax(m), ("matrix",)),
     "logsumexp": Operation(lambda f, m: f.logsumexp(m), ("matrix",)),
-    "transpose": Operation(lambda f, m: m.T * 2.0, ("matrix",)),
+    "transpose": Operation(lambda f, m: f.ravel(m.T), ("matrix",)),
     "add-transposed": Operation(lambda f, m: m.T + m, ("matrix",)),
     "gather": Operation(lambda f, x, index: x[index], ("normal", "index")),
     "gather-sum": Operation(lambda f, x, index: f.sum(x[index]), ("normal", "index")),

@@ -22,6 +22,7 @@ def graph(pt: Any, name: str, types: Sequence[tuple[str, int]]) -> tuple[list[An
             pt.special.softmax(m, axis=-1) if hasattr(pt, "special") else pt.softmax(m, axis=-1)
         ),
         logsumexp=lambda m: pt.logsumexp(m, axis=-1),
+        ravel=pt.flatten,
         scatter_add=lambda x, index, y: x[index].inc(y),
     )
     operation = OPERATIONS[name]

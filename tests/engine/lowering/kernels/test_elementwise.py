@@ -1,11 +1,11 @@
 """Elementwise kernels treat contiguous, strided, broadcast and empty operands as numpy does."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 
-from engine.lowering.kernels.elementwise import copy, elementwise
+from engine.lowering.kernels.elementwise import TILE, copy, elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.loops import Compute, Loop, ReadElement
 from engine.lowering.statements import Statement
@@ -105,7 +105,27 @@ def test_several_outputs_may_be_the_memory_of_several_inputs(run, size):
 def test_a_transposed_array_is_copied(run, dtype):
     x = (np.arange(24).reshape(4, 3, 2) % 5).astype(dtype).T
     found = np.empty(x.shape, dtype)
-    assert run(copy(dtype, (False,) * 3, True), [x], [found], x.shape) == OK
+    assert run(copy(NestOperand(dtype, (False,) * 3, strided=True)), [x], [found], x.shape) == OK
+    np.testing.assert_array_equal(found, x)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (1, 1), (3, TILE), (TILE + 1, 2 * TILE + 5)])
+def test_a_matrix_whose_columns_are_contiguous_is_read_in_tiles(run, shape):
+    operands = [NestOperand("float64", (False, False), True, 0), NestOperand("float64", (True, False))]
+    kernel = elementwise(operands, [ADD], [("value", 0)], 2)
+    x, row = operand_of(shape[::-1], (False, False), False, 1).T, operand_of(shape, (True, False), False, 2)
+    found = np.empty(shape)
+    assert run(kernel, [x, row], [found], shape) == OK
+    np.testing.assert_array_equal(found, x + row)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_dims_in_any_order_are_copied_in_tiles(run, order):
+    x = np.random.default_rng(4).normal(size=(5, TILE + 2, 40)).transpose(order)
+    unit = x.strides.index(8)
+    kernel = copy(NestOperand("float64", (False,) * 3, strided=True, unit=None if unit == 2 else unit))
+    found = np.empty(x.shape)
+    assert run(kernel, [x], [found], x.shape) == OK
     np.testing.assert_array_equal(found, x)
 
 
