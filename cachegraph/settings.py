@@ -50,7 +50,8 @@ class Settings:
     `max_size` is the most bytes that the cache on this node holds; 0 sets no limit. `trust` says whose
     entries are believed where others can write (store/trust.py). `verify_rate` is the share of hits that the
     mode verify compares with a new build. `cpu` is the best CPU level whose code runs (object_code/cpu.py);
-    empty for the best of the machine.
+    empty for the best of the machine. `threads` is the most threads that one call uses; 0 leaves that to
+    OMP_NUM_THREADS and the machine (engine/runtime/target.py).
     """
 
     directory: Path | None
@@ -61,6 +62,7 @@ class Settings:
     trust: str = "private"
     verify_rate: float = 1.0
     cpu: str = ""
+    threads: int = 0
 
 
 def _path(text: str) -> Path | None:
@@ -91,6 +93,12 @@ def _level(text: str) -> str:
     return text
 
 
+def _threads(text: str) -> int:
+    if text and int(text) < 1:
+        raise ValueError(text)
+    return int(text or 0)
+
+
 _TRUSTS = ("private", "published", "published:UID", "group:KEY,KEY,..., each as `cachegraph key` prints it")
 SETTINGS = (
     Setting("directory", "CACHEGRAPH_DIR", "", _path),
@@ -107,6 +115,7 @@ SETTINGS = (
     Setting("trust", "CACHEGRAPH_TRUST", "private", _trust, _TRUSTS),
     Setting("verify_rate", "CACHEGRAPH_VERIFY_RATE", "1", _share, ("a number above 0 and up to 1",)),
     Setting("cpu", VARIABLE, "", _level),
+    Setting("threads", "CACHEGRAPH_NUM_THREADS", "", _threads, ("a number from 1 on",)),
 )
 VARIABLES = {setting.name: setting.variable for setting in SETTINGS}
 

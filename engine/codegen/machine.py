@@ -19,6 +19,7 @@ from functools import cache
 from engine.codegen.fast_call.source import fast_call_source
 from engine.codegen.llvm.modules import INLINING, open_module
 from engine.runtime.instructions import (
+    DIVIDED,
     HALTED,
     INDIVISIBLE,
     INSTRUCTIONS,
@@ -462,6 +463,14 @@ def _emit_call(block: _Block) -> None:
     block.go_on(words)
 
 
+def _emit_parallel(block: _Block) -> None:
+    behind = block.value(f"getelementptr inbounds i64, ptr {block.ip}, i64 {1 + len(block.operands)}")
+    block.choose(block.value(f"icmp slt i64 {block.read(0)}, {block.read(1)}"))
+    block.go_on()
+    block.label("otherwise")
+    block.stop(DIVIDED, behind)
+
+
 def _emit_copies(block: _Block, count: str, source: str, target: str) -> None:
     """Copy to the words at `target` the registers that the `count` words at `source` name."""
     name = block.name
@@ -542,5 +551,6 @@ _EMITTERS = {
     "NEXT": _emit_next,
     "LOOK": _emit_look,
     "CALL": _emit_call,
+    "PARALLEL": _emit_parallel,
     "BIND": _emit_bind,
 }

@@ -31,6 +31,7 @@ from engine.lowering.constant_arguments import share_kernels
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering
 from engine.lowering.merging import merge_kernels
+from engine.lowering.parallel import split_kernels
 from engine.lowering.rules import rule_of
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback
@@ -99,6 +100,7 @@ def build_program(
     values = lowering.run()
     merge_kernels(lowering.table)
     share_kernels(lowering)
+    split_kernels(lowering.table)
     kernels = dict.fromkeys(step.kernel for step in lowering.table.steps if step.kernel is not None)
     level = process_level()
     keys = {kernel: kernel_key(kernel.encoding(), level) for kernel in kernels}

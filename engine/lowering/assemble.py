@@ -44,7 +44,7 @@ from engine.runtime.program import (
     Yield,
     array_input,
 )
-from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
+from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS, FEWEST_FOR_PARTS
 
 _ALIGNMENT = 64
 
@@ -196,6 +196,8 @@ class _ProgramLayout:
             # A kernel may take long, so interrupts are looked for between two; in a loop, NEXT does so.
             self.assembler.emit("LOOK", 1)
         self.is_after_call = True
+        if step.elements is not None:
+            self.assembler.emit("PARALLEL", self.table.canonical(step.elements), FEWEST_FOR_PARTS)
         self.sites.append(Site(len(self.assembler.code), "kernel", step.op, step.about))
         self.assembler.call(self.kernels[step.kernel], self.area, arguments)
 

@@ -83,6 +83,8 @@ class Step:
     """A kernel call, an invocation, a loop, or (none of these) the store of a register into a buffer.
 
     `memory` has, for each argument, the buffer that it is the address of an element of, if there is one.
+    `lengths` are those of the nest that a kernel runs over. If the call may run in parts, `elements` is
+    their product.
     """
 
     kernel: Kernel | None
@@ -95,6 +97,8 @@ class Step:
     loop: LoopStep | None = None
     invocation: CallbackInvocation | None = None
     memory: tuple[Buffer | None, ...] = ()
+    lengths: tuple[int, ...] = ()
+    elements: int | None = None
 
 
 class CarriedRegister(NamedTuple):

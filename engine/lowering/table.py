@@ -220,7 +220,9 @@ class Table:
         memory = tuple([_memory_of(argument, inputs, writes) for argument in kernel.arguments])
         read = tuple(value.buffer for value in reads if value.buffer is not None)
         written = tuple(value.buffer for value in writes if value.buffer is not None)
-        self._append(Step(kernel, tuple(arguments), writes[0].stage, read, written, op, about, memory=memory))
+        step = Step(kernel, tuple(arguments), writes[0].stage, read, written, op, about, memory=memory)
+        step.lengths = tuple(lengths or writes[0].dims)
+        self._append(step)
 
     def _argument(
         self,

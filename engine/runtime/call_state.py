@@ -59,15 +59,29 @@ class Frame(NamedTuple):
 
 
 class CallState:
-    """The registers and the scratch memory of one call at a time."""
+    """The registers and the scratch memory of one call at a time.
 
-    __slots__ = ("__weakref__", "address", "array", "held", "numbers", "registers", "scratch", "words")
+    It `is_shared` while several threads work on the call.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "address",
+        "array",
+        "held",
+        "is_shared",
+        "numbers",
+        "registers",
+        "scratch",
+        "words",
+    )
 
     def __init__(self, frame: Frame, template: np.ndarray[Any, Any], n_yields: int) -> None:
         self.array = np.zeros(frame.registers + len(template), dtype=np.int64)
         self.array[frame.registers :] = template
         self.words = memoryview(self.array.data)
         self.registers = self.words[frame.registers :]
+        self.is_shared = False
         self.address: int = self.array.ctypes.data + 8 * frame.registers
         self.registers[ADDRESS_OF_DETAILS] = self.address + 8 * DETAILS
         self.numbers = [None if dtype is None else np.empty((), dtype) for dtype in frame.numbers]

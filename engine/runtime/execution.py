@@ -18,11 +18,14 @@ from cachegraph.pickling.large_arrays import blob_name
 from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Frame, Pool, ScratchSite
 from engine.runtime.callbacks import BoundInvocation, Run, check_site
+from engine.runtime.errors import InvalidProgram
 from engine.runtime.fast_call import NUMBER_KINDS, Arrangement, Callees, make_fast_call
+from engine.runtime.kernel_interface import MANY
 from engine.runtime.load import LinkedKernel
 from engine.runtime.machine import Machine, dtype_word, items_address
 from engine.runtime.program import BoundArray, Program, Yield
-from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS
+from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS, DETAILS, FEWEST_FOR_PARTS
+from engine.runtime.target import process_threads
 
 Convert = Callable[[int, Any], "np.ndarray[Any, Any]"]
 """`convert(position, value)` returns an array of the dtype and rank that the input takes, or raises an error.
@@ -97,6 +100,7 @@ class Execution:
     def _fill_template(self) -> None:
         template = self._template
         template[ARRAY_TYPE] = id(np.ndarray)
+        template[FEWEST_FOR_PARTS] = MANY if process_threads() > 1 else instructions.MOST
         for dtype, register in DESCRIPTORS.items():
             template[register] = dtype_word(np.dtype(dtype))
         for row, array in zip(self.program.bound, self._bound, strict=True):
@@ -166,13 +170,20 @@ class Execution:
         machine, registers, address, code = self._machine, state.registers, state.address, self._code_address
         while status in _RESUMED:
             # After a pause there is nothing to do: Python has handled signals by now.
-            if status != instructions.PAUSED:
-                given = (self._make if status == instructions.YIELDED else self._invoke)(state, results)
+            if status == instructions.YIELDED:
+                given = self._make(state, results)
+            elif status == instructions.INVOKED:
+                given = self._invoke(state, results)
+            elif status == instructions.DIVIDED and not self._divide(state, (given, results)):
+                status = instructions.KERNEL_FAILED
+                break
             status = machine(items_address(given), address, code, registers[0])
         if status != instructions.HALTED:
             self._fail(status, registers.tolist(), items)
 
     def _put_back(self, state: CallState) -> None:
+        if state.is_shared:  # a signal handler raised while threads were at work: they may still be
+            return
         if not state.is_settled:
             self._pool.settle(state)
         self._pool.append(state)
@@ -197,6 +208,30 @@ class Execution:
 
             raise describe_shortage(self.program, self.name, registers.tolist()) from error
 
+    def _divide(self, state: CallState, keep: object) -> bool:
+        """Make the call that the program stopped at in parts, so that it goes on behind it; return True if it
+        succeeds. `keep` holds the arrays of the call."""
+        from engine.runtime.parallel import PartFailed, run_in_parts
+
+        registers = state.registers
+        begin = registers[0]
+        opcode, function, _, count = self._code[begin : begin + 4].tolist()
+        if opcode != instructions.INSTRUCTIONS["CALL"].opcode or count < 2:
+            raise InvalidProgram("running", self.name, f"no call that can be divided at word {begin}")
+        behind = begin + 4 + count
+        operands = self._code[begin + 4 : behind].tolist()
+        state.is_shared = True
+        try:
+            run_in_parts(registers[function], operands, registers, (self, state, keep))
+        except PartFailed as failure:
+            registers[1], registers[2] = failure.status, function
+            for number, detail in enumerate(failure.details):
+                registers[DETAILS + number] = detail
+        else:
+            registers[0] = behind
+        state.is_shared = False
+        return registers[0] == behind
+
     def _invoke(self, state: CallState, results: list[Any]) -> tuple[Any, ...]:
         """Run the callback that the program stopped for, and return its arrays."""
         number = state.registers[1]
@@ -213,7 +248,7 @@ class Execution:
         raise describe_failure(self.program, self.name, status, registers)
 
 
-_RESUMED = (instructions.YIELDED, instructions.INVOKED, instructions.PAUSED)
+_RESUMED = (instructions.YIELDED, instructions.INVOKED, instructions.PAUSED, instructions.DIVIDED)
 
 
 def _items(program: Program) -> tuple[instructions.Items, list[instructions.Items], list[instructions.Items]]:

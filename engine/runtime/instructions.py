@@ -19,6 +19,7 @@ Version history
     3  INVOKE
     4  MULSAT, ADDSAT; sizes that no memory has do not mislead ALIGN and GROW
     5  LOOK; the machine pauses
+    6  PARALLEL
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import NamedTuple
 
 from engine.runtime.errors import InvalidProgram
 
-MACHINE_VERSION = 5
+MACHINE_VERSION = 6
 
 HALTED = 0
 YIELDED = 1
@@ -51,6 +52,9 @@ INVOKED = 8
 PAUSED = 9
 """A pause at a LOOK or a NEXT, in which the caller handles signals. Register 0: the word to resume at,
 with the same items."""
+
+DIVIDED = 10
+"""Register 0: the word of a CALL that the caller makes in parts, to resume behind it."""
 
 RESERVED = 4
 MOST = 2**63 - 1
@@ -126,6 +130,11 @@ _TABLE = (
         "LOOK",
         "i",
         "stop with PAUSED, to be resumed here, if the machine has run for long; 1: each NEXT does so again",
+    ),
+    (
+        "PARALLEL",
+        "aa",
+        "stop with DIVIDED unless a < b; behind it is a CALL whose last two arguments say which passes to run",
     ),
 )
 INSTRUCTIONS = {

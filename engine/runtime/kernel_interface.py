@@ -6,6 +6,9 @@ from __future__ import annotations
 ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
 """The bytes of an element of each dtype that kernels compute with."""
 
+MANY = 2**20
+"""The fewest elements of a call for which other threads pay (tools/bench/threads.py)."""
+
 OK = 0
 INDEX_OUT_OF_RANGE = 1
 """Details: the position in the index, the index found there, the size of the axis."""

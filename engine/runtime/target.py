@@ -1,8 +1,10 @@
-"""The target of this process: its triple, and the CPU levels that it runs
-(cachegraph/object_code/cpu.py)."""
+"""The target of this process: its triple, the CPU levels that it runs (cachegraph/object_code/cpu.py), and
+how many threads."""
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
 
 from cachegraph.environment import settings_in_force, warn_once
@@ -35,3 +37,23 @@ def process_triple() -> str:
     """Return LLVM's triple of this process: architecture, system and object format."""
     _, triple = with_text(LLVM.LLVMPY_GetProcessTriple)
     return triple
+
+
+def process_threads() -> int:
+    """Return the most threads that one call uses: what CACHEGRAPH_NUM_THREADS says, else OMP_NUM_THREADS.
+
+    If neither says it, that is one per processor that this process may use, but one in a worker process of
+    multiprocessing, beside which others work.
+    """
+    settings, _ = settings_in_force()
+    if settings.threads:
+        return settings.threads
+    common = os.environ.get("OMP_NUM_THREADS", "")
+    if common.isdecimal() and int(common) > 0:
+        return int(common)
+    return 1 if _is_worker() else len(os.sched_getaffinity(0))
+
+
+def _is_worker() -> bool:
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    return multiprocessing is not None and multiprocessing.parent_process() is not None

@@ -1,0 +1,134 @@
+"""Kernels whose outermost loop can be run in parts, by several threads.
+
+The passes of that loop must not need each other: it carries nothing, and no pass touches what another one
+writes. So the results do not depend on the number of parts, nor on the order in which they run.
+
+Whether a call is run in parts is decided when it is made, by the number of elements (runtime/parallel.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from engine.lowering.loops import (
+    Array,
+    Call,
+    Compute,
+    Evaluate,
+    If,
+    Integer,
+    Kernel,
+    Loop,
+    Node,
+    Place,
+    ReadElement,
+    WriteElement,
+)
+from engine.lowering.steps import region_of
+from engine.lowering.table import Table
+from engine.runtime.kernel_interface import MANY
+from engine.scalar.embedded import Embedded
+
+_BEGIN, _END = "begin_pass", "end_pass"
+
+
+class InParts(NamedTuple):
+    """A `kernel` whose last two arguments are the first pass to run and the one to stop before.
+
+    Without these it was called with the number of passes as argument number `passes`.
+    """
+
+    kernel: Kernel
+    passes: int
+
+
+def split_kernels(table: Table) -> None:
+    """Let the machine run calls in `table` in parts, where that is possible and there may be enough to do.
+
+    Calls in the body of a loop stay as they are.
+    """
+    for step in table.steps:
+        if step.kernel is None or region_of(step.stage) > 0 or not step.lengths:
+            continue
+        elements = table.product(step.lengths)
+        number = table.number(elements)
+        found = in_parts(step.kernel) if number is None or number >= MANY else None
+        if found is not None:
+            step.kernel, step.elements = found.kernel, elements
+            step.arguments = (*step.arguments, table.constant(0), step.arguments[found.passes])
+            step.memory = (*step.memory, None, None)
+
+
+@lru_cache(maxsize=1024)
+def in_parts(kernel: Kernel) -> InParts | None:
+    """Return the form of `kernel` that can be run in parts.
+
+    Returns None if its outermost loop cannot be split: it is not the only one, carries values, or ends
+    early; something is called; or passes may need each other, through memory that outlasts a pass.
+    """
+    *before, loop = kernel.body
+    if not isinstance(loop, Loop) or not _is_plain(loop) or not all(map(_may_repeat, before)):
+        return None
+    passes = Integer(str(loop.stop))
+    if passes not in kernel.parameters or not _passes_are_independent(loop):
+        return None
+    split = replace(loop, start=_BEGIN, stop=_END)
+    form = Kernel(
+        (*kernel.parameters, Integer(_BEGIN), Integer(_END)),
+        (*before, split),
+        (*kernel.arguments, (_BEGIN,), (_END,)),
+        f"{kernel.summary}, in parts",
+    )
+    return InParts(form, kernel.parameters.index(passes))
+
+
+def _is_plain(loop: Loop) -> bool:
+    return loop.start == 0 and loop.step == 1 and not loop.carried and not loop.until
+
+
+def _may_repeat(node: Node) -> bool:
+    """Return True if each part can run `node` again: it neither changes memory nor keeps any."""
+    if isinstance(node, If):
+        return all(map(_may_repeat, (*node.then, *node.otherwise)))
+    return not isinstance(node, Loop | WriteElement | Array) and not _leaves_kernel(node)
+
+
+def _leaves_kernel(node: Node) -> bool:
+    """Return True for a call of another function: it may use what other threads use."""
+    return isinstance(node, Call | Evaluate) or (isinstance(node, Compute) and isinstance(node.op, Embedded))
+
+
+def _passes_are_independent(loop: Loop) -> bool:
+    nodes = list(_inside(loop.body))
+    if any(map(_leaves_kernel, nodes)):
+        return False
+    own = {node.name for node in nodes if isinstance(node, Array)}
+    places: dict[str, set[Place]] = {}
+    for node in nodes:
+        if isinstance(node, ReadElement | WriteElement):
+            places.setdefault(node.place.pointer, set()).add(node.place)
+    written = {node.place.pointer for node in nodes if isinstance(node, WriteElement)} - own
+    return all(_are_of_one_pass(places[pointer], loop.index) for pointer in written)
+
+
+def _are_of_one_pass(places: set[Place], index: str) -> bool:
+    """Return True if no other pass touches an element at `places`, all of one array.
+
+    They are one place that moves with `index`, or lie in the row of that number.
+    """
+    steps = {next((term for term in place.terms if term[0] == index), ()) for place in places}
+    is_row = len(steps) == 1 and all(len(step) > 1 for step in steps)
+    return () not in steps and (len(places) == 1 or is_row)
+
+
+def _inside(body: tuple[Node, ...]) -> Iterator[Node]:
+    """Yield every node of `body`, those of loops and branches too."""
+    for node in body:
+        yield node
+        if isinstance(node, Loop):
+            yield from _inside(node.body)
+        elif isinstance(node, If):
+            yield from _inside((*node.then, *node.otherwise))
