@@ -38,12 +38,12 @@ def shared_calls(monkeypatch):
     return calls
 
 
-X, M, I = pt.vector("x"), pt.matrix("m"), pt.lvector("i")
+X, M, INDEX = pt.vector("x"), pt.matrix("m"), pt.lvector("i")
 GRAPHS = {
     "elementwise": ([X], [pt.exp(X) * 2.0 + pt.sqr(X), pt.sigmoid(X)]),
     "broadcasting": ([M, X], [M + X, M.T * 2.0]),
     "rows and columns": ([M], [M.sum(axis=0), M.sum(axis=1), M.max(axis=1), M.sum()]),
-    "gathering": ([X, I], [X[I], X[I] + 1.0]),
+    "gathering": ([X, INDEX], [X[INDEX], X[INDEX] + 1.0]),
     "setting a part": ([M, X], [pt.set_subtensor(M[1:, 2], X[0]), pt.inc_subtensor(M[1:, 1:3], 1.5)]),
     "along an axis": ([M], [pt.cumsum(M, axis=1), pt.argmax(M, axis=1), pt.sort(M, axis=1)]),
 }
@@ -77,7 +77,7 @@ def test_calls_of_few_elements_are_not_shared(shared_calls):
 
 
 def test_the_first_of_several_failures_is_reported(shared_calls):
-    f = engine.function([X, I], X[I])
+    f = engine.function([X, INDEX], X[INDEX])
     index = np.zeros(600, dtype=np.int64)
     index[[199, 402, 599]] = 71, 72, 73
     with pytest.raises(IndexError, match="index 71, at position 199"):
@@ -137,9 +137,10 @@ def test_an_interrupted_call_leaves_a_function_that_works(shared_calls, monkeypa
         original(futures)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(parallel, "wait", interrupted)
+    monkeypatch.setattr(parallel, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         f(value)
+    monkeypatch.setattr(parallel, "wait", original)
     assert f(value).tolist() == (value * value).tolist()
     assert len(runner_of(f)._pool) <= 1
 
