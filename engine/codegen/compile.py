@@ -25,7 +25,10 @@ def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
     source = _with_functions(printed, symbol) if printed.functions else printed.text
     try:
         with open_module(source, level) as module:
-            module.optimize(USERS_FUNCTIONS if printed.functions else KERNELS)
+            if printed.functions:
+                module.optimize(USERS_FUNCTIONS)
+            elif printed.has_loops:  # other code is as fast without passes
+                module.optimize(KERNELS)
             code = module.object_code()
     except Exception as error:
         raise KernelCompileError("compiling", kernel.summary, f"{type(error).__name__}: {error}") from error

@@ -42,6 +42,11 @@ class KernelText:
     text: str
     functions: tuple[Embedded, ...]
 
+    @property
+    def has_loops(self) -> bool:
+        """True if some code may run more than once in a call."""
+        return " = phi " in self.text
+
 
 def entry_name(function: Embedded) -> str:
     """Return the symbol under which kernels call `function`."""

@@ -94,6 +94,19 @@ def test_simple_arithmetic_uses_the_levels_vectors(kernel, level, register):
     assert any(register in line for line in packed)
 
 
+def test_passes_run_for_loops_only(monkeypatch):
+    body = [Statement("exp", (("input", 0),), "float64")]
+    scalar, vector = (
+        elementwise([NestOperand("float64", (False,) * n)], body, [("value", 0)], n) for n in (0, 1)
+    )
+    optimized = []
+    monkeypatch.setattr(modules.Module, "optimize", lambda module, level: optimized.append(level))
+    assert read_symbols(compile_kernel(scalar, "k_scalar", process_level())).defined == {"k_scalar"}
+    assert optimized == []
+    compile_kernel(vector, "k_vector", process_level())
+    assert optimized == [KERNELS]
+
+
 MADE = ("ContextCreate", "ParseAssembly", "CreatePipelineTuningOptions", "CreatePassBuilder")
 MADE += ("buildPerModuleDefaultPipeline", "TargetMachineEmitToMemory")
 
