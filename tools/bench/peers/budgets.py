@@ -54,7 +54,7 @@ def _missed(model: str, rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _ratio(rows: Mapping[str, Row], what: str, framework: str) -> float | None:
-    """Return the engine's time as a share of another framework's; None if one of them cannot run the model."""
+    """Return the engine's share of another framework's time; None if one of them cannot run the model."""
     own, other = rows["engine"], rows[framework]
     return None if "failure" in own or "failure" in other else float(own[what] / other[what])
 
