@@ -6,8 +6,10 @@ They read input 0, write output 0, and ask for the three lengths as the extents 
 from __future__ import annotations
 
 from engine.lowering.kernels.building import KernelBuilder, constant
+from engine.lowering.kernels.nest import end_of
 from engine.lowering.kernels.reduce import neutral_element
 from engine.lowering.loops import (
+    Array,
     Carried,
     Compute,
     Fail,
@@ -23,6 +25,12 @@ from engine.lowering.loops import (
 from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import EMPTY_REDUCTION
 
+BLOCK = 64
+"""Elements of a row whose extreme is found before it is compared: those that are searched for its place."""
+TILE = 256
+"""Columns whose extremes are found side by side."""
+_EXTREMES = {"max": "maximum", "min": "minimum"}
+
 
 def cumulative(op: str, dtype: str) -> Kernel:
     """Return the kernel of the running `op` (add or mul) of elements of `dtype`."""
@@ -37,39 +45,98 @@ def cumulative(op: str, dtype: str) -> Kernel:
     return _kernel(dtype, dtype, nodes, f"cumulative {op}: {dtype}")
 
 
-def position_of_extreme(kind: str, dtype: str) -> Kernel:
+def position_of_extreme(kind: str, dtype: str, is_last: bool) -> Kernel:
     """Return the kernel of the position, an int64, of the first largest or smallest of elements of `dtype`.
 
     `kind` is max or min. The first NaN comes before everything. Of no elements the kernel returns
-    EMPTY_REDUCTION.
+    EMPTY_REDUCTION. `is_last` says that the axis is the last: nothing is `behind` it.
     """
-    first = Place("x", (("i", "length", "behind"), ("j",)))
-    body = (
-        ReadElement("element", _place("x")),
-        *_is_further(kind, dtype),
-        Compute("following", "where", ("further", "element", "best"), dtype),
-        Compute("following_at", "where", ("further", "at", "best_at"), "int64"),
-    )
-    carried = (Carried("best", "first", "following"), Carried("best_at", "none", "following_at"))
-    loop = Loop("at", 1, "length", 1, body, carried)
-    result = WriteElement(Place("y", (("i", "behind"), ("j",))), "best_at")
+    inside = _along_rows(kind, dtype) if is_last else _along_columns(kind, dtype)
     nodes = (
+        Number("neutral", dtype, neutral_element(kind, dtype)),
         constant("none", "int64", 0),
+        constant("one", "int64", 1),
+        constant("block_size", "int64", BLOCK),
+        constant("tile_size", "int64", TILE),
         Compute("is_empty", "eq", ("length", "none"), "bool"),
         If("is_empty", (Fail(EMPTY_REDUCTION),)),
-        *_nest((ReadElement("first", first), loop, result)),
+        *inside,
     )
-    return _kernel(dtype, "int64", nodes, f"position of {kind}: {dtype}")
+    return _kernel(dtype, "int64", nodes, f"position of {kind}: {dtype}{' in rows' * is_last}")
 
 
-def _is_further(kind: str, dtype: str) -> tuple[Node, ...]:
-    """Return the nodes of `further`: the element comes before `best`. Only the first NaN does before all."""
-    compare = Compute("beyond", "gt" if kind == "max" else "lt", ("element", "best"), "bool")
+def _along_rows(kind: str, dtype: str) -> tuple[Node, ...]:
+    """Return the nodes that find the block with the first extreme of each row, then its place there."""
+    extreme = (
+        ReadElement("element", Place("x", (("i", "length"), ("at",)))),
+        Compute("next_extreme", _EXTREMES[kind], ("extreme", "element"), dtype),
+    )
+    block = (
+        *end_of("block", "block_size", "length"),
+        Loop("at", "block", "block_end", 1, extreme, (Carried("extreme", "neutral", "next_extreme"),)),
+        *_is_further(kind, dtype, "extreme"),
+        Compute("next_best", "where", ("further", "extreme", "best"), dtype),
+        Compute("next_start", "where", ("further", "block", "start"), "int64"),
+    )
+    carried = (Carried("best", "neutral", "next_best"), Carried("start", "none", "next_start"))
+    search = (
+        ReadElement("candidate", Place("x", (("i", "length"), ("place",)))),
+        Compute("is_equal", "eq", ("candidate", "best"), "bool"),
+        Compute("is_nan", "isnan", ("candidate",), "bool"),
+        Compute("is_found", "or_", ("is_equal", "is_nan"), "bool"),
+    )
+    row = (
+        Loop("block", 0, "length", BLOCK, block, carried),
+        Loop("place", "start", "length", 1, search, (Carried("found", "start", "place"),), "is_found"),
+        WriteElement(Place("y", (("i",),)), "found"),
+    )
+    return (Loop("i", 0, "before", 1, row),)
+
+
+def _along_columns(kind: str, dtype: str) -> tuple[Node, ...]:
+    """Return the nodes that go through the rows once, for TILE columns side by side."""
+    best, best_at = Place("bests", (("column",),)), Place("places", (("column",),))
+    step = (
+        Compute("column", "sub", ("j", "tile"), "int64"),
+        ReadElement("element", _place("x")),
+        ReadElement("best", best),
+        ReadElement("best_at", best_at),
+        *_is_further(kind, dtype, "element"),
+        Compute("next_best", "where", ("further", "element", "best"), dtype),
+        Compute("next_at", "where", ("further", "at", "best_at"), "int64"),
+        WriteElement(best, "next_best"),
+        WriteElement(best_at, "next_at"),
+    )
+    clear = (
+        WriteElement(Place("bests", (("cleared",),)), "neutral"),
+        WriteElement(Place("places", (("cleared",),)), "none"),
+    )
+    finish = (
+        Compute("finished", "sub", ("k", "tile"), "int64"),
+        ReadElement("found", Place("places", (("finished",),))),
+        WriteElement(Place("y", (("i", "behind"), ("k",))), "found"),
+    )
+    columns = (
+        *end_of("tile", "tile_size", "behind"),
+        Loop("cleared", 0, TILE, 1, clear, independent=True),
+        Loop("at", 0, "length", 1, (Loop("j", "tile", "tile_end", 1, step, independent=True),)),
+        Loop("k", "tile", "tile_end", 1, finish, independent=True),
+    )
+    return (
+        Array("bests", dtype, TILE),
+        Array("places", "int64", TILE),
+        Loop("i", 0, "before", 1, (Loop("tile", 0, "behind", TILE, columns),)),
+    )
+
+
+def _is_further(kind: str, dtype: str, element: str) -> tuple[Node, ...]:
+    """Return the nodes of `further`: `element` comes before `best`. Only the first NaN does before all."""
+    compare = Compute("beyond", "gt" if kind == "max" else "lt", (element, "best"), "bool")
     if dtype not in FLOATS:
         return (compare, Compute("further", "identity", ("beyond",), "bool"))
     return (
         compare,
-        Compute("element_nan", "isnan", ("element",), "bool"),
+        Compute("element_nan", "isnan", (element,), "bool"),
         Compute("best_nan", "isnan", ("best",), "bool"),
         Compute("best_number", "invert", ("best_nan",), "bool"),
         Compute("first_nan", "and_", ("element_nan", "best_number"), "bool"),

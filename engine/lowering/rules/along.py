@@ -28,7 +28,8 @@ def _lower_extreme(lowering: Lowering, node: Apply) -> None:
     lowering.dims[output] = (*lengths[:axis], *lengths[axis + 1 :])
     if lowering.is_needed(output):
         kind = "max" if isinstance(node.op, Argmax) else "min"
-        _call(lowering, node, position_of_extreme(kind, dtype(source)))
+        is_last = axis == len(lengths) - 1
+        _call(lowering, node, position_of_extreme(kind, dtype(source), is_last))
 
 
 def _call(lowering: Lowering, node: Apply, kernel: Kernel) -> None:
