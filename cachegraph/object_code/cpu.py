@@ -19,12 +19,18 @@ VARIABLE = "CACHEGRAPH_CPU"
 LLVM = LLVMFunctions({"LLVMPY_GetHostCPUFeatures": (c_int, TEXT_OUT)})
 
 _LEVELS = {"x86_64": ("x86-64", "x86-64-v3"), "aarch64": ("generic",)}
+_LEVELS_WITH_FMA = {"x86_64": "x86-64-v3", "aarch64": "generic", "arm64": "generic"}
 _V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 
 def known_levels() -> tuple[str, ...]:
     """Return the levels that there are on this architecture, the weakest first."""
     return _LEVELS.get(platform.machine(), ("generic",))
+
+
+def has_fma(level: str) -> bool:
+    """Return True if code of `level` multiplies and adds in one instruction, with one rounding."""
+    return _LEVELS_WITH_FMA.get(platform.machine()) == level
 
 
 @cache

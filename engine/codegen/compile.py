@@ -13,6 +13,7 @@ from engine.codegen.llvm.printer import KernelText, entry_name, print_kernel
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
+from engine.runtime.target import has_fma
 
 
 def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
@@ -22,7 +23,8 @@ def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
     needs more than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
     """
     printed = print_kernel(kernel, symbol)
-    source = _with_functions(printed, symbol) if printed.functions else printed.text
+    text = printed.module(has_fma(level))
+    source = _with_functions(printed, text, symbol) if printed.functions else text
     try:
         with open_module(source, level) as module:
             if printed.functions:
@@ -36,13 +38,13 @@ def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
     return code
 
 
-def _with_functions(printed: KernelText, symbol: str) -> bytes:
-    """Return the bitcode of the kernel and of the functions of user Ops in it; raises FunctionRefused."""
+def _with_functions(printed: KernelText, text: str, symbol: str) -> bytes:
+    """Return the bitcode of the module `text` and of the functions of user Ops; raises FunctionRefused."""
     from engine.codegen.numba.functions import entry_bitcode  # numba, which no other kernel needs
     from engine.codegen.numba.linking import linked_bitcode
 
     functions = [entry_bitcode(function, entry_name(function)) for function in printed.functions]
-    return linked_bitcode(printed.text, functions, symbol)
+    return linked_bitcode(text, functions, symbol)
 
 
 def _check_symbols(code: bytes, symbol: str, subject: str) -> None:

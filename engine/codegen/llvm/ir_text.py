@@ -38,7 +38,7 @@ class LlvmValue:
 DOUBLE = LlvmType("double", "f64")
 FLOAT = LlvmType("float", "f32")
 WORD = LlvmType("i64")
-STATUS = LlvmType("i32")
+INT32 = STATUS = LlvmType("i32")
 BYTE = LlvmType("i8")
 BIT = LlvmType("i1")
 POINTER = LlvmType("ptr")
@@ -57,6 +57,8 @@ class FunctionText:
 
     `entry` has the code that runs first (stack slots), `declarations` the functions that it calls,
     `metadata` what the module says of loops. Reads and writes belong to `access_group` if there is one.
+    `elementary` has a name for each call of a function that the module defines, `loop_depth` the number of
+    loops around the code. Fused operations need a CPU level that `has_fma`.
     """
 
     entry: list[str] = field(default_factory=list)
@@ -64,8 +66,11 @@ class FunctionText:
     declarations: dict[str, str] = field(default_factory=dict)
     metadata: list[str] = field(default_factory=list)
     access_group: str = ""
+    elementary: list[str] = field(default_factory=list)
     block: str = "start"
     is_ended: bool = False
+    has_fma: bool = False
+    loop_depth: int = 0
     _count: int = 0
 
     # ---- names and blocks
@@ -194,6 +199,12 @@ class FunctionText:
     def op(self, instruction: str, x: LlvmValue, *others: LlvmValue) -> LlvmValue:
         """Return the result of `instruction` (fadd, xor, fneg, ...), which has the type of its operands."""
         return self.value(x.type, f"{instruction} {', '.join([str(x), *[other.text for other in others]])}")
+
+    def muladd(self, x: LlvmValue, y: LlvmValue, z: LlvmValue) -> LlvmValue:
+        """Return x * y + z: rounded once if the CPU level has fused operations, else twice."""
+        if self.has_fma:
+            return self.call(x.type, f"llvm.fma.{x.type.suffix}", [x, y, z])
+        return self.op("fadd", self.op("fmul", x, y), z)
 
     def compare(self, instruction: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         """Return the bit that `instruction` (such as "fcmp olt" or "icmp eq") computes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from engine.codegen.llvm.elementary.library import define_elementary
 from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
@@ -37,10 +38,20 @@ _ARGUMENTS = LlvmValue(POINTER, "%arguments")
 
 @dataclass(frozen=True, slots=True)
 class KernelText:
-    """A printed kernel: the `text` of a module, and the user `functions` that it calls by `entry_name`."""
+    """A printed kernel: its `text`, and what it calls: user `functions` by `entry_name`, elementary ones.
+
+    `declarations` has the others.
+    """
 
     text: str
     functions: tuple[Embedded, ...]
+    elementary: tuple[str, ...]
+    declarations: dict[str, str]
+
+    def module(self, has_fma: bool) -> str:
+        """Return the text of a module with the kernel, for a CPU level with or without fused operations."""
+        lines = define_elementary(self.elementary, has_fma, self.declarations)
+        return "\n".join([self.text, *lines, ""])
 
     @property
     def has_loops(self) -> bool:
@@ -54,7 +65,7 @@ def entry_name(function: Embedded) -> str:
 
 
 def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
-    """Return `kernel` as a module that defines `symbol`; raises InvalidKernel if it contradicts itself."""
+    """Return `kernel` as the function `symbol`; raises InvalidKernel if it contradicts itself."""
     printer = _KernelPrinter(check_kernel(kernel))
     printer.print(kernel)
     function = printer.function
@@ -65,10 +76,10 @@ def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
         "entry:",
         *body,
         "}",
-        *function.declarations.values(),
         *function.metadata,
     ]
-    return KernelText("\n".join(lines) + "\n", tuple(printer.functions.values()))
+    functions = tuple(printer.functions.values())
+    return KernelText("\n".join(lines), functions, tuple(function.elementary), function.declarations)
 
 
 @dataclass
@@ -165,7 +176,9 @@ class _KernelPrinter:
         self.unordered.update(carried.following for carried in node.carried if carried.unordered)
         outer_group = b.access_group
         group = b.access_group = b.new_access_group() if node.independent else ""
+        b.loop_depth += 1
         self.body(node.body)
+        b.loop_depth -= 1
         b.access_group = outer_group
         following_index = self.function.value(WORD, f"add nsw {index}, {node.step}")
         latch = b.block

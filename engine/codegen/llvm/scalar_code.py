@@ -9,14 +9,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from engine.codegen.llvm.elementary.library import ELEMENTARY, call_elementary
 from engine.codegen.llvm.ir_text import BIT, DOUBLE, FLOAT, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.polygamma import emit_psi, emit_tri_gamma, in_float64
 from engine.lowering.operations import FLOATS, INTEGERS
 
 LLVM_TYPES = {"float64": DOUBLE, "float32": FLOAT, "int64": WORD, "int32": LlvmType("i32"), "bool": BIT}
 _LLVM_INTRINSICS = {
-    "exp": "llvm.exp",
-    "log": "llvm.log",
     "sqrt": "llvm.sqrt",
     "sin": "llvm.sin",
     "cos": "llvm.cos",
@@ -27,13 +26,10 @@ _LLVM_INTRINSICS = {
     "ceil": "llvm.ceil",
     "trunc": "llvm.trunc",
     "round": "llvm.rint",
-    "exp2": "llvm.exp2",
-    "log2": "llvm.log2",
-    "log10": "llvm.log10",
 }
 _LIBM = {
-    **{op: op for op in ("expm1", "log1p", "tanh", "tan", "sinh", "cosh", "erf", "erfc")},
-    **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
+    "tan": "tan",
+    **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan2", "sinh", "cosh", "tanh")},
     "gamma": "tgamma",
 }
 _SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
@@ -81,6 +77,8 @@ def _compare(b: FunctionText, relation: str, dtype: str, x: LlvmValue, y: LlvmVa
 
 
 def _emit_float(b: FunctionText, op: str, dtype: str, arguments: list[LlvmValue]) -> LlvmValue:
+    if op in ELEMENTARY:
+        return call_elementary(b, op, arguments[0])
     if op in _LLVM_INTRINSICS:
         return _call_intrinsic(b, op, *arguments)
     if op in _LIBM:
@@ -135,22 +133,6 @@ def _float_sign(b: FunctionText, x: LlvmValue) -> LlvmValue:
     return b.select(b.compare("fcmp ogt", x, zero), one, signed)
 
 
-def _small_exponential(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """Emit exp(-|x|), which does not overflow, and keeps small numbers."""
-    return _call_intrinsic(b, "exp", b.op("fneg", _call_intrinsic(b, "abs", x)))
-
-
-def _sigmoid(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    small, one = _small_exponential(b, x), x.type(1.0)
-    numerator = b.select(b.compare("fcmp olt", x, x.type(0.0)), small, one)
-    return b.op("fdiv", numerator, b.op("fadd", one, small))
-
-
-def _softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    positive = b.select(b.compare("fcmp ogt", x, x.type(0.0)), x, x.type(0.0))
-    return b.op("fadd", positive, _call_libm(b, "log1p", _small_exponential(b, x)))
-
-
 def _is_opposite(b: FunctionText, remainder: LlvmValue, y: LlvmValue) -> LlvmValue:
     """Return the bit of: C's remainder is not 0, with another sign than `y`; Python's is one `y` more."""
     zero = y.type(0.0)
@@ -193,8 +175,6 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "neg": lambda b, x: b.op("fneg", x),
     "sqr": lambda b, x: b.op("fmul", x, x),
     "sign": _float_sign,
-    "sigmoid": _sigmoid,
-    "softplus": _softplus,
     "reciprocal": lambda b, x: b.op("fdiv", x.type(1.0), x),
     "isnan": _is_nan,
     "isinf": _is_infinite,

@@ -1,0 +1,110 @@
+"""Tables of the elementary functions, for float64 (DOUBLE) and float32 (FLOAT): polynomials, and constants.
+
+tools/minimax.py fits the polynomials anew (Remez's algorithm). The comments say how large the error of each
+is beside the function's value. A constant in parts is the sum of the parts: all but the last have so many
+zeros at the end that a product with an integer below 2**20 (float64) or 2**8 (float32) is exact.
+"""
+
+from __future__ import annotations
+
+from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, LlvmType
+
+Table = dict[LlvmType, tuple[float, ...]]
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float.fromhex(number) for number in text.split())
+
+
+LOG2_E = 1.4426950408889634
+
+LN2: Table = {
+    DOUBLE: _numbers("0x1.62e42feep-1 0x1.a39ef35793c76p-33"),
+    FLOAT: _numbers("0x1.62e4p-1 0x1.7f7d1cp-20"),
+}
+"""The natural logarithm of 2, in parts."""
+
+EXP: Table = {
+    DOUBLE: _numbers(  # 2**-55.6
+        "0x1.0000000000005p-1 0x1.555555555555cp-3 0x1.55555555520f4p-5 0x1.111111110e6e1p-7 "
+        "0x1.6c16c17f375bep-10 0x1.a01a01b5d384ep-13 0x1.a019a6861656cp-16 0x1.71ddea1036c59p-19 "
+        "0x1.28a2ab430c645p-22 0x1.af769a87bc9e1p-26"
+    ),
+    FLOAT: _numbers(  # 2**-26.2
+        "0x1.0000003533460p-1 0x1.5554af5728f6cp-3 0x1.555486d5f7a73p-5 0x1.1227fe2e62109p-7 "
+        "0x1.6d9909e6ce94bp-10"
+    ),
+}
+"""(exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2."""
+
+LOG: Table = {
+    DOUBLE: _numbers(  # 2**-59.5
+        "0x1.5555555555593p-1 0x1.999999997fb5ap-2 0x1.2492494215c1dp-2 0x1.c71c51e94be6ep-3 "
+        "0x1.746645edce3c0p-3 0x1.39a0facbd5073p-3 0x1.2f0d5882af791p-3"
+    ),
+    FLOAT: _numbers("0x1.55557a41990f6p-1 0x1.995e9be523859p-2 0x1.31e666f591d9ap-2"),  # 2**-30.2
+}
+"""(log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(1/2) and sqrt(2)."""
+
+ARCTAN: Table = {
+    DOUBLE: _numbers(  # 2**-59.4
+        "-0x1.555555555553dp-2 0x1.99999999958eep-3 -0x1.24924922af82dp-3 0x1.c71c70e68942ap-4 "
+        "-0x1.745cf8e14ef4ep-4 0x1.3b1118eb09b5ep-4 -0x1.10ebb0ba854b6p-4 0x1.df0e973452e99p-5 "
+        "-0x1.9cce722fbdeaap-5 0x1.37c81dfa185d9p-5 -0x1.25476a7581b21p-6"
+    ),
+    FLOAT: _numbers(  # 2**-30.5
+        "-0x1.55554952d3597p-2 0x1.9991a5974ae55p-3 -0x1.23b601412761cp-3 0x1.b1f5c33b8fd2dp-4 "
+        "-0x1.f210194358eeap-5"
+    ),
+}
+"""(atan(r) - r) / r**3 in r**2, for |r| <= tan(pi / 8)."""
+
+ERF: Table = {
+    DOUBLE: _numbers(  # 2**-56.9
+        "0x1.20dd750429b6dp+0 -0x1.812746b0379bdp-2 0x1.ce2f21a040d16p-4 -0x1.b82ce311fa948p-6 "
+        "0x1.565bccf92b40cp-8 -0x1.c02db03dd9404p-11 0x1.f9a2baa92930bp-14 -0x1.f4ca4d7157c71p-17 "
+        "0x1.b97fd3eaabcc5p-20 -0x1.5c07274683743p-23 0x1.d71b11045784bp-27 -0x1.abae4dc4327cdp-31"
+    ),
+    FLOAT: _numbers(  # 2**-29.6
+        "0x1.20dd74fe48b85p+0 -0x1.81273de949dc8p-2 0x1.ce2cf7400a54ap-4 -0x1.b7f90d10a7ff5p-6 "
+        "0x1.5405b227905bfp-8 -0x1.a3f702a4e6255p-11 0x1.496a394065310p-14"
+    ),
+}
+"""erf(x) / x in x**2, for |x| <= 1."""
+
+ERFC: Table = {
+    DOUBLE: _numbers(  # 2**-57
+        "0x1.20dd75042c0cbp-1 0x1.20dd750350d7bp+0 0x1.f9838d0e39908p+0 0x1.6914cb5bb9993p+1 "
+        "0x1.5707deec2bd4fp+1 -0x1.217f44c8fb2ddp-2 -0x1.d04796eb66e33p+2 -0x1.b8b22a2e079f2p+3 "
+        "-0x1.cc9cb240839e0p+0 0x1.f14e0a4da6851p+5 -0x1.c3a4083a84aedp+6 0x1.3ce05fdcb9bbcp+11 "
+        "-0x1.54d6702f1a5aap+14 0x1.fe1258b58328fp+16 -0x1.33b7d5309b495p+19 0x1.1e82a66ee9827p+21 "
+        "-0x1.8e3ed44d66921p+22 0x1.98f9d858b39b6p+23 -0x1.3354b96470514p+24 0x1.4a42efa17d867p+24 "
+        "-0x1.e2cbdcec010e9p+23 0x1.afae11964ba3bp+22 -0x1.65589247a422bp+20"
+    ),
+    FLOAT: _numbers(  # 2**-28.6
+        "0x1.20db3ff16f2fep-1 0x1.2118d10d206c3p+0 0x1.f42f142e3f9b4p+0 0x1.8b449d0e8e0d5p+1 "
+        "0x1.309f9bdc34642p-1 0x1.3775ae6578855p+3 -0x1.165143d08740dp+5 0x1.01f0dae6ef2e8p+4 "
+        "0x1.11bbdba73e512p+5 -0x1.f140590ab9719p+4"
+    ),
+}
+"""exp(x**2) erfc(x) / t in t = 1 / (x + 2), for 0.5 <= x up to where erfc is 0."""
+
+ERFC_SHIFT = 2.0
+
+INVERSE_LOGS: dict[LlvmType, dict[int, tuple[float, ...]]] = {
+    DOUBLE: {
+        2: _numbers("0x1.71547652b82fep+0 0x1.777d0ffda0d24p-56"),
+        10: _numbers("0x1.bcb7b1526e50ep-2 0x1.95355baaafad3p-57"),
+    },
+    FLOAT: {
+        2: _numbers("0x1.715476p+0 0x1.4ae0cp-26"),
+        10: _numbers("0x1.bcb7b2p-2 -0x1.5b235ep-27"),
+    },
+}
+"""1 / log(base), in parts: rounded, and what that lost."""
+
+LOGS_OF_TWO: dict[LlvmType, dict[int, tuple[float, ...]]] = {
+    DOUBLE: {2: (1.0, 0.0), 10: _numbers("0x1.34413509f7800p-2 0x1.fef311f12b358p-46")},
+    FLOAT: {2: (1.0, 0.0), 10: _numbers("0x1.344p-2 0x1.3509f8p-18")},
+}
+"""log(2) / log(base), in parts."""

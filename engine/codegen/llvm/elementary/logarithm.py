@@ -1,0 +1,157 @@
+"""log and what is made of it: log1p, log2, log10, softplus.
+
+x = 2**k m with sqrt(1/2) <= m < sqrt(2), and log(m) = 2 artanh(s) with s = (m - 1) / (m + 1), as a polynomial
+in s**2 (Tang, "Table-driven implementation of the logarithm function", 1990, without the table; the sums
+are ordered as in Sun's fdlibm).
+"""
+
+from __future__ import annotations
+
+import math
+
+from engine.codegen.llvm.elementary.arithmetic import (
+    absolute,
+    at_most,
+    fast_two_sum,
+    format_of,
+    from_bits,
+    only_if,
+    polynomial,
+    to_bits,
+    two_product,
+)
+from engine.codegen.llvm.elementary.coefficients import INVERSE_LOGS, LN2, LOG, LOGS_OF_TWO
+from engine.codegen.llvm.elementary.exponential import TINY, emit_small_exp
+from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
+
+_SMALLEST_NORMAL = {DOUBLE: 2.0**-1022, FLOAT: 2.0**-126}
+_SQRT_HALF_BITS = {DOUBLE: 0x3FE6A09E667F3BCD, FLOAT: 0x3F3504F3}
+_LOG1P_SMALL = 0.29  # below it, and above minus it, 1 + x is within sqrt(1/2) and sqrt(2)
+_INVERSE_BITS = {DOUBLE: 0x7FDE623822835EEA, FLOAT: 0x7EF311C3}  # 1 / u within 12 %
+
+
+def emit_log(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit the natural logarithm, within 1 ulp; minus infinity at 0, NaN below."""
+    k, m = _split_any(b, x)
+    found = _sum(b, k, b.op("fsub", m, x.type(1.0)))
+    return b.op("fadd", _not_positive(b, x, found), _not_finite(b, x))
+
+
+def emit_log1p(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit log(1 + x), within 1 ulp; minus infinity at -1, NaN below.
+
+    What 1 + x loses by rounding is added, divided by 1 + x, in the end.
+    """
+    of, one, size = x.type, x.type(1.0), absolute(b, x)
+    u = b.op("fadd", one, x)
+    k, m = _split(b, u)
+    lost = b.op("fsub", x, b.op("fsub", u, one))  # nothing for large numbers
+    is_small = b.compare("fcmp olt", size, of(_LOG1P_SMALL))
+    f = b.select(is_small, x, b.op("fsub", m, one))
+    is_large = b.compare("fcmp oge", size, of(_LOG1P_SMALL))
+    correction = only_if(b, is_large, b.op("fmul", lost, _rough_inverse(b, at_most(b, u, 2.0**60))))
+    found = _not_positive(b, u, _sum(b, only_if(b, is_large, k), f, correction))
+    is_tiny = b.compare("fcmp olt", size, of(TINY[of]))
+    is_itself = b.op("or", is_tiny, b.compare("fcmp ueq", x, of(math.inf)))
+    return b.select(is_itself, x, found)
+
+
+def emit_softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit log(1 + exp(x)) = max(x, 0) + log(1 + e) with e = exp(-|x|), within 2 ulp, without overflow.
+
+    1 + e is at most 2: it is 1 + f, or 2 (1 + f) with f = (e - 1) / 2, which is exact.
+    """
+    of = x.type
+    e = emit_small_exp(b, x)
+    is_large = b.compare("fcmp ogt", e, of(math.sqrt(2.0) - 1.0))
+    f = b.select(is_large, b.muladd(e, of(0.5), of(-0.5)), e)
+    found = _sum(b, only_if(b, is_large, of(1.0)), f)
+    return b.op("fadd", only_if(b, b.compare("fcmp ogt", x, of(0.0)), x), found)
+
+
+def emit_log2(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit the logarithm to base 2, within 1.5 ulp; exact for powers of two."""
+    return _to_base(b, x, 2)
+
+
+def emit_log10(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Emit the logarithm to base 10, within 1.5 ulp."""
+    return _to_base(b, x, 10)
+
+
+def _normal(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return a normal number and an integer e with x = number 2**e, if `x` is positive and finite."""
+    of, digits = x.type, format_of(x).digits
+    is_subnormal = b.compare("fcmp olt", x, of(_SMALLEST_NORMAL[of]))
+    factor = b.op("fadd", of(1.0), only_if(b, is_subnormal, of(2.0**digits - 1.0)))
+    return b.op("fmul", x, factor), only_if(b, is_subnormal, of(-digits))
+
+
+def _split(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return k and m with x = 2**k m, for a normal positive `x`."""
+    of, form = x.type, format_of(x)
+    root, one = _SQRT_HALF_BITS[of], form.bias << form.digits
+    moved = b.op("add", to_bits(b, x), form.word(one - root))
+    biased = b.op("lshr", moved, form.word(form.digits))
+    fraction = b.op("and", moved, form.word((1 << form.digits) - 1))
+    m = from_bits(b, b.op("add", fraction, form.word(root)), of)
+    # The integer becomes the last digits of a number as large as 2**digits.
+    whole = from_bits(b, b.op("or", biased, form.word((form.bias + form.digits) << form.digits)), of)
+    return b.op("fsub", whole, of(2.0**form.digits + form.bias)), m
+
+
+def _split_any(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return k and m with x = 2**k m, for a positive finite `x`."""
+    number, exponent = _normal(b, x)
+    k, m = _split(b, number)
+    return b.op("fadd", k, exponent), m
+
+
+def _series(b: FunctionText, f: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return s = f / (2 + f), and t with log(1 + f) = f - s t."""
+    s = b.op("fdiv", f, b.op("fadd", f.type(2.0), f))
+    z = b.op("fmul", s, s)
+    return s, b.muladd(b.op("fneg", z), polynomial(b, z, LOG[f.type]), f)
+
+
+def _sum(b: FunctionText, k: LlvmValue, f: LlvmValue, correction: LlvmValue | None = None) -> LlvmValue:
+    """Return k ln(2) + log(1 + f) + correction, the smallest parts first."""
+    high, low = LN2[k.type]
+    s, t = _series(b, f)
+    small = b.op("fmul", k, k.type(low)) if correction is None else b.muladd(k, k.type(low), correction)
+    rest = b.op("fadd", f, b.muladd(b.op("fneg", s), t, small))
+    return b.muladd(k, k.type(high), rest)
+
+
+def _rough_inverse(b: FunctionText, u: LlvmValue) -> LlvmValue:
+    """Return 1 / u within 2 %: the bits of `u` taken from a constant, and one step of Newton's."""
+    form = format_of(u)
+    rough = from_bits(b, b.op("sub", form.word(_INVERSE_BITS[u.type]), to_bits(b, u)), u.type)
+    return b.op("fmul", rough, b.muladd(b.op("fneg", rough), u, u.type(2.0)))
+
+
+def _not_positive(b: FunctionText, x: LlvmValue, found: LlvmValue) -> LlvmValue:
+    """Return the finite number `found`, or the logarithm of an `x` that is not positive."""
+    at_zero = only_if(b, b.compare("fcmp oeq", x, x.type(0.0)), x.type(-math.inf))
+    below = only_if(b, b.compare("fcmp olt", x, x.type(0.0)), x.type(math.nan))
+    return b.op("fadd", b.op("fadd", found, at_zero), below)
+
+
+def _not_finite(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Return an `x` that is infinite or NaN, else 0."""
+    return only_if(b, b.compare("fcmp uge", x, x.type(math.inf)), x)
+
+
+def _to_base(b: FunctionText, x: LlvmValue, base: int) -> LlvmValue:
+    """Return log(m) / log(base), computed in two parts, plus k log(2) / log(base)."""
+    k, m = _split_any(b, x)
+    f = b.op("fsub", m, x.type(1.0))
+    s, t = _series(b, f)
+    (factor, rest), (of_two, of_two_rest) = INVERSE_LOGS[x.type][base], LOGS_OF_TWO[x.type][base]
+    log, lost = fast_two_sum(b, f, b.op("fneg", b.op("fmul", s, t)))
+    high, low = two_product(b, log, x.type(factor))
+    low = b.op("fadd", low, b.muladd(log, x.type(rest), b.op("fmul", lost, x.type(factor))))
+    total, error = fast_two_sum(b, b.op("fmul", k, x.type(of_two)), high)
+    small = b.op("fadd", error, b.muladd(k, x.type(of_two_rest), low))
+    found = _not_positive(b, x, b.op("fadd", total, small))
+    return b.op("fadd", found, _not_finite(b, x))
