@@ -63,6 +63,11 @@ class Scope:
         """Have calls of the function raise `error` with `message` where `condition`, a 0-d bool, is false."""
         self.requirements.append(Requirement(condition, error, message))
 
+    def require_each(self, requirements: Sequence[Requirement], held: Sequence[Any]) -> None:
+        """Require what each step of a loop did; `held` has the vector of its conditions for each."""
+        for requirement, of_steps in zip(requirements, held, strict=True):
+            self.require(pt.all(of_steps), requirement.error, requirement.message)
+
     def translate(self, node: Any) -> None:
         """Add the variables for the outputs of `node`.
 
@@ -84,6 +89,15 @@ class Scope:
         except Untranslatable:
             del self.requirements[before:]
             raise
+
+    def results_of(self, node: Any, inputs: Sequence[Any]) -> list[Any]:
+        """Return the engine's variables for the outputs of `node` on `inputs`.
+
+        Raises Untranslatable as `translate` does.
+        """
+        self.values.update(zip(node.inputs, inputs, strict=True))
+        self.translate(node)
+        return [self.values[output] for output in node.outputs]
 
     def inner(self, inputs: Sequence[Any], values: Iterable[Any]) -> Scope:
         """Return a scope of its own, in which `values` stand for `inputs`."""

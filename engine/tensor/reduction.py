@@ -119,7 +119,24 @@ class Prod(_Accumulated):
 
 
 class ExtremumOver(Reduction):
-    """Base class of the largest and smallest element. Every element equal to it gets the whole gradient."""
+    """Base class of the largest and smallest element. Every element equal to it gets the whole gradient.
+
+    Over no elements it raises ValueError, or, if `initial`, is what changes no other element: -inf for the
+    largest float, inf for the smallest, or the end of the integers.
+    """
+
+    __props__ = ("axis", "initial")
+
+    def __init__(self, axis: Any, initial: bool = False) -> None:
+        super().__init__(axis)
+        self.initial = bool(initial)
+
+    def bounds(self, dtype: Any) -> dict[str, Any]:
+        """Return the arguments by which numpy's function starts from the neutral element."""
+        if not self.initial:
+            return {}
+        low, high = _ends(np.dtype(dtype))
+        return {"initial": low if isinstance(self, Max) else high}
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         x, gradient = inputs[0], cotangents[0]
@@ -129,18 +146,27 @@ class ExtremumOver(Reduction):
         return [switch(found, self.expand(gradient, x.type.ndim), 0)]
 
 
+def _ends(dtype: np.dtype) -> tuple[Any, Any]:
+    """Return the least and the largest value of `dtype`."""
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+
 class Max(ExtremumOver):
-    """The largest element over `axis`, or NaN if there is one. Raises ValueError for no elements."""
+    """The largest element over `axis`, or NaN if there is one."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        output_storage[0][0] = np.asarray(np.max(inputs[0], axis=self.axis))
+        (x,) = inputs
+        output_storage[0][0] = np.asarray(np.max(x, axis=self.axis, **self.bounds(x.dtype)))
 
 
 class Min(ExtremumOver):
-    """The smallest element over `axis`, or NaN if there is one. Raises ValueError for no elements."""
+    """The smallest element over `axis`, or NaN if there is one."""
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
-        output_storage[0][0] = np.asarray(np.min(inputs[0], axis=self.axis))
+        (x,) = inputs
+        output_storage[0][0] = np.asarray(np.min(x, axis=self.axis, **self.bounds(x.dtype)))
 
 
 def _reduced(op: Reduction, x: Any, keepdims: bool) -> Any:

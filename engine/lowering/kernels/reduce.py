@@ -60,15 +60,18 @@ def reduction(
     dims: Sequence[int],
     accumulator: str,
     result: str,
+    from_neutral: bool = False,
 ) -> Kernel:
     """Return the kernel that reduces `reduced`, a value of `body`, over `dims` of a nest of `rank` dims.
 
     `kind` is sum, prod, max, min, all or any (the last two of bools). Each element is cast to the dtype
     `accumulator`, the outcome to the dtype `result`. max and min pass NaN on. Over no elements they
-    return EMPTY_REDUCTION (even if the output is empty, as in numpy); the others give their neutral
-    element. Raises InvalidKernel if the description contradicts itself.
+    return EMPTY_REDUCTION (even if the output is empty, as in numpy), unless they start `from_neutral`;
+    the others give their neutral element. Raises InvalidKernel if the description contradicts itself.
     """
-    return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, frozenset(dims), accumulator, result)
+    checked = kind in ("max", "min") and not from_neutral
+    over = frozenset(dims)
+    return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, over, accumulator, result, checked)
 
 
 @lru_cache(maxsize=1024)
@@ -81,6 +84,7 @@ def _reduction(
     over: frozenset[int],
     accumulator: str,
     result: str,
+    refuses_empty: bool,
 ) -> Kernel:
     if kind not in _OPERATIONS or not over <= set(range(rank)):
         raise InvalidKernel(
@@ -100,7 +104,8 @@ def _reduction(
     declare(builder, inputs, axes)
     builder.pointer("y", result, ("output", 0))
     nest = plan.columns() if by_column else plan.rows()
-    nodes = (*plan.constants(), *plan.empty_check(), *nest)
+    check = plan.empty_check() if refuses_empty else ()
+    nodes = (*plan.constants(), *check, *nest)
     return builder.kernel(nodes, plan.summary())
 
 
@@ -128,8 +133,6 @@ class _ReductionNest:
         return (*self.fused.constants(), neutral)
 
     def empty_check(self) -> tuple[Node, ...]:
-        if self.kind not in ("max", "min"):
-            return ()
         return (
             *_product("reduced_size", self.gone),
             constant("none", "int64", 0),

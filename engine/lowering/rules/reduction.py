@@ -32,6 +32,7 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
         op.axis,
         getattr(op, "acc_dtype", dtype(source)),
         dtype(output),
+        getattr(op, "initial", False),
     )
     result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
     lowering.table.call(kernel, loops.values, [result], str(op), loops.dims)

@@ -8,6 +8,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar.basic import ScalarOp
 
+from engine.pytensor.rules.blockwise import RULES as BLOCKWISE
 from engine.pytensor.rules.checks import RULES as CHECKS
 from engine.pytensor.rules.checks import check_and_raise
 from engine.pytensor.rules.elementwise import RULES as ELEMENTWISE
@@ -16,10 +17,20 @@ from engine.pytensor.rules.indexing import RULES as INDEXING
 from engine.pytensor.rules.inner_graphs import inlined
 from engine.pytensor.rules.linalg import RULES as LINALG
 from engine.pytensor.rules.reduction import RULES as REDUCTION
+from engine.pytensor.rules.scan import RULES as SCAN
 from engine.pytensor.rules.shape import RULES as SHAPE
 from engine.pytensor.scope import Rule
 
-RULES: dict[type, Rule] = {**ELEMENTWISE, **REDUCTION, **SHAPE, **INDEXING, **LINALG, **CHECKS}
+RULES: dict[type, Rule] = {
+    **ELEMENTWISE,
+    **REDUCTION,
+    **SHAPE,
+    **INDEXING,
+    **LINALG,
+    **BLOCKWISE,
+    **CHECKS,
+    **SCAN,
+}
 
 
 def rule_of(op: Any) -> Rule | None:

@@ -25,11 +25,12 @@ def _accumulated(function: Any) -> Rule:
     return rule
 
 
-def _extreme(function: Any) -> Rule:
+def _extreme(op: Any) -> Rule:
     def rule(scope: Scope, node: Any, x: Any) -> Any:
-        if node.op.initial:
-            raise Untranslatable("it has an initial value")
-        return function(x, node.op.axis)
+        dtype = node.outputs[0].type.dtype
+        if node.op.initial and engine_dtype(dtype) != dtype:
+            raise Untranslatable(f"the engine has no {dtype} to start from")
+        return op(node.op.axis, node.op.initial)(x) if x.type.ndim else x
 
     return rule
 
@@ -61,8 +62,8 @@ def _argsort(scope: Scope, node: Any, x: Any) -> Any:
 RULES: dict[type, Rule] = {
     Sum: _accumulated(pt.sum),
     Prod: _accumulated(pt.prod),
-    Max: _extreme(pt.max),
-    Min: _extreme(pt.min),
+    Max: _extreme(pt.Max),
+    Min: _extreme(pt.Min),
     All: _quantified(pt.all),
     AnyOf: _quantified(pt.any),
     Argmax: _argmax,

@@ -120,9 +120,16 @@ def _eye(scope: Scope, node: Any, rows: Any, columns: Any, offset: Any) -> Any:
 
 def _extract_diag(scope: Scope, node: Any, x: Any) -> Any:
     op = node.op
-    if x.type.ndim != 2:
-        raise Untranslatable("it takes diagonals of several matrices")
-    return pt.diagonal(x, op.offset)
+    if x.type.ndim == 2:
+        return pt.diagonal(x, op.offset)
+    rest = [axis for axis in range(x.type.ndim) if axis not in (op.axis1, op.axis2)]
+    rows, columns = pt.shape_i(x, op.axis1), pt.shape_i(x, op.axis2)
+    down, right = max(-op.offset, 0), max(op.offset, 0)
+    places = pt.arange(pt.maximum(pt.minimum(pt.sub(rows, down), pt.sub(columns, right)), 0))
+    flat = pt.add(pt.mul(pt.add(places, down), columns), pt.add(places, right))
+    moved = pt.dimshuffle(x, (*rest, op.axis1, op.axis2))
+    lengths = [pt.shape_i(x, axis) for axis in rest]
+    return pt.reshape(moved, (*lengths, pt.mul(rows, columns)))[(..., flat)]
 
 
 def _nonzero(scope: Scope, node: Any, x: Any) -> list[Any]:

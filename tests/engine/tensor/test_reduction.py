@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engine
 import engine.tensor as pt
 from engine import verify_grad
 from engine.graph.reference import evaluate
-from engine.tensor import Max, Sum
+from engine.tensor import Max, Min, Sum
 from tests.engine.special_values import DTYPES, arrays, same
 
 SUMS = {"bool": "int64", "int32": "int64", "int64": "int64", "float32": "float32", "float64": "float64"}
@@ -79,6 +80,19 @@ def test_nothing_has_no_extremum(function):
     with pytest.raises(ValueError, match="zero-size"):
         evaluate([x], [function(x)], [np.empty((0, 3))])
     assert evaluate([x], [function(x, axis=1)], [np.empty((0, 3))])[0].shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nothing_has_the_extremum_that_it_starts_from(dtype):
+    x = pt.matrix("x", dtype=dtype)
+    outputs = [Max(0, initial=True)(x), Min(0, initial=True)(x)]
+    for value in (np.zeros((0, 2), dtype), np.ones((3, 2), dtype)):
+        ends = [-np.inf, np.inf] if dtype.startswith("float") else [False, True]
+        if dtype.startswith("int"):
+            ends = [np.iinfo(dtype).min, np.iinfo(dtype).max]
+        expected = [np.full(2, value[0, 0] if len(value) else end, dtype) for end in ends]
+        for found in (evaluate([x], outputs, [value]), engine.function([x], outputs)(value)):
+            assert all(map(same, found, expected))
 
 
 def test_integers_wrap_as_in_numpy():
