@@ -40,9 +40,9 @@ def check_unchanged(directory: Path, since: float) -> None:
     """Raise SourceError if a *.py file under `directory` was changed between `since` (seconds since 1970) and
     the moment when it was read for source_digest.
 
-    After an upgrade under a running process, the imported code is not what was read. The time compared is that
-    of the inode's last change, which installers that preserve modification times update too. From then on keys
-    rely on that source (check_relied_on).
+    After an upgrade under a running process, the imported code is not what was read. The time compared is
+    that of the inode's last change, which installers that preserve modification times update too. From then
+    on keys rely on that source (check_relied_on).
     """
     found = _source(directory)
     when, path = found.last_change

@@ -134,7 +134,7 @@ _TABLE = (
     (
         "PARALLEL",
         "aa",
-        "stop with DIVIDED unless a < b; behind it is a CALL whose last two arguments say which passes to run",
+        "stop with DIVIDED unless a < b; behind it is a CALL whose last two arguments are the passes to run",
     ),
 )
 INSTRUCTIONS = {

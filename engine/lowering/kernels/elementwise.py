@@ -26,7 +26,7 @@ from engine.lowering.loops import Compute, Kernel, Loop, Node, Place, WriteEleme
 from engine.lowering.statements import Ref, Repeat, Statement
 
 TILE = 64
-"""Elements along one side of a tile. In tiles of 32 a copy takes 1.1 times as long, in tiles of 8 1.5 times."""
+"""Elements along one side of a tile. In tiles of 32 a copy takes 1.1 times as long, in tiles of 8 1.5."""
 
 
 def elementwise(

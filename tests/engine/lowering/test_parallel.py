@@ -42,7 +42,7 @@ def sum_over(dims, rank=2):
         elementwise(
             [MATRIX, ROW], [Statement("add", (("input", 0), ("input", 1)), "float64")], [("value", 0)], 2
         ),
-        copy("float64", (False, False), strided=True),
+        copy(NestOperand("float64", (False, False), strided=True)),
         update(NestOperand("float64", (False, False)), adds=True),
         arange(),
         gather("float64", "int64", vector=True),
