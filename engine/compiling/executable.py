@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from inspect import signature
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
@@ -66,6 +67,7 @@ class Function:
         self._keys = keys
         self._has_updates = True
         self.trust_input = False
+        self.__signature__ = _SIGNATURE
         self._pickled: PickledFunction | None = None
         self._attach(compiled)
 
@@ -170,12 +172,16 @@ class Function:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._maker = self._compiled = None
+        self.__signature__ = _SIGNATURE
         self.__call__ = self._load_and_call
 
     def __repr__(self) -> str:
         outcome = "not loaded yet" if self._compiled is None else self._compiled.info.outcome
         return f"<Function {self.name}: {outcome}>"
 
+
+_SIGNATURE = signature(lambda *args, **kwargs: None)
+"""Said of each function, because before Python 3.13 `inspect` takes no method from a slot."""
 
 _OWN_STATE = (
     "name",

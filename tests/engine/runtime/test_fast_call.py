@@ -7,11 +7,14 @@ import inspect
 import itertools
 import os
 import pickle
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -336,6 +339,15 @@ def test_memory_that_cannot_be_had_is_the_same_error_as_in_python(x, monkeypatch
     gc.collect()
     assert sys.getrefcount(value) == before
     np.testing.assert_array_equal(f(value, 1, 2)[1], [[1.0, 1.0]])
+
+
+def test_an_allocation_that_fails_anywhere_in_a_call_is_an_error_and_leaves_everything_as_it_was():
+    pytest.importorskip("_testcapi")
+    program = Path(__file__).with_name("without_memory.py")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls, failed = map(int, re.findall(r"\d+", done.stdout))
+    assert calls // 10 < failed < calls
 
 
 class Calling(Op):
