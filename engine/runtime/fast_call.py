@@ -15,7 +15,7 @@ The block:
 
     block  := word{BLOCK} place*        a word is a pointer, a number, or the number of the word of a place
     parts  := items made results registers            numbers of words in a state (call_state.py)
-    kinds  := (kind limit){n_arguments}               NUMBER_KINDS, or zeros
+    kinds  := (kind limit type){n_arguments}          NUMBER_KINDS, or zeros
     sites  := place{yields}, each of a site
     site   := count (result descriptor skipped rank register{rank}){count}
 """
@@ -61,12 +61,13 @@ BLOCK = {
 the last call took, and the only one that changes."""
 RETURNS_ONE, RETURNS_LIST, RETURNS_DICT = 0, 1, 2
 NUMBER_KINDS = {
-    "float64": (1, 2**53),
-    "float32": (2, 2**24),
-    "int64": (3, 2**63 - 1),
-    "int32": (4, 2**31 - 1),
+    "float64": (1, 2**53, np.float64),
+    "float32": (2, 2**24, np.float32),
+    "int64": (3, 2**63 - 1, np.int64),
+    "int32": (4, 2**31 - 1, np.int32),
 }
-"""The dtypes that numbers are written as: their kinds, and the largest int that each takes for sure."""
+"""The dtypes that numbers are written as: the kind, the largest int that it takes for sure, and the type of
+numpy's scalars that it takes."""
 
 _LONG = -1
 """As unsigned ticks, more than all others: nothing is known of how long a call takes."""
@@ -126,7 +127,7 @@ def make_fast_call(
     }
     places = {
         "parts": [frame.items, frame.made, frame.results, frame.registers],
-        "kinds": [word for dtype in frame.numbers for word in NUMBER_KINDS.get(dtype or "", (0, 0))],
+        "kinds": [word for dtype in frame.numbers for word in _kind(dtype)],
         "storages": [id(storage) for storage in arrangement.storages],
         "updated": [id(storage) for storage in arrangement.updated],
         "new_values": list(arrangement.new_values),
@@ -165,6 +166,13 @@ def _laid_out(
         content.extend(site)
     fields = {**words, **starts}
     return np.array([*(fields[name] for name in BLOCK), *content], dtype=np.int64)
+
+
+def _kind(dtype: str | None) -> tuple[int, int, int]:
+    if dtype is None:
+        return 0, 0, 0
+    kind, limit, own = NUMBER_KINDS[dtype]
+    return kind, limit, id(own)
 
 
 def _site(site: Yield, dtypes: dict[str, np.dtype[Any]]) -> list[int]:

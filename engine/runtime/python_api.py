@@ -31,7 +31,7 @@ FUNCTIONS = (
     "PyEval_RestoreThread",
     "PyArray_NewFromDescr",
 )
-OBJECTS = {"ndarray": np.ndarray, "float64": np.float64, "float": float, "int": int, "None": None}
+OBJECTS = {"ndarray": np.ndarray, "float": float, "int": int, "None": None}
 
 OBJECT_HEAD = object.__basicsize__
 TUPLE_HEAD = tuple.__basicsize__

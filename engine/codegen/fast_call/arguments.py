@@ -21,15 +21,17 @@ look:
   %is.array = icmp sge i64 %size, 0
   br i1 %is.array, label %next, label %number
 number:
-  %kind.place = shl i64 %i, 1
+  %kind.place = mul i64 %i, 3
   %kind.at = getelementptr i64, ptr %kinds, i64 %kind.place
   %limit.at = getelementptr i64, ptr %kind.at, i64 1
+  %own.type.at = getelementptr i64, ptr %kind.at, i64 2
   %kind = load i64, ptr %kind.at
   %limit = load i64, ptr %limit.at
+  %own.type = load ptr, ptr %own.type.at
   %own.place = add i64 %i, 1
   %own.at = getelementptr ptr, ptr %words, i64 %own.place
   %own = load ptr, ptr %own.at
-  %is.taken = call i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %argument, ptr %own)
+  %is.taken = call i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %own.type, ptr %argument, ptr %own)
   br i1 %is.taken, label %next, label %refused
 next:
   %item = phi ptr [ %argument, %look ], [ %own, %number ]

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 NUMBERS = """
 ; Write a number into `array`, which has rank 0 and the dtype of the kind. Return false if it is not a
-; number that this dtype takes as it is: an int between -limit and limit, or a float.
-define internal i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %number, ptr %array) noinline optnone {
+; number that this dtype takes as it is: an int between -limit and limit, a float, or a scalar of numpy's
+; type `own`.
+define internal i1 @take_number(ptr %api, i64 %kind, i64 %limit, ptr %own, ptr %number, ptr %array)
+    noinline optnone {
   %overflow.at = alloca i32
   %type = call ptr @type(ptr %number)
   %int.type = call ptr @object.int(ptr %api)
   %float.type = call ptr @object.float(ptr %api)
-  %float64.type = call ptr @object.float64(ptr %api)
   %is.int = icmp eq ptr %type, %int.type
   %is.float = icmp eq ptr %type, %float.type
-  %is.float64 = icmp eq ptr %type, %float64.type
+  %is.own = icmp eq ptr %type, %own
+  %is.whole = or i1 %is.int, %is.own
+  %is.real = or i1 %is.float, %is.own
   switch i64 %kind, label %refused [
-    i64 $FLOAT64, label %to.float64
-    i64 $FLOAT32, label %to.float32
+    i64 $FLOAT64, label %to.float
+    i64 $FLOAT32, label %to.float
     i64 $INT64, label %to.int
     i64 $INT32, label %to.int
   ]
-to.float64:
-  %is.double = or i1 %is.float, %is.float64
-  br i1 %is.double, label %float, label %to.int
-to.float32:
-  br i1 %is.float, label %float, label %to.int
-to.int:
+to.float:
+  br i1 %is.real, label %float, label %int.to.float
+int.to.float:
   br i1 %is.int, label %int, label %refused
+to.int:
+  br i1 %is.whole, label %int, label %refused
 float:
   %float.value = call double @PyFloat_AsDouble(ptr %api, ptr %number)
   br label %store.float

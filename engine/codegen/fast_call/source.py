@@ -64,7 +64,7 @@ def fast_call_source() -> str:
         "LIST": RETURNS_LIST,
         "DICT": RETURNS_DICT,
         "TICKS": list(BLOCK).index("ticks"),
-        **{dtype.upper(): kind for dtype, (kind, _) in NUMBER_KINDS.items()},
+        **{dtype.upper(): kind for dtype, (kind, _, _) in NUMBER_KINDS.items()},
     }
     parts = (CALL, GATHER, NUMBERS, RESULTS, LEAVING)
     return "\n".join(

@@ -72,13 +72,13 @@ def test_a_call_with_arrays_or_numbers_runs_no_python(x):
     value = np.arange(3.0)
     f(value, 2.0, 5)
     for s_value, n_value in itertools.product(
-        (np.array(2.0), 2.0, 2, np.float64(2.0)), (np.array(5, "i4"), 5)
+        (np.array(2.0), 2.0, 2, np.float64(2.0)), (np.array(5, "i4"), 5, np.int32(5))
     ):
         assert python_frames(f, value, s_value, n_value) == []
         product, added = f(value, s_value, n_value)
         np.testing.assert_array_equal(product, [0.0, 2.0, 4.0])
         assert added == 7.0
-    np.testing.assert_array_equal(total.get_value(), value * 17)
+    np.testing.assert_array_equal(total.get_value(), value * 25)
 
 
 def test_a_call_makes_no_objects_but_its_results(x):
