@@ -155,10 +155,12 @@ class FunctionText:
 
         Its passes do not depend on each other through the reads and writes of `access_group` if there is one.
         LLVM may unroll loops of a known length only. Others would mostly be the rest of vectorized loops.
+        Of independent passes, it may have two side by side: four are more code, and no faster.
         """
         said = ['!{!"llvm.loop.unroll.runtime.disable"}']
         said += [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
-        said += [] if is_interleaved else ['!{!"llvm.loop.interleave.count", i32 1}']
+        most = 1 if not is_interleaved else 2 if access_group else None
+        said += [f'!{{!"llvm.loop.interleave.count", i32 {most}}}'] if most else []
         nodes = [self._node(content) for content in said]
         members = ", ".join([f"!{len(self.metadata)}", *nodes])
         return f", !llvm.loop {self._node(f'distinct !{{{members}}}')}"

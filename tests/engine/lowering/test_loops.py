@@ -138,12 +138,13 @@ def test_a_kernel_is_printed_as_one_function():
 def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
     text = print_kernel(kernel(replace(COPY, independent=True)), "k_x").text
     assert text.count(", !llvm.access.group !0") == 2
-    assert "label %after8, !llvm.loop !3" in text
-    assert text.splitlines()[-4:] == [
+    assert "label %after8, !llvm.loop !4" in text
+    assert text.splitlines()[-5:] == [
         "!0 = distinct !{}",
         '!1 = !{!"llvm.loop.unroll.runtime.disable"}',
         '!2 = !{!"llvm.loop.parallel_accesses", !0}',
-        "!3 = distinct !{!3, !1, !2}",
+        '!3 = !{!"llvm.loop.interleave.count", i32 2}',
+        "!4 = distinct !{!4, !1, !2, !3}",
     ]
 
 
