@@ -50,8 +50,8 @@ def _lower_argsort(lowering: Lowering, node: Apply) -> None:
     value = lowering.contiguous(lowering.value_of(node.inputs[0]))
     extents = (table.product(dims[:-1]), dims[-1])
     result = lowering.allocate(output, [value], dims, extents)
-    scratch = table.buffer("int64", (dims[-1],), result.stage)
-    table.call(argsort(value.dtype), [value], [result, scratch], str(node.op), extents)
+    scratch = [table.buffer(of, dims[-1:], result.stage) for of in ("int64", value.dtype, value.dtype)]
+    table.call(argsort(value.dtype), [value], [result, *scratch], str(node.op), extents)
 
 
 RULES: Rules = {
