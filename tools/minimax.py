@@ -97,6 +97,16 @@ def _log(z: Any) -> Any:
     return (mpmath.log((1 + s) / (1 - s)) - 2 * s) / s**3
 
 
+def _sin(z: Any) -> Any:
+    r = mpmath.sqrt(max(z, mpf(10) ** -25))
+    return (mpmath.sin(r) - r) / r**3
+
+
+def _cos(z: Any) -> Any:
+    z = max(z, mpf(10) ** -12)
+    return (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2
+
+
 def _arctan(z: Any) -> Any:
     r = mpmath.sqrt(max(z, mpf(10) ** -25))
     return (mpmath.atan(r) - r) / r**3
@@ -116,11 +126,14 @@ def fits() -> dict[str, Fit]:
     """Return all fits: the number in a name is that of the digits of the format, 64 or 32 bits."""
     half_ln2 = mpmath.log(2) / 2 * mpf("1.0001")
     log_end = ((mpmath.sqrt(2) - 1) / (mpmath.sqrt(2) + 1)) ** 2 * mpf("1.001")
+    quarter_end = (mpmath.pi / 4 * mpf("1.0001")) ** 2
     eighth_end = (mpmath.tan(mpmath.pi / 8) * mpf("1.001")) ** 2
     found = {}
-    for bits, exp, log, arctan, erf in ((64, 9, 6, 10, 11), (32, 4, 2, 4, 6)):
+    for bits, exp, log, sin, cos, arctan, erf in ((64, 9, 6, 5, 5, 10, 11), (32, 4, 2, 3, 2, 4, 6)):
         found[f"exp{bits}"] = Fit(_exp, -half_ln2, half_ln2, exp, lambda r: abs(r) + mpf(10) ** -6)
         found[f"log{bits}"] = Fit(_log, 0, log_end, log, lambda z: z + mpf(10) ** -6)
+        found[f"sin{bits}"] = Fit(_sin, 0, quarter_end, sin, lambda z: z + mpf(10) ** -4)
+        found[f"cos{bits}"] = Fit(_cos, 0, quarter_end, cos, lambda z: z * z + mpf(10) ** -4)
         found[f"arctan{bits}"] = Fit(_arctan, 0, eighth_end, arctan, lambda z: z + mpf(10) ** -4)
         found[f"erf{bits}"] = Fit(_erf, 0, 1, erf, _relative_to(_erf))
     found["erfc64"] = Fit(_erfc, mpf(1) / 30, mpf(2) / 5, 22, _relative_to(_erfc))

@@ -17,8 +17,6 @@ from engine.lowering.operations import FLOATS, INTEGERS
 LLVM_TYPES = {"float64": DOUBLE, "float32": FLOAT, "int64": WORD, "int32": LlvmType("i32"), "bool": BIT}
 _LLVM_INTRINSICS = {
     "sqrt": "llvm.sqrt",
-    "sin": "llvm.sin",
-    "cos": "llvm.cos",
     "pow": "llvm.pow",
     "abs": "llvm.fabs",
     "copysign": "llvm.copysign",
@@ -28,7 +26,6 @@ _LLVM_INTRINSICS = {
     "round": "llvm.rint",
 }
 _LIBM = {
-    "tan": "tan",
     **{f"arc{op}": f"a{op}" for op in ("sin", "cos", "tan2", "sinh", "cosh", "tanh")},
     "gamma": "tgamma",
 }

@@ -18,23 +18,29 @@ def linked_bitcode(text: str, functions: Iterable[bytes], symbol: str) -> bytes:
     # A context of its own frees what the module has interned; modules have to be closed before it.
     context = llvm.create_context()
     with closing(llvm.parse_assembly(text, context)) as module:
+        own = {value.name for value in _definitions(module)}
         for bitcode in functions:
             with closing(llvm.parse_bitcode(bitcode, context)) as function:
                 module.link_in(function)
-        isolate(module, symbol)
+        isolate(module, symbol, own)
         content: bytes = module.as_bitcode()
         return content
 
 
-def isolate(module: Any, symbol: str) -> None:
-    """Make everything in `module` internal but `symbol`.
+def isolate(module: Any, symbol: str, own: Iterable[str] = ()) -> None:
+    """Make everything in `module` internal but `symbol` and what is the kernel's `own`, which is so already.
 
     Other definitions may have names made of numba's counters. They are numbered, so that the same kernel is
     the same bytes in every process.
     """
-    named = [*module.functions, *module.global_variables]
-    for number, value in enumerate(value for value in named if not value.is_declaration):
-        is_entry = value.name == symbol
-        value.linkage = "external" if is_entry else "internal"
-        if not is_entry:
+    for number, value in enumerate(_definitions(module)):
+        if value.name == symbol:
+            value.linkage = "external"
+        elif value.name not in own:
+            value.linkage = "internal"
             value.name = f"{symbol}.{number}"
+
+
+def _definitions(module: Any) -> list[Any]:
+    named = [*module.functions, *module.global_variables]
+    return [value for value in named if not value.is_declaration]

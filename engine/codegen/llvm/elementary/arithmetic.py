@@ -45,6 +45,12 @@ def with_sign(b: FunctionText, x: LlvmValue, sign: LlvmValue) -> LlvmValue:
     return b.call(x.type, f"llvm.copysign.{x.type.suffix}", [x, sign])
 
 
+def nearest_integer(b: FunctionText, x: LlvmValue, factor: float = 1.0) -> LlvmValue:
+    """Return `factor * x`, rounded to an integer; its magnitude must be below 2**(digits - 1)."""
+    rounder = x.type(format_of(x).rounder)
+    return b.op("fsub", b.muladd(x, x.type(factor), rounder), rounder)
+
+
 def polynomial(b: FunctionText, x: LlvmValue, coefficients: Sequence[float]) -> LlvmValue:
     """Return the polynomial of the coefficients (lowest first) at `x`, by Horner's rule."""
     found = x.type(coefficients[-1])
@@ -88,6 +94,21 @@ def power_of_two(b: FunctionText, k: LlvmValue, offset: int = 0) -> LlvmValue:
     form = format_of(k)
     shifted = b.op("fadd", k, k.type(form.rounder + form.bias + offset))
     return from_bits(b, b.op("shl", to_bits(b, shifted), form.word(form.digits)), k.type)
+
+
+def is_odd(b: FunctionText, k: LlvmValue, digit: int = 0) -> LlvmValue:
+    """Return the bit of the integer `k` with the value 2**digit: `k` is below 2**(digits - 1)."""
+    form = format_of(k)
+    bits = to_bits(b, b.op("fadd", k, k.type(form.rounder)))
+    return b.compare("icmp ne", b.op("and", bits, form.word(1 << digit)), form.word(0))
+
+
+def two_sum(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return x + y rounded, and its error (Knuth's TwoSum)."""
+    total = b.op("fadd", x, y)
+    part = b.op("fsub", total, x)
+    error = b.op("fadd", b.op("fsub", x, b.op("fsub", total, part)), b.op("fsub", y, part))
+    return total, error
 
 
 def fast_two_sum(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue]:

@@ -46,6 +46,31 @@ LOG: Table = {
 }
 """(log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(1/2) and sqrt(2)."""
 
+HALF_PI: Table = {
+    DOUBLE: _numbers("0x1.921fb544p+0 0x1.0b4611a6p-34 0x1.3198a2e037073p-69"),
+}
+"""Half of pi, in parts: 33 bits, 33 bits and the rest."""
+
+SIN: Table = {
+    DOUBLE: _numbers(  # 2**-58
+        "-0x1.5555555555549p-3 0x1.111111110f882p-7 -0x1.a01a019c126b3p-13 0x1.71de35785199fp-19 "
+        "-0x1.ae5e66a50e365p-26 0x1.5d931ca4e04f2p-33"
+    ),
+    FLOAT: _numbers(  # 2**-37.6, used in float64
+        "-0x1.5555554cbb191p-3 0x1.11110896bb7f0p-7 -0x1.a00f9dcfd64e3p-13 0x1.6cd85bba6caaep-19"
+    ),
+}
+"""(sin(r) - r) / r**3 in r**2, for |r| <= pi / 4."""
+
+COS: Table = {
+    DOUBLE: _numbers(  # 2**-64
+        "0x1.555555555554cp-5 -0x1.6c16c16c151b4p-10 0x1.a01a019cb65e4p-16 -0x1.27e4f80ce92d5p-22 "
+        "0x1.1ee9edbcd986dp-29 -0x1.8faf7a741a07cp-37"
+    ),
+    FLOAT: _numbers("0x1.55554ab5d2444p-5 -0x1.6c0c8c70f6c28p-10 0x1.9a027a06a7507p-16"),  # 2**-33
+}
+"""(cos(r) - 1 + r**2 / 2) / r**4 in r**2, for |r| <= pi / 4."""
+
 ARCTAN: Table = {
     DOUBLE: _numbers(  # 2**-59.4
         "-0x1.555555555553dp-2 0x1.99999999958eep-3 -0x1.24924922af82dp-3 0x1.c71c70e68942ap-4 "

@@ -20,6 +20,7 @@ from engine.codegen.llvm.elementary.exponential import (
     emit_sinh,
     emit_tanh,
 )
+from engine.codegen.llvm.elementary.large_numbers import define_for_large, keep_variants
 from engine.codegen.llvm.elementary.logarithm import (
     emit_log,
     emit_log1p,
@@ -27,11 +28,12 @@ from engine.codegen.llvm.elementary.logarithm import (
     emit_log10,
     emit_softplus,
 )
-from engine.codegen.llvm.elementary.trigonometric import emit_arctan
+from engine.codegen.llvm.elementary.trigonometric import emit_arctan, emit_cos, emit_sin, emit_tan
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
 _EMITTERS: dict[str, Callable[[FunctionText, LlvmValue], LlvmValue]] = {
     "arctan": emit_arctan,
+    "cos": emit_cos,
     "cosh": emit_cosh,
     "erf": emit_erf,
     "erfc": emit_erfc,
@@ -43,8 +45,10 @@ _EMITTERS: dict[str, Callable[[FunctionText, LlvmValue], LlvmValue]] = {
     "log1p": emit_log1p,
     "log2": emit_log2,
     "sigmoid": emit_sigmoid,
+    "sin": emit_sin,
     "sinh": emit_sinh,
     "softplus": emit_softplus,
+    "tan": emit_tan,
     "tanh": emit_tanh,
 }
 ELEMENTARY = frozenset(_EMITTERS)
@@ -65,19 +69,26 @@ def call_elementary(b: FunctionText, op: str, x: LlvmValue) -> LlvmValue:
 
 def define_elementary(called: Sequence[str], has_fma: bool, declared: dict[str, str]) -> list[str]:
     """Return the text of the functions `called`, and of `declared` and all else that they declare."""
-    found = [_definition(name, has_fma) for name in dict.fromkeys(called)]
-    for _, declarations in found:
+    defined = {name: _definition(name, has_fma) for name in called}
+    large = dict.fromkeys(name for _, _, needed in defined.values() for name in needed)
+    texts = [text for text, _, _ in defined.values()]
+    for name in large:
+        text, declarations = define_for_large(name)
+        texts.append(text)
+        declared = declared | declarations
+    for _, declarations, _ in defined.values():
         declared = declared | declarations
     inlines = "alwaysinline" if len(called) <= _MOST_INLINED else "noinline"
     attributes = f"attributes {_IN_LOOP} = {{ {inlines} }}", f"attributes {_ONCE} = {{ noinline }}"
-    return [*(text for text, _ in found), *declared.values(), *attributes]
+    return [*texts, *keep_variants(large), *declared.values(), *attributes]
 
 
 @cache
-def _definition(name: str, has_fma: bool) -> tuple[str, dict[str, str]]:
+def _definition(name: str, has_fma: bool) -> tuple[str, dict[str, str], list[str]]:
+    """Return the text of a function, what it declares, and the functions for large numbers it needs."""
     _, op, suffix = name.split(".")
     of = DOUBLE if suffix == DOUBLE.suffix else FLOAT
     b = FunctionText(has_fma=has_fma)
     result = _EMITTERS[op](b, LlvmValue(of, "%x"))
     head = f"define internal {of.name} @{name}({of.name} %x) nounwind willreturn memory(none) {{"
-    return "\n".join([head, "start:", *b.lines, f"  ret {result}", "}"]), b.declarations
+    return "\n".join([head, "start:", *b.lines, f"  ret {result}", "}"]), b.declarations, b.elementary
