@@ -150,17 +150,16 @@ class FunctionText:
         """Return a new group of reads and writes."""
         return self._node("distinct !{}")
 
-    def loop_metadata(self, access_group: str, is_interleaved: bool) -> str:
+    def loop_metadata(self, access_group: str, interleaved: int | None) -> str:
         """Return the metadata, of the jump back, of a loop.
 
         Its passes do not depend on each other through the reads and writes of `access_group` if there is one.
         LLVM may unroll loops of a known length only. Others would mostly be the rest of vectorized loops.
-        Of independent passes, it may have two side by side: four are more code, and no faster.
+        It has `interleaved` passes side by side, as many as it likes if that is None.
         """
         said = ['!{!"llvm.loop.unroll.runtime.disable"}']
         said += [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
-        most = 1 if not is_interleaved else 2 if access_group else None
-        said += [f'!{{!"llvm.loop.interleave.count", i32 {most}}}'] if most else []
+        said += [f'!{{!"llvm.loop.interleave.count", i32 {interleaved}}}'] if interleaved else []
         nodes = [self._node(content) for content in said]
         members = ", ".join([f"!{len(self.metadata)}", *nodes])
         return f", !llvm.loop {self._node(f'distinct !{{{members}}}')}"

@@ -186,7 +186,7 @@ class _KernelPrinter:
             [(first, before), (self.values[carried.following], latch)]
             for first, carried in zip(initial, node.carried, strict=True)
         ]
-        metadata = b.loop_metadata(group, node.interleaved)
+        metadata = b.loop_metadata(group, _interleaved(node, b.lines[head:]))
         b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
         del b.lines[head:]
@@ -276,6 +276,17 @@ class _KernelPrinter:
 
     def bound(self, bound: Bound) -> LlvmValue:
         return self.values[bound] if isinstance(bound, str) else WORD(bound)
+
+
+def _interleaved(node: Loop, lines: list[str]) -> int | None:
+    """Return how many passes of a loop, printed as `lines`, LLVM should have side by side; None for its choice.
+
+    Of passes that are independent and short it would have four: more code, which is no faster than two.
+    """
+    if not node.interleaved:
+        return 1
+    is_short = not any(" call " in line for line in lines)
+    return 2 if node.independent and is_short else None
 
 
 def _stored(dtype: str) -> LlvmType:
