@@ -67,7 +67,12 @@ def _lower_reshape(lowering: Lowering, node: Apply) -> None:
     lowering.dims[output] = tuple(dims)
     if not lowering.is_needed(output):
         return
-    value = lowering.contiguous(lowering.value_of(source))
+    value = lowering.value_of(source)
+    if value.strides is not None:
+        result = lowering.allocate(output, [value], dims, value.dims)
+        target = Value(result.pointer, result.dtype, value.dims, result.stage, None, result.buffer)
+        lowering.copy(value, target)
+        return
     stage = max(value.stage, table.stage(dims))
     lowering.values[output] = Value(value.pointer, dtype(output), tuple(dims), stage, None, value.buffer)
 

@@ -41,6 +41,16 @@ def test_lengths_are_computed_in_registers(m):
     ]
 
 
+def test_a_transposed_matrix_that_is_flattened_is_copied_once_into_the_result(m):
+    found = kernels([m], [m.T.flatten()])
+    assert found == ["elementwise copy: (float64 strided) -> (float64), 2 loops"]
+    values = np.arange(6.0).reshape(2, 3)
+    f = engine.function([m], [m.T.reshape((-1, 2)), pt.exp(m.T.reshape((6, 1)))])
+    same, exponential = f(values)
+    np.testing.assert_array_equal(same, values.T.reshape(-1, 2))
+    np.testing.assert_allclose(exponential, np.exp(values.T.reshape(6, 1)))
+
+
 def test_what_one_reduction_reads_runs_in_its_loops(m):
     found = kernels([m], [pt.sum(pt.exp(m), axis=1)])
     assert len(found) == 1
