@@ -64,8 +64,7 @@ def api_table() -> np.ndarray | None:
 
 
 def _address(name: str) -> int:
-    found = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
-    return found or 0
+    return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
 
 
 def _numpy_table() -> ctypes.Array[ctypes.c_size_t] | None:
