@@ -109,7 +109,7 @@ def link_program(
     callbacks = []
     for use in program.callbacks:
         called = [functions[confirmation] for _, confirmation in use.functions]
-        computes = [function.execution.compute for function in called]
+        computes = [function.execution.computing() for function in called]
         run = build_callback(use, computes, context.user_ops.by_name, _compile_call)
         callbacks.append(LinkedCallback(run, called))
     return Execution(

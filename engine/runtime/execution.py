@@ -19,7 +19,7 @@ from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Frame, Pool, ScratchSite
 from engine.runtime.callbacks import BoundInvocation, Run, check_site
 from engine.runtime.errors import InvalidProgram
-from engine.runtime.fast_call import NUMBER_KINDS, Arrangement, Callees, make_fast_call
+from engine.runtime.fast_call import NUMBER_KINDS, RETURNS_LIST, Arrangement, Callees, make_fast_call
 from engine.runtime.kernel_interface import MANY
 from engine.runtime.load import LinkedKernel
 from engine.runtime.machine import Machine, dtype_word, items_address
@@ -143,10 +143,18 @@ class Execution:
             self.machine, self.program, self._frame, self._pool, self._code, arrangement, callees
         )
 
-    def compute(self, items: tuple[Any, ...]) -> list[Any]:
-        """Return the outputs, given one value per input."""
-        results = self.run(items)
-        return [results[number] for number in self.outputs]
+    def computing(self) -> Callable[[tuple[Any, ...]], list[Any]]:
+        """Return a function from one value per input to the outputs."""
+
+        def returned(results: list[Any]) -> list[Any]:
+            return [results[number] for number in self.outputs]
+
+        def general(*items: Any) -> list[Any]:
+            return returned(self.run(items))
+
+        arrangement = Arrangement(len(self.program.inputs), (), (), (), self.outputs, RETURNS_LIST)
+        call = self.fast_call(arrangement, general, returned) or general
+        return lambda items: call(*items)
 
     def _run(self, items: tuple[Any, ...], state: CallState) -> list[Any]:
         results: list[Any] = [None] * self._n_results
