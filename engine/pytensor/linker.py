@@ -20,6 +20,10 @@ Values = list[Any]
 """The values of a call: one place for each variable that crosses stages."""
 
 
+_MODE = engine.Mode().excluding("stabilize")
+"""PyTensor's stable forms are made already: two kinds in one graph would not cancel as one does."""
+
+
 class EngineLinker(JITLinker):
     """Links a graph to functions of the engine. What the engine has no rule for, PyTensor computes."""
 
@@ -64,12 +68,22 @@ class StagedProgram:
             for stage, outputs in zip(self.stages, read_later(self.stages, fgraph.outputs), strict=True)
         ]
         self._outputs = [self._place(variable) for variable in fgraph.outputs]
+        self._whole = self._only_step(len(fgraph.inputs))
 
     def __call__(self, *inputs: Any) -> list[Any]:
+        if self._whole is not None:
+            return self._whole.results(inputs)
         values = [*inputs, *self._blank]
         for step in self.steps:
             step(values)
         return [values[place] for place in self._outputs]
+
+    def _only_step(self, n_inputs: int) -> EngineStep | None:
+        """Return the engine's step if it is all that there is to do."""
+        if len(self.steps) != 1 or not isinstance(self.steps[0], EngineStep):
+            return None
+        step = self.steps[0]
+        return step if step.is_plain(list(range(n_inputs)), self._outputs) else None
 
     def _place(self, variable: Any) -> int:
         """Return the place of the value of `variable` in a call; a constant is there already."""
@@ -94,28 +108,39 @@ class EngineStep:
         results = [stage.values[variable] for variable in outputs]
         self.requirements = list(stage.requirements)
         if self.requirements:
-            results.append(pt.stack([check.condition for check in self.requirements]))
+            held = pt.stack([requirement.condition for requirement in self.requirements])
+            results += [held, pt.all(held)]
         leaves = set(graph_inputs(results))
         sources = [(variable, inner) for variable, inner in stage.sources.items() if inner in leaves]
-        self.function = engine.function([inner for _, inner in sources], results)
+        self.function = engine.function([inner for _, inner in sources], results, mode=_MODE)
         self._inputs = [place(variable) for variable, _ in sources]
         self._outputs = [place(variable) for variable in outputs]
         conversions = [(place(variable), _conversion(variable.type)) for variable in outputs]
         self._converted = [(number, convert) for number, convert in conversions if convert is not None]
 
-    def __call__(self, values: Values) -> None:
-        results = self.function(*[values[place] for place in self._inputs])
+    def is_plain(self, inputs: list[int], outputs: list[int]) -> bool:
+        """Return True if the step takes exactly the values at `inputs` and gives those at `outputs`."""
+        return self._inputs == inputs and self._outputs == outputs and not self._converted
+
+    def results(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return the values of the outputs, as the engine gives them.
+
+        Raises the error of the first requirement that is not met.
+        """
+        results = self.function(*inputs)
         if self.requirements:
-            self._check(results.pop())
+            if not results.pop():
+                first = self.requirements[int(results.pop().argmin())]
+                raise first.error(first.message)
+            results.pop()
+        return results
+
+    def __call__(self, values: Values) -> None:
+        results = self.results([values[place] for place in self._inputs])
         for place, result in zip(self._outputs, results, strict=True):
             values[place] = result
         for place, convert in self._converted:
             values[place] = convert(values[place])
-
-    def _check(self, held: Any) -> None:
-        if not held.all():
-            check = self.requirements[int(held.argmin())]
-            raise check.error(check.message)
 
 
 def _conversion(type: Any) -> Callable[[Any], Any] | None:
