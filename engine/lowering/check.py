@@ -211,11 +211,11 @@ class _Checker:
 
 
 def _accumulates(carried: Carried, loop: Loop) -> bool:
-    """Return True if the value is only added to, or only multiplied, once in each pass."""
+    """Return True if the value is only added to, once in each pass."""
     reads = [n for n in loop.body if isinstance(n, Compute) and carried.name in n.arguments]
     return (
         len(reads) == 1
-        and reads[0].op in ("add", "mul")
+        and reads[0].op == "add"
         and reads[0].target == carried.following
         and reads[0].arguments.count(carried.name) == 1
     )

@@ -125,9 +125,8 @@ class Array:
 class Carried:
     """A value that changes: `name` is `initial` in the first pass, then `following` of the pass before.
 
-    If it is `unordered`, `following` is a sum or a product of `name` and something else, and nothing else
-    reads `name`: floats may be added or multiplied in another order than that of the passes, in partial
-    results side by side.
+    If it is `unordered`, `following` is a sum of `name` and something else, and nothing else reads `name`:
+    floats may be added in another order than that of the passes, in partial results side by side.
     """
 
     name: str

@@ -140,7 +140,7 @@ class _KernelPrinter:
                     return self.called(op, values)
                 operand = self.names.values[arguments[-1]]
                 if node.target in self.unordered and operand in FLOATS:
-                    return self.function.op(f"f{op} reassoc", *values)
+                    return self.function.op("fadd reassoc", *values)
                 dtypes = (operand, dtype) if op == "cast" else (operand,)
                 return emit_operation(self.function, op, dtypes, values)
 

@@ -3,9 +3,10 @@
 Arguments: inputs, extents, strides of strided inputs, and output 0, which is C-contiguous over the kept
 dims. The order of the loops depends on the dim that is innermost in memory:
 
-- It is reduced: each element of the output is finished before the next. Sums and products of floats are
-  computed in blocks of BLOCK elements, in partial results side by side within a block. The rounding error
-  grows at most with BLOCK plus the number of blocks, not with the number of elements.
+- It is reduced: each element of the output is finished before the next. Sums of floats are computed in
+  blocks of BLOCK elements, in partial results side by side within a block. The rounding error grows at
+  most with BLOCK plus the number of blocks, not with the number of elements. Products are computed in
+  turn, as numpy's: a partial product of other elements may overflow where theirs does not.
 - It is kept: TILE neighbouring elements of the output are accumulated together, so that memory is read in
   its order. A sum then adds element by element, as numpy's does along an outer axis.
 """
@@ -159,7 +160,7 @@ class _ReductionNest:
     def rows(self) -> tuple[Node, ...]:
         depth = self.fused.depth - 1
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
-        rounds = self.accumulator in FLOATS and self.kind in ("sum", "prod")
+        rounds = self.accumulator in FLOATS and self.kind == "sum"
         inner, total = self.in_blocks(initial) if rounds else self.in_turn(initial)
         for outer in reversed(range(len(self.kept), depth)):
             inner, total = self.outer_loop(outer, inner, total)

@@ -164,6 +164,20 @@ def test_nothing_reduced_is_the_neutral_element_or_an_error_as_in_numpy(run, kin
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(("dtype", "power"), [("float64", 200), ("float32", 30)])
+@pytest.mark.parametrize(("rank", "axes"), [(rank, axes) for rank, axes in AXES if rank == 2 and axes])
+def test_a_product_overflows_only_where_the_product_of_the_elements_so_far_does(
+    run, rank, axes, dtype, power
+):
+    """Partial products of every second element would be inf and 0, and NaN together."""
+    x = np.ones((6, 64), dtype)
+    x[0::2, 0::2] = x[1::2, 1::2] = 10.0**power
+    x[0::2, 1::2] = x[1::2, 0::2] = 10.0**-power
+    status, found = reduced(run, simple("prod", dtype, rank, axes), [x], x.shape, axes, dtype)
+    assert status == OK
+    np.testing.assert_allclose(found, 1.0, rtol=1e-4)
+
+
 @pytest.mark.parametrize(("accumulator", "result"), [("float64", "float32"), ("int64", "int64")])
 @pytest.mark.parametrize("axes", [(0,), (1,)])
 def test_the_accumulator_may_be_wider_than_the_input(run, accumulator, result, axes):
