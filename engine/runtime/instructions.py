@@ -25,8 +25,9 @@ Version history
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from engine.runtime.errors import InvalidProgram
 
@@ -74,8 +75,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One instruction: its opcode, its operands (a letter of _KINDS each), and what it does."""
 
     name: str
@@ -142,8 +142,14 @@ INSTRUCTIONS = {
     for opcode, (name, operands, meaning) in enumerate(_TABLE)
 }
 _BY_OPCODE = tuple(INSTRUCTIONS.values())
-_JUMPS = frozenset(name for name, row in INSTRUCTIONS.items() if set(row.operands) & {"f", "b"})
+_OPCODES = {name: row.opcode for name, row in INSTRUCTIONS.items()}
 _STOPS = ("YIELD", "GROW", "INVOKE")
+
+_LENGTHS = tuple(1 + len(row.operands) for row in _BY_OPCODE)
+_MOST_OPERANDS = max(_LENGTHS) - 1
+_WRITTEN, _READ, _NUMBER, _FORWARDS, _BACKWARDS = b"daifb"
+_OPERAND_KINDS = np.array([list(row.operands.ljust(_MOST_OPERANDS).encode()) for row in _BY_OPCODE])
+"""The kind of each operand, a letter of _KINDS or a blank, by opcode."""
 
 
 class Assembler:
@@ -175,39 +181,55 @@ class Assembler:
         self.code.extend((INSTRUCTIONS["CALL"].opcode, function, area, len(arguments), *arguments))
 
 
-class Row(NamedTuple):
-    """An instruction of a program: the word that it begins at, and its operands."""
+class ReadCode(NamedTuple):
+    """The instructions of a program, in order: the word that each begins at, its opcode, and its operands.
 
-    position: int
-    instruction: Instruction
-    operands: tuple[int, ...]
+    A row of `operands` is as long as the longest instruction; `kinds` has blanks where there is no operand.
+    """
+
+    words: np.ndarray[Any, Any]
+    positions: np.ndarray[Any, Any]
+    opcodes: np.ndarray[Any, Any]
+    operands: np.ndarray[Any, Any]
+    kinds: np.ndarray[Any, Any]
+
+    def rows(self, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the positions and the operands of the instructions of that name."""
+        chosen = self.opcodes == _OPCODES[name]
+        return self.positions[chosen], self.operands[chosen]
+
+    def targets(self) -> np.ndarray[Any, Any]:
+        """Return the words that the code may jump to."""
+        return self.operands[(self.kinds == _FORWARDS) | (self.kinds == _BACKWARDS)]
 
 
-def read_code(code: Sequence[int]) -> list[Row]:
+def read_code(code: Sequence[int]) -> ReadCode:
     """Return the instructions of `code`; raises InvalidProgram for words that are none."""
-    return list(_walk(code))
+    positions = np.array(list(_walk(code)), dtype=np.int64)
+    words = np.array(code, dtype=np.int64)
+    opcodes = words[positions]
+    places = positions[:, None] + np.arange(1, _MOST_OPERANDS + 1)
+    operands = words[np.minimum(places, len(words) - 1)]
+    return ReadCode(words, positions, opcodes, operands, _OPERAND_KINDS[opcodes])
 
 
-def check_code(rows: Sequence[Row], registers: int) -> None:
+def check_code(code: ReadCode, registers: int) -> None:
     """Refuse (InvalidProgram) code that the machine might not run safely to its end with this number of
     registers."""
-    last = None
-    beginnings = {position for position, _, _ in rows}
-    for position, instruction, operands in rows:
-        if last == "HALT":
-            raise InvalidProgram("checking", "a program", f"it goes on behind HALT, at word {position}")
-        last = instruction.name
-        wrong = _wrong_operand(instruction, operands, registers)
-        if not wrong and last in _JUMPS:
-            wrong = _wrong_jump(position, instruction, operands, beginnings)
-        if wrong:
-            raise InvalidProgram("checking", "a program", f"{last} at word {position}: {wrong}")
-    if last != "HALT":
+    halts = np.flatnonzero(code.opcodes == _OPCODES["HALT"])
+    if not len(halts):
         raise InvalidProgram("checking", "a program", "it does not end in HALT")
-    _check_loops(rows)
+    if halts[0] != len(code.opcodes) - 1:
+        behind = code.positions[halts[0] + 1]
+        raise InvalidProgram("checking", "a program", f"it goes on behind HALT, at word {behind}")
+    _check_operands(code, registers)
+    _check_ranks(code, registers)
+    _check_calls(code, registers)
+    _check_jumps(code)
+    _check_loops(code)
 
 
-def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
+def check_items(code: ReadCode, given: Items, made: Sequence[Items], returned: Sequence[Items]) -> None:
     """Refuse (InvalidProgram) code that binds other items than it is given, or stops at an unknown
     site.
 
@@ -216,121 +238,141 @@ def check_items(rows: Sequence[Row], given: Items, made: Sequence[Items], return
     nothing.
     """
     present = given
-    targets = _targets(rows)
-    for position, instruction, operands in rows:
+    targets = set(code.targets().tolist())
+    of_items = np.isin(code.opcodes, [_OPCODES[name] for name in (*_STOPS, "BIND")])
+    chosen = of_items | np.isin(code.positions, code.targets())
+    for position, opcode, operands in zip(
+        *(column[chosen].tolist() for column in (code.positions, code.opcodes, code.operands)), strict=True
+    ):
         if position in targets:
             present = ()
-        if instruction.name in _STOPS:
-            resumed = returned if instruction.name == "INVOKE" else made
-            site = operands[-1]
+        name = _BY_OPCODE[opcode].name
+        if name in _STOPS:
+            resumed = returned if name == "INVOKE" else made
+            site = operands[_LENGTHS[opcode] - 2]
             if site >= len(resumed):
-                found = f"{instruction.name} {site} of {len(resumed)} at word {position}"
-                raise InvalidProgram("checking", "a program", found)
-            present = () if instruction.name == "GROW" else resumed[site]
-        elif instruction.name == "BIND":
+                raise _invalid(name, position, f"site {site} of {len(resumed)}")
+            present = () if name == "GROW" else resumed[site]
+        elif name == "BIND":
             _, item, _, dtype, rank = operands
             if item >= len(present) or present[item] != (dtype, rank):
-                found = (
-                    f"BIND at word {position} of item {item}, which is not there, or of another dtype or rank"
-                )
-                raise InvalidProgram("checking", "a program", found)
+                raise _invalid(name, position, f"item {item} is not there, or of another dtype or rank")
 
 
 def show(code: Sequence[int]) -> str:
     """Return the code as text, one line per instruction."""
+    positions = list(_walk(code))
     return "\n".join(
-        f"{position:6} {instruction.name:9}{' '.join(map(_shown, _kinds(instruction, operands), operands))}"
-        for position, instruction, operands in _walk(code)
+        _line(position, code[position:end])
+        for position, end in zip(positions, [*positions[1:], len(code)], strict=True)
     )
 
 
-def _walk(code: Sequence[int]) -> Iterator[Row]:
-    position = 0
-    while position < len(code):
+def _walk(code: Sequence[int]) -> Iterator[int]:
+    """Yield the words at which instructions begin."""
+    position, size, call = 0, len(code), _OPCODES["CALL"]
+    while position < size:
         opcode = code[position]
-        if not 0 <= opcode < len(_BY_OPCODE):
+        if not 0 <= opcode < len(_LENGTHS):
             raise InvalidProgram("reading", "a program", f"opcode {opcode} at word {position}")
-        instruction = _BY_OPCODE[opcode]
-        end = position + 1 + len(instruction.operands)
-        if instruction.name == "CALL" and end <= len(code):
+        end = position + _LENGTHS[opcode]
+        if opcode == call and end <= size:
             end += max(0, code[end - 1])
-        if end > len(code):
+        if end > size:
             raise InvalidProgram(
-                "reading", "a program", f"{instruction.name} at word {position} is cut short"
+                "reading", "a program", f"{_BY_OPCODE[opcode].name} at word {position} is cut short"
             )
-        yield Row(position, instruction, tuple(code[position + 1 : end]))
+        yield position
         position = end
 
 
-def _kinds(instruction: Instruction, operands: tuple[int, ...]) -> str:
-    return instruction.operands + "a" * (len(operands) - len(instruction.operands))
-
-
-def _wrong_operand(instruction: Instruction, operands: tuple[int, ...], registers: int) -> str | None:
-    for kind, operand in zip(instruction.operands, operands, strict=False):
-        lowest = RESERVED if kind == "d" else 0
-        if kind in "da" and not lowest <= operand < registers:
-            return f"{_KINDS[kind]} {operand} is not among {lowest} to {registers - 1}"
-        if kind == "i" and operand < 0:
-            return f"{_KINDS[kind]} {operand} is negative"
-    if instruction.name == "BIND":
-        first, rank = operands[0], operands[-1]
-        if not 0 <= rank <= MAX_RANK or first + rank >= registers:
-            return f"rank {rank} from register {first} on, of {registers} registers"
-    if instruction.name == "CALL":
-        _, area, count, *arguments = operands
-        if area < RESERVED or area + count > registers:
-            return f"{count} arguments from register {area} on, of {registers} registers"
-        if arguments and not 0 <= min(arguments) <= max(arguments) < registers:
-            return f"the arguments {arguments} are not all among registers 0 to {registers - 1}"
-    return None
-
-
-def _wrong_jump(
-    position: int, instruction: Instruction, operands: tuple[int, ...], beginnings: set[int]
-) -> str | None:
-    for kind, operand in zip(instruction.operands, operands, strict=False):
-        if kind in "fb" and (
-            operand not in beginnings or operand == position or (kind == "f") != (operand > position)
-        ):
-            return f"{operand} is not the beginning of an instruction {_KINDS[kind].removeprefix('word ')}"
-    return None
-
-
-def _check_loops(rows: Sequence[Row]) -> None:
-    """Refuse a loop whose body writes the counter or the limit of its NEXT."""
-    for end, instruction, operands in rows:
-        if instruction.name != "NEXT":
-            continue
-        counter, limit, begin = operands
-        body = [row for row in rows if begin <= row.position < end]
-        if counter == limit or any(_writes(row, counter) or _writes(row, limit) for row in body):
-            found = f"NEXT at word {end} counts with a register that its loop changes"
-            raise InvalidProgram("checking", "a program", found)
-
-
-def _writes(row: Row, register: int) -> bool:
-    _, instruction, operands = row
-    if instruction.name == "CALL":
-        return operands[1] <= register < operands[1] + operands[2]
-    if instruction.name == "BIND":
-        return operands[0] <= register <= operands[0] + operands[-1]
-    return any(
-        kind == "d" and operand == register
-        for kind, operand in zip(instruction.operands, operands, strict=True)
-    )
-
-
-def _targets(rows: Sequence[Row]) -> set[int]:
-    """Return the words that the code may jump to."""
-    return {
-        operand
-        for _, instruction, operands in rows
-        if instruction.name in _JUMPS
-        for kind, operand in zip(instruction.operands, operands, strict=False)
-        if kind in "fb"
-    }
+def _line(position: int, words: Sequence[int]) -> str:
+    instruction = _BY_OPCODE[words[0]]
+    operands = words[1:]
+    kinds = instruction.operands.ljust(len(operands), "a")
+    return f"{position:6} {instruction.name:9}{' '.join(map(_shown, kinds, operands))}"
 
 
 def _shown(kind: str, operand: int) -> str:
     return f"r{operand}" if kind in "da" else str(operand)
+
+
+def _invalid(name: str, position: int, found: str) -> InvalidProgram:
+    return InvalidProgram("checking", "a program", f"{name} at word {position}: {found}")
+
+
+def _check_operands(code: ReadCode, registers: int) -> None:
+    """Refuse operands that are no registers, or negative numbers."""
+    operands, kinds = code.operands, code.kinds
+    is_register = (kinds == _WRITTEN) | (kinds == _READ)
+    lowest = np.where(kinds == _WRITTEN, RESERVED, 0)
+    wrong = (operands < lowest) & (is_register | (kinds == _NUMBER))
+    wrong |= (operands >= registers) & is_register
+    for row, column in np.argwhere(wrong)[:1]:
+        least = lowest[row, column]
+        wanted = f"not among {least} to {registers - 1}" if is_register[row, column] else "negative"
+        found = f"{_KINDS[chr(kinds[row, column])]} {operands[row, column]} is {wanted}"
+        raise _invalid(_BY_OPCODE[code.opcodes[row]].name, code.positions[row], found)
+
+
+def _check_ranks(code: ReadCode, registers: int) -> None:
+    positions, operands = code.rows("BIND")
+    first, rank = operands[:, 0], operands[:, 4]
+    wrong = (rank < 0) | (rank > MAX_RANK)
+    wrong |= first + np.clip(rank, 0, MAX_RANK) >= registers
+    for row in np.flatnonzero(wrong)[:1]:
+        found = f"rank {rank[row]} from register {first[row]} on, of {registers} registers"
+        raise _invalid("BIND", positions[row], found)
+
+
+def _check_calls(code: ReadCode, registers: int) -> None:
+    """Refuse calls whose arguments are no registers, or are copied to none; the counts fit the code."""
+    positions, operands = code.rows("CALL")
+    area, count = operands[:, 1], operands[:, 2]
+    for row in np.flatnonzero((area < RESERVED) | (area + count > registers))[:1]:
+        found = f"{count[row]} arguments from register {area[row]} on, of {registers} registers"
+        raise _invalid("CALL", positions[row], found)
+    begin = positions + _LENGTHS[_OPCODES["CALL"]]
+    places = np.arange(count.sum()) + np.repeat(begin - (np.cumsum(count) - count), count)
+    arguments = code.words[places]
+    for place in np.flatnonzero((arguments < 0) | (arguments >= registers))[:1]:
+        found = f"the argument {arguments[place]} is not among registers 0 to {registers - 1}"
+        raise _invalid("CALL", positions[np.searchsorted(np.cumsum(count), place, "right")], found)
+
+
+def _check_jumps(code: ReadCode) -> None:
+    """Refuse jumps to elsewhere than the beginning of an instruction, or in the wrong direction."""
+    for kind in (_FORWARDS, _BACKWARDS):
+        rows, columns = np.nonzero(code.kinds == kind)
+        targets, positions = code.operands[rows, columns], code.positions[rows]
+        is_directed = targets > positions if kind == _FORWARDS else targets < positions
+        for row in np.flatnonzero(~is_directed | ~np.isin(targets, code.positions))[:1]:
+            where = _KINDS[chr(kind)].removeprefix("word ")
+            found = f"{targets[row]} is not the beginning of an instruction {where}"
+            raise _invalid(_BY_OPCODE[code.opcodes[rows[row]]].name, positions[row], found)
+
+
+def _check_loops(code: ReadCode) -> None:
+    """Refuse a loop whose body writes the counter or the limit of its NEXT."""
+    ends, operands = code.rows("NEXT")
+    if not len(ends):
+        return
+    place, first, last = _writes(code)
+    for end, (counter, limit, begin, *_) in zip(ends.tolist(), operands.tolist(), strict=True):
+        within = (begin <= place) & (place < end)
+        writes = [(first <= register) & (register <= last) for register in (counter, limit)]
+        if counter == limit or (within & (writes[0] | writes[1])).any():
+            raise _invalid("NEXT", end, "it counts with a register that its loop changes")
+
+
+def _writes(code: ReadCode) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return, for each write, the word of its instruction, and the first and the last register written."""
+    rows, columns = np.nonzero(code.kinds == _WRITTEN)
+    register, place = code.operands[rows, columns], code.positions[rows]
+    bound, arrays = code.rows("BIND")
+    called, calls = code.rows("CALL")
+    return (
+        np.concatenate([place, bound, called]),
+        np.concatenate([register, arrays[:, 0], calls[:, 1]]),
+        np.concatenate([register, arrays[:, 0] + arrays[:, 4], calls[:, 1] + calls[:, 2] - 1]),
+    )
