@@ -10,10 +10,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.object_code.cpu import VARIABLE, known_levels
@@ -27,8 +26,7 @@ Mode = Literal["readwrite", "readonly", "off", "verify"]
 OnMiss = Literal["compile", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """The declaration of one setting: its variable, its default text, and how to read a text.
 
     `read` raises ValueError for a text that is not allowed; `allowed` is what the message then offers (for
@@ -42,8 +40,7 @@ class Setting:
     allowed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings in force.
 
     `directory` is absolute; None in the mode off, where none is looked for, and where there is no cache.

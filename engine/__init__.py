@@ -7,13 +7,13 @@ from engine.compiling.executable import Function
 from engine.compiling.mode import Mode
 from engine.function import function
 from engine.gradient import Lop, Rop, grad
-from engine.gradient.gradient_check import verify_grad
-from engine.printing import dprint
 from engine.shared import shared
 
 if TYPE_CHECKING:
     from engine.from_function import wrap_py
+    from engine.gradient.gradient_check import verify_grad
     from engine.inner import OpFromGraph
+    from engine.printing import dprint
     from engine.scanning import foldl, foldr, map, reduce, scan, until
 
 __all__ = [
@@ -36,9 +36,12 @@ __all__ = [
     "wrap_py",
 ]
 
-_LATER = {"OpFromGraph": "engine.inner", "wrap_py": "engine.from_function"} | dict.fromkeys(
-    ["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning"
-)
+_LATER = {
+    "OpFromGraph": "engine.inner",
+    "dprint": "engine.printing",
+    "verify_grad": "engine.gradient.gradient_check",
+    "wrap_py": "engine.from_function",
+} | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")
 """Public names by the module that has them, which a model that uses none of them does not import."""
 
 

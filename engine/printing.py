@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, NamedTuple, TextIO
 
 from engine.graph.apply import Apply
 from engine.graph.traversal import inner_graph
@@ -74,8 +73,7 @@ def dprint(
     return file
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(NamedTuple):
     """The options of `dprint` that choose the parts of a line."""
 
     depth: int
@@ -87,13 +85,13 @@ class _Shown:
     view_map: bool
 
 
-@dataclass
 class _Parts:
     """The variables to print, in order, and each node's position in the order of execution, if known."""
 
-    inputs: list[Variable] = field(default_factory=list)
-    outputs: list[Variable] = field(default_factory=list)
-    order: dict[Apply, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.inputs: list[Variable] = []
+        self.outputs: list[Variable] = []
+        self.order: dict[Apply, int] = {}
 
     def add(self, item: Any) -> None:
         if isinstance(item, Variable):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -115,7 +114,7 @@ class EntryBuilder:
         for (key, miss), artifact in zip(missing.items(), artifacts, strict=True):
             log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
             if not artifact.seconds:
-                artifact = replace(artifact, seconds={"build": each})
+                artifact = artifact._replace(seconds={"build": each})
             built = perf_counter()
             with self._held.holding(artifact.blobs):
                 value = load(key, artifact.payload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from cachegraph.key import CacheKey
 from cachegraph.store.entry import Artifact
@@ -19,8 +19,7 @@ UNVERIFIED = "unverified"
 raised."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
+class Found(NamedTuple, Generic[T]):
     """The result of a look-up: the loaded `value` and its origin.
 
     `reason` is that of the miss, empty on a hit. `seconds` (step -> seconds) is the build cost: recorded on a
@@ -36,8 +35,7 @@ class Found(Generic[T]):
     blobs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Correction(Generic[T]):
+class Correction(NamedTuple, Generic[T]):
     """A new build that replaces a wrong entry: the `difference`, for people, the artifact and the loaded
     value."""
 

@@ -77,7 +77,10 @@ def find_encoder(cls: type) -> EncodeFunction:
 
 
 def _encoder_for_kind(cls: type) -> EncodeFunction | None:
-    return values.encoder_for_kind(cls) or _code_encoder(cls) or _array_encoder(cls) or _scipy_encoder(cls)
+    found = values.encoder_for_kind(cls)
+    if found is None and cls.__module__.partition(".")[0] == "numpy":
+        found = _array_encoder(cls)  # asked first, since asking for code imports ten modules
+    return found or _code_encoder(cls) or _array_encoder(cls) or _scipy_encoder(cls)
 
 
 def _code_encoder(cls: type) -> EncodeFunction | None:

@@ -37,8 +37,8 @@ def source_digest(directory: Path) -> bytes:
 
 
 def check_unchanged(directory: Path, since: float) -> None:
-    """Raise SourceError if a *.py file under `directory` was changed between `since` (seconds since 1970) and
-    the moment when it was read for source_digest.
+    """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970), when
+    it was read for source_digest.
 
     After an upgrade under a running process, the imported code is not what was read. The time compared is
     that of the inode's last change, which installers that preserve modification times update too. From then

@@ -17,7 +17,6 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cachegraph.errors import ObjectFormatError
@@ -130,8 +129,7 @@ class _Relocation(NamedTuple):
     addend: int
 
 
-@dataclass(frozen=True, slots=True)
-class Symbols:
+class Symbols(NamedTuple):
     """The names that other objects can see: `defined` here or `undefined`; `pointers` are the defined ones at
     which 8 bytes can be written."""
 

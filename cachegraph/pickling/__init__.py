@@ -24,9 +24,13 @@ Version history
     2  external objects by name; functions by their import paths; large arrays as blobs
 """
 
-from cachegraph.pickling.errors import InvalidPickle, Unpicklable, UnresolvedFunction, UntrustedPickle
-from cachegraph.pickling.loading import EVERYTHING, loads, rebuilds_pickled
-from cachegraph.pickling.saving import dumps, import_paths
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cachegraph.pickling.errors import InvalidPickle, Unpicklable, UnresolvedFunction, UntrustedPickle
+    from cachegraph.pickling.loading import EVERYTHING, loads
+    from cachegraph.pickling.saving import dumps, import_paths
 
 __all__ = [
     "EVERYTHING",
@@ -37,5 +41,17 @@ __all__ = [
     "dumps",
     "import_paths",
     "loads",
-    "rebuilds_pickled",
 ]
+
+_PLACES = (
+    dict.fromkeys(["InvalidPickle", "Unpicklable", "UnresolvedFunction", "UntrustedPickle"], "errors")
+    | dict.fromkeys(["EVERYTHING", "loads"], "loading")
+    | dict.fromkeys(["dumps", "import_paths"], "saving")
+)
+"""Public names by the module that has them: most hits pickle nothing and import none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

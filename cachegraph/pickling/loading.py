@@ -82,13 +82,6 @@ def loads(
     return found
 
 
-def rebuilds_pickled(function: F) -> F:
-    """Declare that pickles may call `function`: of a trusted package, they may call only classes and such
-    functions."""
-    function._rebuilds_pickled = True  # type: ignore[attr-defined]
-    return function
-
-
 class _Written(dict[int, Callable[[Any], None]]):
     """The handlers of the opcodes that `dumps` writes; all others are refused."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 PAYLOAD = ""
@@ -15,14 +14,16 @@ INLINE_LIMIT = 64 * 1024
 LARGEST_ENTRY = 64 * 2**20
 """Bytes of an entry without its blobs. A larger one is damaged, so no memory is allocated for it."""
 
+NOTHING: Mapping[str, Any] = {}
+"""The blobs of an artifact without blobs, and costs that nobody measured. Nothing is added to it."""
+
 _TEXTS, _LONGEST_TEXT = ("level", "version"), 100
 _LONGEST_SUMMARY = 100_000
 _COUNTS, _LARGEST_COUNT = ("format", "payload_size", "blob_size", "stored_size", "uses"), 1 << 62
 _TIMES, _LATEST_TIME = ("build_seconds", "load_seconds", "created", "last_used"), 1e12
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(NamedTuple):
     """The result of a build.
 
     A hit returns `payload` at once; `blobs` (nonempty name -> bytes) are read only on request.
@@ -32,14 +33,13 @@ class Artifact:
     """
 
     payload: bytes
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = NOTHING
+    seconds: Mapping[str, float] = NOTHING
     summary: str = ""
     references: Collection[bytes] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """An entry found and checked: its payload, its blobs (name -> digest in hexadecimal), its build cost."""
 
     payload: bytes
@@ -47,8 +47,7 @@ class Hit:
     seconds: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(NamedTuple):
     """The reason why no entry can be used; `detail` is for people.
 
     `reason` is one of:
@@ -79,8 +78,7 @@ class NearKey(NamedTuple):
     encoding: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BlobReference:
+class BlobReference(NamedTuple):
     """A blob of an entry: its name (PAYLOAD for the payload), digest (hexadecimal) and bytes."""
 
     name: str
@@ -88,8 +86,7 @@ class BlobReference:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """The description of one entry; sizes in bytes, times in seconds since 1970."""
 
     digest: bytes

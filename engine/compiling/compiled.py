@@ -4,8 +4,7 @@ its `perform`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cachegraph.caching.outcome import CacheInfo as CacheInfo
 from engine.compiling.request import Interface
@@ -35,8 +34,7 @@ class PickledFunction(Protocol):
         """Return the function, ready to run in this process."""
 
 
-@dataclass
-class Compiled:
+class Compiled(NamedTuple):
     """A function ready to run, and how it was made. `optimized` and `pickled` make its rewritten graph
     and its form for a pickle when somebody asks for them."""
 
@@ -46,8 +44,7 @@ class Compiled:
     pickled: Callable[[], PickledFunction]
 
 
-@dataclass(frozen=True)
-class PickledGraph:
+class PickledGraph(NamedTuple):
     """A function of the numpy backend: its rewritten graph, and the `reason` why it was not compiled."""
 
     graph: FrozenFunctionGraph

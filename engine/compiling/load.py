@@ -6,7 +6,7 @@ Nothing here compiles: what a program calls is found in the cache, or came with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -41,20 +41,21 @@ class Entries(Protocol):
         """Return the content of a blob, checked; None if it cannot be read. Never raises."""
 
 
-@dataclass
 class CompilationTally:
     """Counts of one compilation: the entries it looked up, the kernels it compiled, and the time that
-    hits saved."""
+    hits saved.
 
-    found: dict[str, list[int]] = field(default_factory=lambda: {"kernel": [0, 0]})
-    """[hits, misses] for each level."""
-    seconds_saved: float = 0.0
-    compiled: int = 0
-    """The number of kernels compiled, which took `compile_seconds`."""
-    compile_seconds: float = 0.0
-    linked: list[LinkedKernel] = field(default_factory=list)
-    """Kernels that were built: kept alive until the program that calls them is linked."""
-    begun: float = field(default_factory=perf_counter)
+    `found` has [hits, misses] for each level. `compiled` kernels took `compile_seconds`. `linked` are kernels
+    that were built: kept alive until the program that calls them is linked. `begun` is when counting began.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[int]] = {"kernel": [0, 0]}
+        self.seconds_saved = 0.0
+        self.compiled = 0
+        self.compile_seconds = 0.0
+        self.linked: list[LinkedKernel] = []
+        self.begun = perf_counter()
 
     def count(self, level: str, is_hit: bool, seconds_saved: float) -> None:
         """Count one entry that was looked up, and the seconds that it saved if it was a hit."""

@@ -4,7 +4,6 @@ compiler."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from engine.compiling.graph_encoding import UserOps
 from engine.compiling.inner_graphs import OPTIMIZED, load_optimized
 from engine.compiling.key import request_key
 from engine.compiling.load import CompilationTally, LoadContext, load_program
-from engine.compiling.pickled_function import PickledProgram, pickled_program
 from engine.compiling.request import FunctionRequest
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FunctionGraph
@@ -24,6 +22,7 @@ from engine.runtime.execution import Execution
 
 if TYPE_CHECKING:
     from engine.compiling.build import Build
+    from engine.compiling.pickled_function import PickledProgram
 
 
 def compile_function(request: FunctionRequest) -> Compiled:
@@ -63,7 +62,7 @@ class Compilation:
         except SourceError as error:
             # No key describes what this process imported, so kernels and inner graphs bypass the cache
             # as well.
-            self._cache = Cache(replace(self._cache.settings, mode="off"))
+            self._cache = Cache(self._cache.settings._replace(mode="off"))
             return self._bypass(str(error), "source")
         self._info.seconds["key"] = perf_counter() - begin
         try:
@@ -163,6 +162,8 @@ class Compilation:
         return load_optimized(self._cache, blobs, self._request.data, self._user_ops.by_name)
 
     def _pickled(self, runner: Execution) -> PickledProgram:
+        from engine.compiling.pickled_function import pickled_program  # few functions are pickled
+
         bypass = self._info.reason if self._key is None else ""
         blobs = self._read_blobs() or self._optimized_blobs()
         return pickled_program(self._request, self._key, bypass, runner, blobs, self._user_ops.by_name)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cachegraph.cache import default_cache
 from cachegraph.caching.bundle import Bundle, BundledCache
@@ -40,8 +39,7 @@ _ADVICE = (
 )
 
 
-@dataclass(frozen=True)
-class PickledProgram:
+class PickledProgram(NamedTuple):
     """A compiled function: `bundle` has its entry under `key` and those of its kernels, `data` the
     arrays to bind.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.compiling.mode import Mode
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from engine.graph.types import Type
 
 
-@dataclass(frozen=True)
-class Interface:
+class Interface(NamedTuple):
     """The arguments and results of a function.
 
     `types` are those of its inputs, shared variables included. The first `n_outputs` results are
@@ -32,8 +30,7 @@ class Interface:
     convert: Convert
 
 
-@dataclass(frozen=True)
-class FunctionRequest:
+class FunctionRequest(NamedTuple):
     """A function to be found or built: its graph, its interface, its mode, and its name for messages."""
 
     graph: FrozenFunctionGraph

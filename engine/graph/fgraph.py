@@ -14,7 +14,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast, overload
 
-from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
 from engine.graph.dot import to_svg

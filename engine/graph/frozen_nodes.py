@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, cast
 
-from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.graph.apply import Apply
 from engine.graph.interning import InternedValues, InternTable
 from engine.graph.op import Op

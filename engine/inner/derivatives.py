@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.errors import MissingInputError
 from engine.gradient.forward import push_forward
@@ -22,8 +21,7 @@ Override = Callable[..., Any]
 """A function of lists of variables, or an Op on the variables, that gives a derivative or a list of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Derivative:
+class Derivative(NamedTuple):
     """A graph from `inputs` to the derivatives `outputs`; an output is None if nothing flows there."""
 
     inputs: list[Any]

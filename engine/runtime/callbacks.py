@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -40,8 +39,7 @@ CompileCall = Callable[[Apply], Run]
 Registers = Sequence[int]
 
 
-@dataclass(frozen=True)
-class Callback:
+class Callback(NamedTuple):
     """A callback of a program under construction: its record, and the graphs of its functions."""
 
     kind: str

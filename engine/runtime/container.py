@@ -18,7 +18,7 @@ Version history
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import digest
 from engine.runtime.errors import KernelFormatError
@@ -31,8 +31,7 @@ _FIXED = struct.Struct("<8sHHI")
 _DIGEST_SIZE = 16
 
 
-@dataclass(frozen=True, slots=True)
-class StoredKernel:
+class StoredKernel(NamedTuple):
     """A stored kernel, checked: the triple and CPU level of its object `code`, and its symbol."""
 
     triple: str
@@ -81,10 +80,10 @@ def _header_size(content: bytes) -> int:
     return int(size)
 
 
-@dataclass
 class _Fields:
-    header: bytes
-    offset: int
+    def __init__(self, header: bytes, offset: int) -> None:
+        self.header = header
+        self.offset = offset
 
     def take(self, size: int) -> bytes:
         taken = self.header[self.offset : self.offset + size]

@@ -24,11 +24,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cachegraph.errors import CachegraphError
 from cachegraph.pickling.large_arrays import ReadBlob, blob_content, blob_name
+from cachegraph.store.entry import NOTHING
 from engine.graph.types import Type
 from engine.runtime.registers import FIRST_FREE
 
@@ -152,8 +152,7 @@ class Site(NamedTuple):
     about: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A lowered function.
 
     `outputs` are the numbers of the results that are returned, `updates` pairs (input position, result)
@@ -173,7 +172,7 @@ class Program:
     code: bytes
     registers: bytes
     constants: bytes
-    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = NOTHING
 
 
 _RECORDS: dict[str, Any] = {
@@ -227,7 +226,7 @@ def with_blobs(program: Program, read: ReadBlob) -> Program:
     if not digests:
         return program
     blobs = {blob_name(digest): blob_content(read, digest, "a stored program") for digest in digests}
-    return replace(program, blobs=blobs)
+    return program._replace(blobs=blobs)
 
 
 def _check_references(program: Program, registers: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
 from engine.scalar.promotion import DTYPES

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from xxhash import xxh3_128_hexdigest
 
-from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.graph.types import Type
 from engine.graph.variables import Constant
 from engine.scalar.promotion import DTYPES

@@ -12,7 +12,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +64,9 @@ def _attack(content: bytes, target: str) -> str:
 
     def keep_hostile(self: EntryWriter, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
         hostile = (
-            replace(artifact, payload=content)
+            artifact._replace(payload=content)
             if target == "payloads"
-            else replace(artifact, blobs=dict.fromkeys(artifact.blobs, content))
+            else artifact._replace(blobs=dict.fromkeys(artifact.blobs, content))
         )
         return keep(self, key, hostile, *others)
 

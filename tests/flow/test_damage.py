@@ -15,7 +15,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -281,7 +280,7 @@ def sound(open_store: Cache, key: CacheKey) -> Program:
 def code(program: Program, change: Callable[[np.ndarray], Any]) -> bytes:
     words = np.frombuffer(program.code, "<i8").copy()
     changed = change(words)
-    return pack_program(replace(program, code=(words if changed is None else changed).tobytes()))
+    return pack_program(program._replace(code=(words if changed is None else changed).tobytes()))
 
 
 def described(program: Program, change: Callable[[dict[str, Any]], Any]) -> bytes:
@@ -313,71 +312,66 @@ GARBAGE: dict[str, Callable[[Program], bytes]] = {
     "a description without kernels": lambda p: described(p, lambda d: d.pop("kernels") and d),
     "kernels of another form": lambda p: described(p, lambda d: d | {"kernels": [[1]]}),
     "kernels that are no numbers": lambda p: described(p, lambda d: d | {"kernels": [["a", "b", "c"]]}),
-    "no kernels": lambda p: pack_program(replace(p, kernels=())),
-    "no machine": lambda p: pack_program(replace(p, kernels=p.kernels[1:])),
+    "no kernels": lambda p: pack_program(p._replace(kernels=())),
+    "no machine": lambda p: pack_program(p._replace(kernels=p.kernels[1:])),
     "kernels that there are not": lambda p: pack_program(
-        replace(p, kernels=tuple(KernelUse(k.register, "00" * 16, k.confirmation) for k in p.kernels))
+        p._replace(kernels=tuple(KernelUse(k.register, "00" * 16, k.confirmation) for k in p.kernels))
     ),
     "a kernel in no register": lambda p: pack_program(
-        replace(p, kernels=(p.kernels[0], *(k._replace(register=10**9) for k in p.kernels[1:])))
+        p._replace(kernels=(p.kernels[0], *(k._replace(register=10**9) for k in p.kernels[1:])))
     ),
     "a kernel in a negative register": lambda p: pack_program(
-        replace(p, kernels=(p.kernels[0], *(k._replace(register=-1) for k in p.kernels[1:])))
+        p._replace(kernels=(p.kernels[0], *(k._replace(register=-1) for k in p.kernels[1:])))
     ),
-    "no code": lambda p: pack_program(replace(p, code=b"")),
-    "code cut inside of a word": lambda p: pack_program(replace(p, code=p.code[:-3])),
+    "no code": lambda p: pack_program(p._replace(code=b"")),
+    "code cut inside of a word": lambda p: pack_program(p._replace(code=p.code[:-3])),
     "code without an end": lambda p: code(p, lambda words: words[:-1]),
     "code of unknown instructions": lambda p: code(p, lambda words: words.fill(1000)),
     "code that writes beyond the registers": lambda p: code(p, lambda words: words.__setitem__(1, 10**6)),
     "code that writes before the registers": lambda p: code(p, lambda words: words.__setitem__(1, -5)),
     "code that binds an argument that there is not": lambda p: code(p, first_bind),
-    "no registers": lambda p: pack_program(replace(p, registers=b"")),
-    "no yields": lambda p: pack_program(replace(p, yields=())),
+    "no registers": lambda p: pack_program(p._replace(registers=b"")),
+    "no yields": lambda p: pack_program(p._replace(yields=())),
     "a yield without arrays": lambda p: pack_program(
-        replace(p, yields=tuple(y._replace(arrays=()) for y in p.yields))
+        p._replace(yields=tuple(y._replace(arrays=()) for y in p.yields))
     ),
     "arrays of a dtype that there is not": lambda p: pack_program(
-        replace(
-            p,
+        p._replace(
             yields=tuple(
                 y._replace(arrays=tuple(a._replace(dtype="x9") for a in y.arrays)) for y in p.yields
             ),
         )
     ),
     "arrays of objects": lambda p: pack_program(
-        replace(
-            p,
+        p._replace(
             yields=tuple(y._replace(arrays=tuple(a._replace(dtype="O") for a in y.arrays)) for y in p.yields),
         )
     ),
     "arrays of another dtype": lambda p: pack_program(
-        replace(
-            p,
+        p._replace(
             yields=tuple(
                 y._replace(arrays=tuple(a._replace(dtype="int8") for a in y.arrays)) for y in p.yields
             ),
         )
     ),
     "arrays of another rank": lambda p: pack_program(
-        replace(
-            p,
+        p._replace(
             yields=tuple(
                 y._replace(arrays=tuple(a._replace(dims=(5, 5)) for a in y.arrays)) for y in p.yields
             ),
         )
     ),
     "arrays whose lengths are in no register": lambda p: pack_program(
-        replace(
-            p,
+        p._replace(
             yields=tuple(
                 y._replace(arrays=tuple(a._replace(dims=(10**6,)) for a in y.arrays)) for y in p.yields
             ),
         )
     ),
-    "results that are never made": lambda p: pack_program(replace(p, outputs=(7, 8))),
-    "fewer results": lambda p: pack_program(replace(p, outputs=p.outputs[:1])),
-    "an update that nobody asked for": lambda p: pack_program(replace(p, updates=((0, 0),))),
-    "fewer inputs": lambda p: pack_program(replace(p, inputs=())),
+    "results that are never made": lambda p: pack_program(p._replace(outputs=(7, 8))),
+    "fewer results": lambda p: pack_program(p._replace(outputs=p.outputs[:1])),
+    "an update that nobody asked for": lambda p: pack_program(p._replace(updates=((0, 0),))),
+    "fewer inputs": lambda p: pack_program(p._replace(inputs=())),
 }
 
 

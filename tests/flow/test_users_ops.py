@@ -12,7 +12,6 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -466,7 +465,7 @@ def stored_program(key: CacheKey) -> Program:
 
 def tamper(key: CacheKey, change: Callable[[CallbackUse], CallbackUse]) -> None:
     program = stored_program(key)
-    changed = replace(program, callbacks=tuple(map(change, program.callbacks)))
+    changed = program._replace(callbacks=tuple(map(change, program.callbacks)))
     assert default_cache().store(key, Artifact(pack_program(changed), {}, {"build": 1.0}))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +201,7 @@ def test_a_share_of_the_hits_is_verified(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (settings.mode, settings.verify_rate) == ("verify", 0.25)
     sampled = sum(default_cache().samples_hit() for _ in range(4000))
     assert 800 < sampled < 1200
-    assert not cache_module.Cache(replace(settings, mode="readwrite")).samples_hit()
+    assert not cache_module.Cache(settings._replace(mode="readwrite")).samples_hit()
 
 
 def test_a_rebuild_that_fails_is_no_hit(monkeypatch: pytest.MonkeyPatch) -> None:

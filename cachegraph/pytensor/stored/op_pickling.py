@@ -20,7 +20,7 @@ from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.tensor.elemwise import CAReduce
 
-from cachegraph.pickling import rebuilds_pickled
+from cachegraph.pickling.rebuilding import rebuilds_pickled
 from cachegraph.pytensor.describe.attributes import is_user_op
 from cachegraph.pytensor.describe.graphs import encode_op_alone
 from cachegraph.pytensor.errors import Unstorable

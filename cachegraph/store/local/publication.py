@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from cachegraph.key import CacheKey, compressed
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
@@ -20,7 +20,7 @@ from cachegraph.store.local.index import SELECT_ENTRY_ID, SELECT_RECORD
 from cachegraph.store.local.sizes import bytes_of_rows
 from cachegraph.store.record import encode
 
-_ENTRY_FIELDS = tuple(field.name for field in fields(Entry))
+_ENTRY_FIELDS = Entry._fields
 _REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _ENTRY_FIELDS if name != "digest")
 _UPSERT_ENTRY = (
     f"INSERT INTO entry ({', '.join(_ENTRY_FIELDS)}) "

@@ -42,7 +42,7 @@ _CHECKED_FROM = 4 + 16
 _SIGNED_FROM = _CHECKED_FROM + _SIGNED_BY.size
 _UNSIGNED = Signature(bytes(SIGNER_SIZE), bytes(SIGNATURE_SIZE))
 
-_DESCRIBED = [name for name in Entry.__slots__ if name != "digest"]
+_DESCRIBED = [name for name in Entry._fields if name != "digest"]
 
 
 class Pieces(NamedTuple):
@@ -65,9 +65,8 @@ def write_entry(
     Raises ValueError as record.py does, and whatever `sign` raises.
     """
     import json
-    from dataclasses import asdict
 
-    described = {name: value for name, value in asdict(entry).items() if name != "digest"}
+    described = {name: value for name, value in entry._asdict().items() if name != "digest"}
     described["references"] = sorted(other.hex() for other in references)
     pieces = encode(key, record), json.dumps(described, sort_keys=True).encode()
     signed = b"".join((_LENGTHS.pack(*map(len, pieces)), *pieces, compressed(key)))

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -121,7 +120,7 @@ class SharedStore:
         if isinstance(found, Miss):
             return found
         used = max(found.entry.last_used, os.stat(path).st_mtime)
-        entry = replace(found.entry, last_used=used, stored_size=len(content))
+        entry = found.entry._replace(last_used=used, stored_size=len(content))
         blobs = [
             BlobReference(name, digest, file_size(self.layout.blob(digest)))
             for name, digest in found.blobs.items()

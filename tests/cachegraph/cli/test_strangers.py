@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +183,7 @@ def put_saying(store: SharedStore, key: CacheKey, fields: dict[str, Any]) -> Non
     """Put an entry whose description has those fields, as if written by hand with right checksums."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "cachegraph.store.shared.store.describe", lambda *given: replace(describe(*given), **fields)
+            "cachegraph.store.shared.store.describe", lambda *given: describe(*given)._replace(**fields)
         )
         store.put(key, Artifact(b"a"))
 

@@ -7,7 +7,6 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -360,7 +359,7 @@ def test_a_program_with_callbacks_is_stored_whole(x):
         },
     ):
         with pytest.raises(ProgramFormatError):
-            unpack_program(pack_program(replace(program, **change)))
+            unpack_program(pack_program(program._replace(**change)))
 
 
 def _compiles_nothing(node: Apply) -> Any:

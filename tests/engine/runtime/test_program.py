@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -71,7 +69,7 @@ def test_the_error_says_what_was_found(made):
 )
 def test_a_program_that_names_what_it_has_not_is_refused(made, change):
     with pytest.raises(ProgramFormatError):
-        unpack_program(pack_program(replace(made, **change)))
+        unpack_program(pack_program(made._replace(**change)))
 
 
 def test_a_program_is_that_of_one_interface(made):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,7 +119,7 @@ def test_an_entry_describes_itself(shared: SharedStore, key: Key) -> None:
     content = shared.layout.entry(key("a").hex).read_bytes()
     found = read_description(content, key("a").digest)
     assert isinstance(found, EntryDescription)
-    assert replace(found.entry, last_used=entry.last_used, stored_size=len(content)) == entry
+    assert found.entry._replace(last_used=entry.last_used, stored_size=len(content)) == entry
     assert found.references == (key("b").digest,)
     assert list(found.blobs) == ["graph"]
     assert isinstance(read_description(content[:-1], key("a").digest), Miss)
