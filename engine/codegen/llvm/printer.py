@@ -279,7 +279,7 @@ class _KernelPrinter:
 
 
 def _interleaved(node: Loop, lines: list[str]) -> int | None:
-    """Return how many passes of a loop, printed as `lines`, LLVM should have side by side; None lets it choose.
+    """Return how many passes of the loop `lines` LLVM should have side by side; None lets it choose.
 
     Of passes that are independent and short it would have four: more code, which is no faster than two.
     """
