@@ -28,6 +28,7 @@ from engine.graph.variables import Constant
 from engine.inner.from_graph import inlined
 from engine.lowering.assemble import assemble
 from engine.lowering.constant_arguments import share_kernels
+from engine.lowering.joining import join_loops
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering
 from engine.lowering.merging import merge_kernels
@@ -98,6 +99,7 @@ def build_program(
         rule_of, graph.inputs, nodes, outputs, data, embedded, name_of=context.user_ops.name_of
     )
     values = lowering.run()
+    join_loops(lowering.table)
     merge_kernels(lowering.table)
     share_kernels(lowering)
     split_kernels(lowering.table)

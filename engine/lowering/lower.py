@@ -20,7 +20,7 @@ from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.op_rule import FindRule
 from engine.lowering.statements import Statement
-from engine.lowering.steps import Buffer, Check, Value
+from engine.lowering.steps import Buffer, Check, FlatOperand, FlatStore, FlatWork, Value
 from engine.lowering.table import Table
 from engine.runtime.callbacks import Callback
 from engine.tensor.type import is_data
@@ -198,7 +198,20 @@ class Lowering:
         if value.dtype != result.dtype:
             cast_to = Statement("cast", (("input", 0),), result.dtype)
             kernel = elementwise([operand], [cast_to], [("value", 0)], len(value.dims))
-        self.table.call(kernel, [value], [result], "copy", value.dims)
+        self.table.call(kernel, [value], [result], "copy", value.dims, work=self._copying(value, result))
+
+    def _copying(self, value: Value, result: Value) -> FlatWork | None:
+        """Return the work of a copy if it is one loop."""
+        if result.buffer is None or not value.dims or (value.strides and len(value.dims) > 1):
+            return None
+        stride = value.strides[0] if value.strides else None
+        operand = FlatOperand(value.pointer, value.dtype, False, stride, value.buffer)
+        is_cast = value.dtype != result.dtype
+        statements = (Statement("cast", (("input", 0),), result.dtype),) if is_cast else ()
+        store = FlatStore(
+            ("value", 0) if is_cast else ("input", 0), result.pointer, result.dtype, result.buffer
+        )
+        return FlatWork(self.table.product(value.dims), (operand,), statements, (store,))
 
     def operand(self, value: Value, broadcast: tuple[bool, ...]) -> NestOperand:
         """Return `value` as the operand of a nest that has as many dims as `broadcast`."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from engine.lowering.loops import Integer, Kernel, Loop, Place, Pointer, WriteElement
+from engine.lowering.memory_uses import MemoryUses, registers_outside_calls
 from engine.lowering.steps import Buffer, Step
 from engine.lowering.straight_line import (
     Element,
@@ -75,21 +76,9 @@ class _Merging:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.addresses = {view: (base, by) for views in table.addresses.values() for view, base, by in views}
+        self.uses = MemoryUses(table)
         self.calls = Counter(id(step.kernel) for step in table.steps)
         self.sizes: dict[tuple[int, tuple[Known | None, ...]], int | None] = {}
-        self.users: dict[Buffer, set[int]] = {}
-        for step in table.steps:
-            for buffer in (*step.reads, *step.writes):
-                self.users.setdefault(buffer, set()).add(id(step))
-        self.addressed = {self.root(register) for register in _registers_outside_calls(table)}
-
-    def root(self, register: int) -> int:
-        """Return the register of the address that the address in `register` is computed from."""
-        register = self.table.canonical(register)
-        while register in self.addresses:
-            register = self.addresses[register][0]
-        return register
 
     def merged(self, steps: Sequence[Step]) -> Iterator[Step]:
         """Yield the steps of a stage after merging."""
@@ -132,7 +121,7 @@ class _Merging:
         ]
 
     def element(self, register: int, dtype: str) -> Element:
-        return first_element(register, dtype, self.addresses, self.table.number)
+        return first_element(register, dtype, self.uses.addresses, self.table.number)
 
     def integer(self, register: int) -> Known | int:
         number = self.table.number(register)
@@ -172,22 +161,18 @@ class _Merging:
             line.run(item.step.kernel or STORE, item.given)
         members = {id(item.step) for item in part}
         buffers = {root: buffer for item in part for root, buffer in item.memory.items()}
-        inside = {buffer for buffer in buffers.values() if self.is_inside(buffer, members)}
+        inside = {buffer for buffer in buffers.values() if self.uses.is_inside(buffer, members)}
         kernel = line.kernel(lambda root: buffers[root] not in inside)
-        reads = _outside(inside, *(item.step.reads for item in part))
-        writes = _outside(inside, *(item.step.writes for item in part))
+        reads = outside(inside, *(item.step.reads for item in part))
+        writes = outside(inside, *(item.step.writes for item in part))
         ops = list(dict.fromkeys(item.step.op for item in part))
         name = ops[0] + f" and {len(ops) - 1} others" * (len(ops) > 1)
         memory = tuple([buffers.get(register) for register in line.registers])
         return Step(kernel, tuple(line.registers), part[0].step.stage, reads, writes, name, memory=memory)
 
-    def is_inside(self, buffer: Buffer, members: set[int]) -> bool:
-        """Return True if nothing but `members` needs the elements of `buffer`."""
-        is_asked_for = buffer.result is not None or buffer.is_loaded or buffer.is_kept
-        return not is_asked_for and buffer.pointer not in self.addressed and self.users[buffer] <= members
 
-
-def _outside(inside: set[Buffer], *found: Sequence[Buffer]) -> tuple[Buffer, ...]:
+def outside(inside: set[Buffer], *found: Sequence[Buffer]) -> tuple[Buffer, ...]:
+    """Return the buffers of all `found`, once each, without those `inside`."""
     return tuple(dict.fromkeys(buffer for buffers in found for buffer in buffers if buffer not in inside))
 
 
@@ -267,25 +252,9 @@ class _Bounds:
                 bounds[buffer] = max(bounds.get(buffer, 0), bound)
 
 
-def _registers_outside_calls(table: Table) -> Iterator[int]:
-    """Yield the registers that something else than kernels and views reads."""
-    for instructions in table.arithmetic.values():
-        for instruction in instructions:
-            yield from instruction.operands
-    for step in table.steps:
-        if step.loop is not None:
-            loop = step.loop
-            yield from (r for carried in loop.carried for r in carried if r is not None)
-            yield from (register for ring in loop.rings for register in ring)
-            if loop.until is not None:
-                yield loop.until.pointer
-        if step.invocation is not None:
-            yield from (value.pointer for value in step.invocation.inputs)
-
-
 def _drop_unused_views(table: Table) -> None:
     """Drop the addresses of views that nothing reads any more."""
-    used = set(_registers_outside_calls(table))
+    used = set(registers_outside_calls(table))
     used.update(register for step in table.steps for register in step.arguments)
     used = set(map(table.canonical, used))
     for stage in sorted(table.addresses, reverse=True):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from engine.lowering.loops import Kernel
+from engine.lowering.statements import Ref, Repeat, Statement
 from engine.runtime.callbacks import Callback
 
 STAGES = 2**32
@@ -84,7 +85,7 @@ class Step:
 
     `memory` has, for each argument, the buffer that it is the address of an element of, if there is one.
     `lengths` are those of the nest that a kernel runs over. If the call may run in parts, `elements` is
-    their product.
+    their product. `work` says what the kernel does if that is one loop.
     """
 
     kernel: Kernel | None
@@ -99,6 +100,51 @@ class Step:
     memory: tuple[Buffer | None, ...] = ()
     lengths: tuple[int, ...] = ()
     elements: int | None = None
+    work: FlatWork | None = None
+
+
+class FlatOperand(NamedTuple):
+    """An input of flat work: one element for all passes if it `is_repeated`, else one for each pass.
+
+    `pointer` has its address, `stride` how many elements are between two, if it is not 1 (registers).
+    """
+
+    pointer: int
+    dtype: str
+    is_repeated: bool
+    stride: int | None
+    buffer: Buffer | None
+
+
+class FlatStore(NamedTuple):
+    """An array of flat work, with an element for each pass: the value `ref`."""
+
+    ref: Ref
+    pointer: int
+    dtype: str
+    buffer: Buffer
+
+
+class FlatReduction(NamedTuple):
+    """A number that flat work computes: the reduction of `ref`, cast to `accumulator`, over all passes."""
+
+    kind: str
+    ref: Ref
+    accumulator: str
+    pointer: int
+    dtype: str
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class FlatWork:
+    """The work of a kernel call that is one loop of `extent` passes (a register) and cannot fail."""
+
+    extent: int
+    operands: tuple[FlatOperand, ...]
+    statements: tuple[Statement | Repeat, ...]
+    stores: tuple[FlatStore, ...] = ()
+    reductions: tuple[FlatReduction, ...] = ()
 
 
 class CarriedRegister(NamedTuple):

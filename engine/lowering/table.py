@@ -13,6 +13,7 @@ from engine.lowering.steps import (
     Buffer,
     CallbackInvocation,
     Check,
+    FlatWork,
     LoopStep,
     Step,
     Value,
@@ -209,6 +210,7 @@ class Table:
         lengths: Sequence[int] = (),
         named: Mapping[str, int] | None = None,
         about: tuple[str, ...] = (),
+        work: FlatWork | None = None,
     ) -> None:
         """Append the call of `kernel` over a nest of `lengths`, in the stage of the arrays that it writes.
 
@@ -222,6 +224,7 @@ class Table:
         written = tuple(value.buffer for value in writes if value.buffer is not None)
         step = Step(kernel, tuple(arguments), writes[0].stage, read, written, op, about, memory=memory)
         step.lengths = tuple(lengths or writes[0].dims)
+        step.work = work
         self._append(step)
 
     def _argument(

@@ -7,11 +7,12 @@ from typing import Any, cast
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Variable
-from engine.lowering.kernels.elementwise import arange, copy, elementwise
+from engine.lowering.kernels.elementwise import arange, elementwise
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
-from engine.lowering.rules.elementwise import inlined_constant, is_inlined_constant
+from engine.lowering.rules.elementwise import Loops, inlined_constant, is_inlined_constant, stored_work
 from engine.lowering.rules.slicing import write_part
+from engine.lowering.statements import Ref
 from engine.lowering.steps import Check
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import ITEM_SIZES
@@ -36,12 +37,12 @@ def _lower_alloc(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     values = [lowering.value_of(variable) for variable in _read(node)]
-    if values:
-        kernel = copy(lowering.operand(values[0], cast(Any, source.type).broadcastable))
-    else:
-        kernel = elementwise([], [], [inlined_constant(source)], len(dims))
+    operands = [lowering.operand(value, cast(Any, source.type).broadcastable) for value in values]
+    filled: Ref = ("input", 0) if values else inlined_constant(source)
+    kernel = elementwise(operands, [], [filled], len(dims))
     result = lowering.allocate(output, values, dims)
-    table.call(kernel, values, [result], str(node.op), dims)
+    loops = Loops(tuple(values), tuple(operands), (), (filled,), tuple(dims))
+    table.call(kernel, values, [result], str(node.op), dims, work=stored_work(table, loops, [result]))
 
 
 def _read(node: Apply) -> list[Variable]:

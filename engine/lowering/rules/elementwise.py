@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -10,11 +11,12 @@ from engine.graph.apply import Apply
 from engine.graph.user_ops import needs_python
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand
+from engine.lowering.kernels.nest import NestOperand, collapse
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
 from engine.lowering.statements import Ref, Repeat, ScalarBody, Statement, constant_ref, scalar_statements
-from engine.lowering.steps import Check, Value
+from engine.lowering.steps import Check, FlatOperand, FlatStore, FlatWork, Value
+from engine.lowering.table import Table
 from engine.scalar import ScalarOp, embedded
 from engine.tensor.elemwise import Elemwise
 from engine.tensor.type import is_data
@@ -125,7 +127,34 @@ def _lower_elementwise(lowering: Lowering, node: Apply) -> None:
     loops = loops_of(lowering, node)
     kernel = elementwise(loops.operands, loops.statements, loops.outputs, len(dims))
     outputs = [lowering.allocate(variable, loops.values, dims) for variable in node.outputs]
-    lowering.table.call(kernel, loops.values, outputs, str(node.op), dims)
+    work = stored_work(lowering.table, loops, outputs)
+    lowering.table.call(kernel, loops.values, outputs, str(node.op), dims, work=work)
+
+
+def stored_work(table: Table, loops: Loops, outputs: Sequence[Value]) -> FlatWork | None:
+    """Return the work of `loops` that store `outputs` if it is one loop that cannot fail, else None."""
+    stores = [
+        FlatStore(ref, value.pointer, value.dtype, value.buffer)
+        for ref, value in zip(loops.outputs, outputs, strict=True)
+        if value.buffer is not None and value.strides is None
+    ]
+    work = flat_work(table, loops)
+    return replace(work, stores=tuple(stores)) if work and len(stores) == len(outputs) else None
+
+
+def flat_work(table: Table, loops: Loops) -> FlatWork | None:
+    """Return `loops` as work in one loop that cannot fail, without results; None if it is not that."""
+    if not loops.dims or any(statement.may_fail for statement in loops.statements):
+        return None
+    axes = collapse(loops.operands, len(loops.dims))
+    if len(axes) > 1:
+        return None
+    operands = []
+    for value, operand in zip(loops.values, loops.operands, strict=True):
+        is_repeated = operand.broadcast[0]
+        stride = value.stride_in(0, 1) if operand.strided and not is_repeated else None
+        operands.append(FlatOperand(value.pointer, value.dtype, is_repeated, stride, value.buffer))
+    return FlatWork(table.product(loops.dims), tuple(operands), loops.statements)
 
 
 def _lower_in_registers(lowering: Lowering, node: Apply) -> bool:

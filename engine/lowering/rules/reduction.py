@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 from engine.graph.apply import Apply
@@ -10,7 +11,8 @@ from engine.graph.variables import Variable
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
-from engine.lowering.rules.elementwise import Loops, has_loops, loops_of
+from engine.lowering.rules.elementwise import Loops, flat_work, has_loops, loops_of
+from engine.lowering.steps import FlatReduction, FlatWork, Value
 from engine.tensor import quantifiers
 from engine.tensor.reduction import Max, Min, Prod, Sum
 
@@ -35,7 +37,26 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
         getattr(op, "initial", False),
     )
     result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
-    lowering.table.call(kernel, loops.values, [result], str(op), loops.dims)
+    work = _flat_work(lowering, node, loops, result)
+    lowering.table.call(kernel, loops.values, [result], str(op), loops.dims, work=work)
+
+
+def _flat_work(lowering: Lowering, node: Apply, loops: Loops, result: Value) -> FlatWork | None:
+    """Return the work of a reduction to one number if it is one loop that cannot fail, else None."""
+    op = cast(Any, node.op)
+    work = flat_work(lowering.table, loops)
+    if (
+        work is None
+        or len(op.axis) < len(loops.dims)
+        or result.buffer is None
+        or _KINDS[type(op)] in ("max", "min")
+    ):
+        return None
+    accumulator = getattr(op, "acc_dtype", dtype(node.inputs[0]))
+    reduction = FlatReduction(
+        _KINDS[type(op)], loops.outputs[0], accumulator, result.pointer, result.dtype, result.buffer
+    )
+    return replace(work, reductions=(reduction,))
 
 
 def _loops(lowering: Lowering, source: Variable, lengths: tuple[int, ...]) -> Loops:

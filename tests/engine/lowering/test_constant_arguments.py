@@ -62,7 +62,7 @@ def test_a_hit_computes_with_the_same_constants(cache_directory):
     first = engine.function([x], outputs)
     again = engine.function([x], outputs)
     assert (first.cache_info.outcome, again.cache_info.outcome) == ("miss", "hit")
-    assert first.cache_info.compilations == 2  # the machine, too
+    assert first.cache_info.compilations <= 4  # the machine, and at most two sizes of joined loops
     for j, (a, b) in enumerate(zip(first(value), again(value), strict=True)):
         np.testing.assert_allclose(a, np.exp(value * (j + 0.5)), rtol=1e-14)
         assert a.tobytes() == b.tobytes()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.lowering.check import check_kernel
-from engine.lowering.kernels.along import cumulative, position_of_extreme
+from engine.lowering.kernels.along import cumulative
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.kernels.elementwise import copy, elementwise
 from engine.lowering.kernels.gather import gather
@@ -85,10 +85,13 @@ def test_loops_that_carry_values_are_opened(run_kernel):
 
 
 def test_branches_on_known_numbers_are_decided(run_kernel):
-    x, y = np.array([2.0, np.nan, 3.0]), np.zeros((), dtype=np.int64)
-    given = [place(1), known_integer(1), known_integer(3), known_integer(1), place(2, dtype="int64")]
-    result_of(line_of((position_of_extreme("max", "float64"), given)), run_kernel, {1: x, 2: y})
-    assert y == 1
+    kernel = reduction("max", [VECTOR], [], ("input", 0), 1, (0,), "float64", "float64")
+    assert any(isinstance(node, If) for node in kernel.body)
+    x, y = np.array([2.0, np.inf, 3.0]), np.zeros(())
+    result_of(line_of((kernel, [place(1), known_integer(3), place(2)])), run_kernel, {1: x, 2: y})
+    assert y == np.inf
+    with pytest.raises(NotStraight):  # of no elements it would fail
+        line_of((kernel, [place(1), known_integer(0), place(2)]))
 
 
 def test_an_element_that_was_written_is_not_read_again(run_kernel):

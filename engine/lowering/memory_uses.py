@@ -1,0 +1,49 @@
+"""`MemoryUses`: the uses of each buffer of a table. They decide if joined steps still need its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.lowering.steps import Buffer
+from engine.lowering.table import Table
+
+
+class MemoryUses:
+    """The uses of buffers in all steps of `table`."""
+
+    def __init__(self, table: Table) -> None:
+        self.addresses = {view: (base, by) for views in table.addresses.values() for view, base, by in views}
+        self._table = table
+        self._users: dict[Buffer, set[int]] = {}
+        for step in table.steps:
+            for buffer in (*step.reads, *step.writes):
+                self._users.setdefault(buffer, set()).add(id(step))
+        self._addressed = {self._root(register) for register in registers_outside_calls(table)}
+
+    def _root(self, register: int) -> int:
+        """Return the register of the address that the address in `register` is computed from."""
+        register = self._table.canonical(register)
+        while register in self.addresses:
+            register = self.addresses[register][0]
+        return register
+
+    def is_inside(self, buffer: Buffer, members: set[int]) -> bool:
+        """Return True if nothing but the steps with the ids `members` needs the elements of `buffer`."""
+        is_asked_for = buffer.result is not None or buffer.is_loaded or buffer.is_kept
+        return not is_asked_for and buffer.pointer not in self._addressed and self._users[buffer] <= members
+
+
+def registers_outside_calls(table: Table) -> Iterator[int]:
+    """Yield the registers that something else than kernels and views reads."""
+    for instructions in table.arithmetic.values():
+        for instruction in instructions:
+            yield from instruction.operands
+    for step in table.steps:
+        if step.loop is not None:
+            loop = step.loop
+            yield from (r for carried in loop.carried for r in carried if r is not None)
+            yield from (register for ring in loop.rings for register in ring)
+            if loop.until is not None:
+                yield loop.until.pointer
+        if step.invocation is not None:
+            yield from (value.pointer for value in step.invocation.inputs)
