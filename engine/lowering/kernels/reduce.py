@@ -258,8 +258,8 @@ def flat(
 ) -> Kernel:
     """Return the kernel of one loop that stores `outputs`, arrays, and computes `reductions`, numbers.
 
-    Each reduction is a kind (sum, prod, all, any), the reduced value, the dtype that it is accumulated in
-    and that of its result. Every input has one dim. The outputs come first.
+    Each reduction is a kind (sum, all, any, or prod of integers), the reduced value, the dtype that it is
+    accumulated in and that of its result. Every input has one dim. The outputs come first.
     """
     if not reductions:
         return elementwise(inputs, body, outputs, 1)
@@ -287,7 +287,7 @@ def _flat(
     for k, (kind, _, accumulator, result) in enumerate(reductions):
         pointer = builder.pointer(f"z{k}", result, ("output", len(outputs) + k))
         reduced = fused.name(("value", len(body) + k))
-        op, in_any_order = _OPERATIONS[kind], accumulator in FLOATS
+        op, in_any_order = _OPERATIONS[kind], accumulator in FLOATS and kind == "sum"
         numbers.append(Number(f"neutral{k}", accumulator, neutral_element(kind, accumulator)))
         totals.append(Carried(f"total{k}", f"neutral{k}", f"total_next{k}"))
         sums.append(Carried(f"sum{k}", f"neutral{k}", f"sum_next{k}", in_any_order))

@@ -11,6 +11,7 @@ from engine.graph.variables import Variable
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
+from engine.lowering.operations import FLOATS
 from engine.lowering.rules.elementwise import Loops, flat_work, has_loops, loops_of
 from engine.lowering.steps import FlatReduction, FlatWork, Value
 from engine.tensor import quantifiers
@@ -45,14 +46,12 @@ def _flat_work(lowering: Lowering, node: Apply, loops: Loops, result: Value) -> 
     """Return the work of a reduction to one number if it is one loop that cannot fail, else None."""
     op = cast(Any, node.op)
     work = flat_work(lowering.table, loops)
-    if (
-        work is None
-        or len(op.axis) < len(loops.dims)
-        or result.buffer is None
-        or _KINDS[type(op)] in ("max", "min")
-    ):
+    if work is None or len(op.axis) < len(loops.dims) or result.buffer is None:
         return None
     accumulator = getattr(op, "acc_dtype", dtype(node.inputs[0]))
+    # A product of floats is not cut into blocks: it is computed in the order of the elements.
+    if isinstance(op, Max | Min) or (isinstance(op, Prod) and accumulator in FLOATS):
+        return None
     reduction = FlatReduction(
         _KINDS[type(op)], loops.outputs[0], accumulator, result.pointer, result.dtype, result.buffer
     )
