@@ -8,13 +8,11 @@ from typing import Any
 from pytensor.scan.op import Scan
 
 import engine.tensor as pt
-from engine.graph.variables import Constant
 from engine.inner.scan import Scan as EngineScan
 from engine.inner.scan_building import ScanBuilder, State
 from engine.pytensor.representation import Untranslatable, static_shape
 from engine.pytensor.rules.scan_buffers import Window, cut, difference, length_of
 from engine.pytensor.scope import Rule, Scope
-from engine.tensor.type import is_data
 
 
 def _scan(scope: Scope, node: Any, *inputs: Any) -> list[Any]:
@@ -47,8 +45,8 @@ class _Loop:
             op.inner_untraced_sit_sot(self.inside), op.outer_untraced_sit_sot(self.outer), strict=True
         )
         states += [self.state([row], (-1,), pt.expand_dims(value, 0), True) for row, value in carried]
-        for row, value in zip(op.inner_non_seqs(self.inside), op.outer_non_seqs(self.outer), strict=True):
-            self.inner[row] = self.constant(row, value)
+        # A step reads what does not change as it is outside: what depends on it alone can leave the loop.
+        self.inner.update(zip(op.inner_non_seqs(self.inside), op.outer_non_seqs(self.outer), strict=True))
         requirements, n_mapped = self.step(windows, states)
         found = self.loop.apply(EngineScan)
         n_results = len(windows) + n_mapped
@@ -99,14 +97,6 @@ class _Loop:
             initial, tuple(tap for tap, _ in by_tap), inside, None, count if is_full or last else None
         )
 
-    def constant(self, row: Any, value: Any) -> Any:
-        """Return the variable by which a step reads `value`, which does not change."""
-        if isinstance(value, Constant) and not is_data(value):
-            return value
-        inside = value.type.make_variable(row.name)
-        self.loop.non_sequences.append((value, inside))
-        return inside
-
     def step(self, windows: list[Window], states: list[State]) -> tuple[list[Any], int]:
         """Translate a step; return what it requires, and the number of outputs that no step reads."""
         op, loop = self.op, self.loop
@@ -123,7 +113,7 @@ class _Loop:
         loop.states = [state for window in windows for state in window.states] + states
         loop.mapped = [*[window.leaving for window in windows], *mapped, *conditions]
         loop.stop = pt.cast(results[-1], "bool") if self.info.as_while else None
-        loop.non_sequences += [(variable, variable) for variable in loop.invariants()]
+        loop.non_sequences = [(variable, variable) for variable in loop.invariants()]
         return within.requirements, len(mapped)
 
     def in_order(self, windows: list[Window], buffers: list[Any], mapped: list[Any]) -> list[Any]:

@@ -9,11 +9,13 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.mode import Mode
 from pytensor.raise_op import Assert
 from pytensor.scan.utils import until
 
 import engine.pytensor
-from tests.engine.pytensor.comparing import check_same, outcome
+from engine.pytensor.linker import EngineLinker
+from tests.engine.pytensor.comparing import NO_REWRITES, check_same, outcome
 
 Case = tuple[list[Any], list[Any], list[Any]]
 x, a, n = pt.dvector("x"), pt.dmatrix("a"), pt.lscalar("n")
@@ -133,6 +135,23 @@ def test_a_loop_and_its_gradient_are_computed_by_the_engine() -> None:
     np.testing.assert_allclose(rows, states)
     np.testing.assert_allclose(last, state)
     assert (of_a.shape, of_x[-1]) == ((3, 3), 3.0)
+
+
+def test_what_does_not_change_between_steps_leaves_the_loop() -> None:
+    engine.pytensor.register()
+    rows = scan(
+        lambda item, row, m: pt.tanh(m[:, :2] @ m[:2, :]) @ row + item,
+        sequences=[x],
+        outputs_info=[pt.zeros(3)],
+        non_sequences=[a],
+    )
+    f = pytensor.function([x, a], rows, mode=Mode(EngineLinker(), NO_REWRITES))
+    given = np.arange(9.0).reshape(3, 3) / 9
+    state = np.zeros(3)
+    for item in (1.0, 2.0):
+        state = np.tanh(given[:, :2] @ given[:2, :]) @ state + item
+    np.testing.assert_allclose(f(np.array([1.0, 2.0]), given)[-1], state)
+    assert "PyTensor computes" not in engine.pytensor.explain(f)
 
 
 def test_a_loop_that_draws_is_left_to_pytensor() -> None:
