@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 from engine.compiling.executable import Function
 from engine.compiling.mode import Mode
 from engine.function import function
-from engine.gradient import Lop, Rop, grad
+from engine.gradient import Lop, grad
 from engine.shared import shared
 
 if TYPE_CHECKING:
     from engine.from_function import wrap_py
+    from engine.gradient import Rop
     from engine.gradient.gradient_check import verify_grad
     from engine.inner import OpFromGraph
     from engine.printing import dprint
@@ -38,6 +39,7 @@ __all__ = [
 
 _LATER = {
     "OpFromGraph": "engine.inner",
+    "Rop": "engine.gradient",
     "dprint": "engine.printing",
     "verify_grad": "engine.gradient.gradient_check",
     "wrap_py": "engine.from_function",

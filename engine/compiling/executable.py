@@ -14,7 +14,6 @@ import numpy as np
 from engine.compiling.compiled import CacheInfo, Compiled, PickledFunction
 from engine.compiling.function_call import FunctionCall, input_label
 from engine.errors import ArgumentError
-from engine.graph.dot import to_svg
 from engine.graph.fgraph import FunctionGraph
 from engine.graph.variables import Variable
 from engine.tensor.type import is_masked
@@ -110,6 +109,8 @@ class Function:
         return self._maker
 
     def _repr_svg_(self) -> str | None:
+        from engine.graph.dot import to_svg
+
         return to_svg(self)
 
     def copy(

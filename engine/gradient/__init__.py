@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.gradient.forward import Rop, push_forward, pushforward
 from engine.gradient.reverse import Lop, connections, grad, pull_back, pullback
 
 if TYPE_CHECKING:
+    from engine.gradient.forward import Rop, push_forward, pushforward
     from engine.gradient.jacobians import hessian, hessian_vector_product, jacobian
 
 __all__ = [
@@ -24,8 +24,13 @@ __all__ = [
 ]
 
 
+_LATER = dict.fromkeys(["Rop", "push_forward", "pushforward"], "engine.gradient.forward") | dict.fromkeys(
+    ["hessian", "hessian_vector_product", "jacobian"], "engine.gradient.jacobians"
+)
+"""Public names by the module that has them, which few models use. Jacobians are loops, which import `grad`."""
+
+
 def __getattr__(name: str) -> Any:
-    # Jacobians are loops, which import the gradients above.
-    if name not in ("hessian", "hessian_vector_product", "jacobian"):
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("engine.gradient.jacobians"), name)
+    return getattr(import_module(_LATER[name]), name)

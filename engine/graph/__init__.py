@@ -1,23 +1,9 @@
 """The graph core: types, variables, nodes, Ops, and graphs in mutable and frozen form."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from engine.graph.apply import Apply
-from engine.graph.dot import to_dot, to_svg
-from engine.graph.features import (
-    AlreadyThere,
-    DestroyHandler,
-    Feature,
-    FullHistory,
-    History,
-    NodeFinder,
-    NoOutputFromInplace,
-    PreserveVariableAttributes,
-    PrintListener,
-    ReplacementDidNotRemoveError,
-    ReplaceValidate,
-    Supervisor,
-    Validator,
-    register_feature_callback,
-)
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph, Output
 from engine.graph.frozen_nodes import FrozenApply, FrozenConstant, FrozenVariable, NominalVariable
 from engine.graph.op import Op
@@ -46,6 +32,25 @@ from engine.graph.traversal import (
 )
 from engine.graph.types import Type
 from engine.graph.variables import Constant, Variable
+
+if TYPE_CHECKING:
+    from engine.graph.dot import to_dot, to_svg
+    from engine.graph.features import (
+        AlreadyThere,
+        DestroyHandler,
+        Feature,
+        FullHistory,
+        History,
+        NodeFinder,
+        NoOutputFromInplace,
+        PreserveVariableAttributes,
+        PrintListener,
+        ReplacementDidNotRemoveError,
+        ReplaceValidate,
+        Supervisor,
+        Validator,
+        register_feature_callback,
+    )
 
 __all__ = [
     "AlreadyThere",
@@ -96,3 +101,18 @@ __all__ = [
     "vars_between",
     "walk",
 ]
+
+_FEATURES = frozenset(
+    "AlreadyThere DestroyHandler Feature FullHistory History NodeFinder NoOutputFromInplace PrintListener "
+    "PreserveVariableAttributes ReplaceValidate ReplacementDidNotRemoveError Supervisor Validator "
+    "register_feature_callback".split()
+)
+"""Public names of the features, which a model whose graph does not change has no use for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("to_dot", "to_svg"):
+        return getattr(import_module("engine.graph.dot"), name)
+    if name not in _FEATURES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("engine.graph.features"), name)

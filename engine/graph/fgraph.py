@@ -17,11 +17,8 @@ from typing import Any, Literal, TypeVar, cast, overload
 from cachegraph.pickling.rebuilding import rebuilds_pickled
 from engine.errors import MissingInputError
 from engine.graph.apply import Apply
-from engine.graph.dot import to_svg
 from engine.graph.editable import EditableGraph
 from engine.graph.feature import Feature
-from engine.graph.features.destroy import DestroyHandler
-from engine.graph.features.replace_validate import ReplaceValidate
 from engine.graph.flat import flatten, restore
 from engine.graph.frozen_nodes import (
     FrozenApply,
@@ -79,6 +76,8 @@ class FunctionGraph(EditableGraph):
     def _fill(
         self, inputs: Sequence[Variable], outputs: Sequence[Variable], features: Sequence[Feature]
     ) -> None:
+        from engine.graph.features.replace_validate import ReplaceValidate  # a hit has no use for it
+
         self._make_empty()
         for variable in inputs:
             self.add_input(variable)
@@ -120,6 +119,8 @@ class FunctionGraph(EditableGraph):
         restore(self, state)
 
     def _repr_svg_(self) -> str | None:
+        from engine.graph.dot import to_svg
+
         return to_svg(self)
 
     def __repr__(self) -> str:
@@ -281,6 +282,8 @@ class FrozenFunctionGraph(Immutable):
         If a node overwrites an input, the new graph gets a DestroyHandler, which gives it an order. With
         `return_memo` return also the map from the parts of this graph to those of the new one.
         """
+        from engine.graph.features.destroy import DestroyHandler  # a hit has no use for it
+
         inputs = [nominal.type.make_variable() for nominal in self.inputs]
         outputs, memo = self.bind(inputs, return_memo=True)
         features = [DestroyHandler()] if any(node.op.destroy_map for node in self.nodes) else []
@@ -334,6 +337,8 @@ class FrozenFunctionGraph(Immutable):
         return _load_graph, (len(self.inputs), *describe(self.inputs, self.outputs))
 
     def _repr_svg_(self) -> str | None:
+        from engine.graph.dot import to_svg
+
         return to_svg(self)
 
     def __repr__(self) -> str:
