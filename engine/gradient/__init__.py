@@ -27,7 +27,7 @@ __all__ = [
 _LATER = dict.fromkeys(["Rop", "push_forward", "pushforward"], "engine.gradient.forward") | dict.fromkeys(
     ["hessian", "hessian_vector_product", "jacobian"], "engine.gradient.jacobians"
 )
-"""Public names by the module that has them, which few models use. Jacobians are loops, which import `grad`."""
+"""Public names that few models use, by their modules. Jacobians are loops, which import `grad`."""
 
 
 def __getattr__(name: str) -> Any:

@@ -68,7 +68,7 @@ def test_a_function_whose_kernels_are_all_known_compiles_nothing(kernels: list[s
     kernels.clear()
     again = engine.function([x, y], [pt.sqrt(y), pt.sum(x), pt.sqrt(x), pt.sum(y)])
     assert again.cache_info.outcome == "miss"
-    assert again.cache_info.found["kernel"] == [2 + MACHINE, 0]
+    assert again.cache_info.found["kernel"] == [1 + MACHINE, 0]  # one loop computes both for a vector
     assert (again.cache_info.compilations, kernels) == (0, [])
     found = again([1.0, 4.0], [9.0])
     assert [np.asarray(r).tolist() for r in found] == [[3.0], 5.0, [1.0, 2.0], 9.0]
