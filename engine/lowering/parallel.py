@@ -27,7 +27,7 @@ from engine.lowering.loops import (
     ReadElement,
     WriteElement,
 )
-from engine.lowering.steps import region_of
+from engine.lowering.steps import Step, region_of
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import MANY
 from engine.scalar.embedded import Embedded
@@ -48,18 +48,29 @@ class InParts(NamedTuple):
 def split_kernels(table: Table) -> None:
     """Let the machine run calls in `table` in parts, where that is possible and there may be enough to do.
 
-    Calls in the body of a loop stay as they are.
+    Calls in the body of a loop never run in parts, but have the form of a kernel that does elsewhere: so it is
+    compiled once.
     """
+    split: dict[Kernel, InParts] = {}
     for step in table.steps:
-        if step.kernel is None or region_of(step.stage) > 0 or not step.lengths:
-            continue
-        elements = table.product(step.lengths)
-        number = table.number(elements)
-        found = in_parts(step.kernel) if number is None or number >= MANY else None
-        if found is not None:
-            step.kernel, step.elements = found.kernel, elements
-            step.arguments = (*step.arguments, table.constant(0), step.arguments[found.passes])
+        found = _divisible(table, step)
+        if found is not None and step.kernel is not None:
+            split[step.kernel] = found
+            step.elements = table.product(step.lengths)
+    for step in table.steps:
+        form = split.get(step.kernel) if step.kernel is not None else None
+        if form is not None:
+            step.kernel = form.kernel
+            step.arguments = (*step.arguments, table.constant(0), step.arguments[form.passes])
             step.memory = (*step.memory, None, None)
+
+
+def _divisible(table: Table, step: Step) -> InParts | None:
+    if step.kernel is None or region_of(step.stage) > 0 or not step.lengths:
+        return None
+    found = in_parts(step.kernel)
+    number = None if found is None else table.number(table.product(step.lengths))
+    return found if number is None or number >= MANY else None
 
 
 @lru_cache(maxsize=1024)
