@@ -13,7 +13,7 @@ every 64th.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from engine.codegen.fast_call.source import fast_call_source
@@ -51,6 +51,8 @@ _CONTIGUOUS_AND_ALIGNED = 0x101
 _WITH_OWN_SWITCH = ("CALL", "NEXT", "SWAP", "ADD")
 """The instructions of short loops: the processor predicts a switch of their own better than a shared
 one."""
+_OFTEN = (*_WITH_OWN_SWITCH, "HALT", "YIELD", "BIND", "SKIP", "LOOK", "MOV", "PARALLEL")
+"""The instructions that LLVM optimizes. Generating the code of all would take three times as long."""
 _CLOCK = """
 define internal i64 @now() alwaysinline {
   %now = call i64 @llvm.readcyclecounter()
@@ -79,11 +81,13 @@ define internal i64 @long() alwaysinline {
 @cache
 def machine_source() -> str:
     """Return the machine as LLVM IR text: one block an instruction, and a switch that goes from one to
-    the next."""
-    blocks = [_Block(name) for name in INSTRUCTIONS]
-    for block in blocks:
-        _EMITTERS.get(block.name, _emit_binary)(block)
-    fetched = [("first", "entry"), *(arrival for block in blocks for arrival in block.arrivals)]
+    the next. Instructions that are not run often are in a function of their own."""
+    blocks, rare = (
+        [_emitted(name) for name in INSTRUCTIONS if (name in _OFTEN) == is_often]
+        for is_often in (True, False)
+    )
+    fetched = [("first", "entry"), ("rare.next", "rare")]
+    fetched += [arrival for block in blocks for arrival in block.arrivals]
     sources = [("next", "fetch"), *(arrival for block in blocks for arrival in block.own_arrivals)]
     return "\n".join(
         (
@@ -93,14 +97,27 @@ def machine_source() -> str:
             "entry:",
             "  %looks = alloca [3 x i64]",
             f"  store [3 x i64] [{', '.join(f'i64 {word}' for word in _FIRST_LOOKS)}], ptr %looks",
+            "  %status = alloca i64",
             "  %first = getelementptr i64, ptr %code, i64 %pc",
             "  br label %fetch",
             "fetch:",
             f"  %next = {_chosen(fetched)}",
-            *_switch("next"),
+            *_switch("next", _OFTEN),
+            "rare:",
+            f"  %rare.ip = {_chosen(sources)}",
+            "  %rare.next = call ptr @rare(ptr %registers, ptr %code, ptr %rare.ip, ptr %status)",
+            "  %rare.stops = icmp eq ptr %rare.next, null",
+            "  br i1 %rare.stops, label %rare.stop, label %fetch",
+            "rare.stop:",
+            "  %rare.status = load i64, ptr %status",
+            "  ret i64 %rare.status",
+            *(line for block in blocks for line in block.text(sources)),
+            "}",
+            _RARE,
+            *_switch("ip", [block.name for block in rare], "unknown"),
             "unknown:",
             "  unreachable",
-            *(line for block in blocks for line in block.text(sources)),
+            *(line for block in rare for line in block.text(())),
             "}",
             _LOOK,
             _clock(),
@@ -172,13 +189,26 @@ def _chosen(sources: Sequence[tuple[str, str]]) -> str:
     return "phi ptr " + ", ".join(f"[ %{ip}, %{label} ]" for ip, label in sources)
 
 
-def _switch(ip: str) -> tuple[str, str]:
-    """Go on with the instruction at `ip`."""
-    cases = " ".join(f"i64 {i.opcode}, label %{i.name}" for i in INSTRUCTIONS.values())
+_RARE = """
+define internal ptr @rare(ptr %registers, ptr %code, ptr %ip, ptr %status) noinline optnone {
+entry:
+"""
+"""Runs the instruction at `ip` and returns the address of the next, or null with the status to stop with."""
+
+
+def _switch(ip: str, names: Iterable[str], otherwise: str = "rare") -> tuple[str, str]:
+    """Go on with the instruction at `ip`: under its label if it is one of `names`."""
+    cases = " ".join(f"i64 {INSTRUCTIONS[name].opcode}, label %{name}" for name in names)
     return (
         f"  %{ip}.opcode = load i64, ptr %{ip}",
-        f"  switch i64 %{ip}.opcode, label %unknown [ {cases} ]",
+        f"  switch i64 %{ip}.opcode, label %{otherwise} [ {cases} ]",
     )
+
+
+def _emitted(name: str) -> _Block:
+    block = _Block(name)
+    _EMITTERS.get(name, _emit_binary)(block)
+    return block
 
 
 class _Block:
@@ -187,7 +217,8 @@ class _Block:
     def __init__(self, name: str) -> None:
         self.name = name
         self.operands = INSTRUCTIONS[name].operands
-        self.ip = f"%{name}.ip"
+        self.is_often = name in _OFTEN
+        self.ip = f"%{name}.ip" if self.is_often else "%ip"
         """The address of this instruction."""
         self.lines: list[str] = []
         self.arrivals: list[tuple[str, str]] = []
@@ -200,7 +231,8 @@ class _Block:
     def text(self, sources: Sequence[tuple[str, str]]) -> Iterator[str]:
         """The lines, for a machine whose instructions are reached from `sources`."""
         yield f"{self.name}:"
-        yield f"  {self.ip} = {_chosen(sources)}"
+        if self.is_often:
+            yield f"  {self.ip} = {_chosen(sources)}"
         yield from self.lines
 
     def value(self, text: str) -> str:
@@ -250,7 +282,10 @@ class _Block:
         ip = self.value(address).removeprefix("%")
         if self.name in _WITH_OWN_SWITCH:
             self.own_arrivals.append((ip, self.next_from))
-            self.lines.extend(_switch(ip))
+            self.lines.extend(_switch(ip, _OFTEN))
+            return
+        if not self.is_often:
+            self.line(f"ret ptr %{ip}")
             return
         self.arrivals.append((ip, self.next_from))
         self.line("br label %fetch")
@@ -284,7 +319,11 @@ class _Block:
         self.line(f"store i64 {self.value(f'ashr exact i64 {distance}, 3')}, ptr %registers")
         for number, detail in enumerate(details, start=1):
             self.line(f"store i64 {detail}, ptr {self.register(str(number))}")
-        self.line(f"ret i64 {status}")
+        if self.is_often:
+            self.line(f"ret i64 {status}")
+            return
+        self.line(f"store i64 {status}, ptr %status")
+        self.line("ret ptr null")
 
     def _integer(self, pointer: str) -> str:
         return self.value(f"ptrtoint ptr {pointer} to i64")

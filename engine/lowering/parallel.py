@@ -48,8 +48,8 @@ class InParts(NamedTuple):
 def split_kernels(table: Table) -> None:
     """Let the machine run calls in `table` in parts, where that is possible and there may be enough to do.
 
-    Calls in the body of a loop never run in parts, but have the form of a kernel that does elsewhere: so it is
-    compiled once.
+    Calls in the body of a loop never run in parts, but have the form of a kernel that does elsewhere: so it
+    is compiled once.
     """
     split: dict[Kernel, InParts] = {}
     for step in table.steps:
