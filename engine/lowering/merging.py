@@ -141,16 +141,19 @@ class _Merging:
         return self.sizes[key]
 
     def gathered(self, group: Sequence[_Small]) -> Iterator[Step]:
-        """Yield the steps that do the work of `group`."""
+        """Yield the steps that do the work of `group`: none for arrays that are known to be empty."""
         part: list[_Small] = []
         size = 0
         for item in group:
+            if item.size == 0:
+                continue
             if part and size + item.size > MAX_OPERATIONS:
                 yield self.joined(part)
                 part, size = [], 0
             part.append(item)
             size += item.size
-        yield self.joined(part)
+        if part:
+            yield self.joined(part)
 
     def joined(self, part: Sequence[_Small]) -> Step:
         """Return one step that does the work of `part`."""

@@ -135,7 +135,7 @@ def _pickles() -> list[bytes]:
 
 def _entry_file() -> bytes:
     record = Record(b"payload", None, {"a": "ab" * 32}, {"compile": 1.5})
-    fields = {name: _plain(name) for name in Entry.__slots__ if name != "digest"}
+    fields = {name: _plain(name) for name in Entry._fields if name != "digest"}
     return write_entry(KEY, record, Entry(KEY.digest, **fields), [KEY.digest])
 
 

@@ -155,3 +155,15 @@ def test_scalars_of_all_dtypes_are_merged():
     outputs = [a * b for a in inputs for b in inputs] + [pt.eq(a, 3) for a in inputs]
     assert len(merged(inputs, outputs)[0]) < 3
     agree(inputs, outputs, *values)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_nothing_is_called_for_arrays_that_are_known_to_be_empty(count):
+    x, y = pt.vector("x", shape=(0,)), pt.vector("y")
+    outputs = [pt.sin(x), x + 1.0, x[:0].inc(2.0)][:count]
+    f = engine.function([x, y], [*outputs, y * 2.0, pt.sum(x)])
+    *empty, twice, total = f(np.zeros(0), np.ones(2))
+    assert [array.shape for array in empty] == [(0,)] * count
+    assert (twice.tolist(), total) == ([2.0, 2.0], 0.0)
+    alone = engine.function([x], outputs)
+    assert [array.shape for array in alone(np.zeros(0))] == [(0,)] * count
