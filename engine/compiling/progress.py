@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from engine.runtime.target import is_worker_process
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -65,9 +67,7 @@ def _may_be_shown() -> bool:
     stream = sys.stderr
     if stream is None or stream.closed or not stream.isatty() or find_spec("rich") is None:
         return False
-    processes = sys.modules.get("multiprocessing.process")
-    is_worker = processes is not None and processes.parent_process() is not None
-    return not is_worker and threading.current_thread() is threading.main_thread()
+    return not is_worker_process() and threading.current_thread() is threading.main_thread()
 
 
 def _progress() -> Progress:

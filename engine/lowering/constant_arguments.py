@@ -7,13 +7,13 @@ shorter code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
-from engine.lowering.loops import Compute, If, Kernel, Loop, Node, Number, Place, Pointer, ReadElement
+from engine.lowering.loops import Compute, Kernel, Node, Number, Place, Pointer, ReadElement, walk
 from engine.lowering.lower import Lowering
 from engine.lowering.operations import FLOATS
 from engine.lowering.steps import Step
@@ -47,23 +47,13 @@ def _without_constants(kernel: Kernel) -> Kernel:
 
 
 def _free_constants(kernel: Kernel) -> set[Node]:
-    exponents = set(_exponents(kernel.body))
+    powers = [node for node in walk(kernel.body) if isinstance(node, Compute) and node.op == "pow"]
+    exponents = {node.arguments[1] for node in powers}
     return {
         node
         for node in kernel.body
         if isinstance(node, Number) and node.dtype in FLOATS and node.target not in exponents
     }
-
-
-def _exponents(body: Sequence[Node]) -> Iterator[str]:
-    for node in body:
-        match node:
-            case Compute(_, "pow", arguments):
-                yield arguments[1]
-            case Loop():
-                yield from _exponents(node.body)
-            case If():
-                yield from _exponents((*node.then, *node.otherwise))
 
 
 def _share(lowering: Lowering, group: dict[Kernel, list[Step]]) -> None:

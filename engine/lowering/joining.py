@@ -18,8 +18,8 @@ from heapq import heapify, heappop, heappush
 
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import flat
-from engine.lowering.loops import Argument, Call, Compute, Evaluate, Fail, If, Kernel, Loop, Node
-from engine.lowering.memory_uses import MemoryUses
+from engine.lowering.loops import Argument, Call, Compute, Evaluate, Fail, Kernel, Node, walk
+from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED
 from engine.lowering.statements import Ref, Repeat, Statement
 from engine.lowering.steps import Buffer, FlatOperand, FlatStore, FlatWork, Step
@@ -229,19 +229,14 @@ class _Before:
 def _may_fail(step: Step) -> bool:
     if step.kernel is None:
         return step.loop is not None or step.invocation is not None
-    return step.work is None and any(map(_ends_kernel, step.kernel.body))
+    return step.work is None and any(map(_ends_kernel, walk(step.kernel.body)))
 
 
 def _ends_kernel(node: Node) -> bool:
     """Return True if `node` may end its kernel, or calls something of its own."""
-    match node:
-        case Loop():
-            return any(map(_ends_kernel, node.body))
-        case If():
-            return any(map(_ends_kernel, (*node.then, *node.otherwise)))
-        case Compute():
-            return isinstance(node.op, Embedded)
-    return isinstance(node, Fail | Call | Evaluate)
+    return isinstance(node, Fail | Call | Evaluate) or (
+        isinstance(node, Compute) and isinstance(node.op, Embedded)
+    )
 
 
 def _joined(table: Table, group: _Group, uses: MemoryUses) -> Step:
@@ -257,18 +252,13 @@ def _joined(table: Table, group: _Group, uses: MemoryUses) -> Step:
         [(r.kind, r.ref, r.accumulator, r.dtype) for r in work.reductions],
     )
     found = [_argument(work, argument) for argument in kernel.arguments]
-    reads, writes = (
-        tuple(dict.fromkeys(b for buffers in rows for b in buffers if b not in inside))
-        for rows in ([step.reads for step in steps], [step.writes for step in steps])
-    )
-    names = list(dict.fromkeys(step.op for step in steps))
     return Step(
         kernel,
         tuple(register for register, _ in found),
         steps[0].stage,
-        reads,
-        writes,
-        names[0] + f" and {len(names) - 1} others" * (len(names) > 1),
+        outside(inside, *(step.reads for step in steps)),
+        outside(inside, *(step.writes for step in steps)),
+        joint_name(steps),
         memory=tuple(buffer for _, buffer in found),
         lengths=(work.extent,),
     )

@@ -23,6 +23,7 @@ Version history
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -229,3 +230,13 @@ class Kernel:
     def encoding(self) -> bytes:
         """Return the canonical encoding of the computation (without `arguments` and `summary`)."""
         return encode((LOOPS_VERSION, self.parameters, self.body))
+
+
+def walk(body: Sequence[Node]) -> Iterator[Node]:
+    """Yield every node of `body`, and those inside of its loops and branches."""
+    for node in body:
+        yield node
+        if isinstance(node, Loop):
+            yield from walk(node.body)
+        elif isinstance(node, If):
+            yield from walk((*node.then, *node.otherwise))

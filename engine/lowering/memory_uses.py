@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from engine.lowering.steps import Buffer
+from engine.lowering.steps import Buffer, Step
 from engine.lowering.table import Table
 
 
@@ -47,3 +47,14 @@ def registers_outside_calls(table: Table) -> Iterator[int]:
                 yield loop.until.pointer
         if step.invocation is not None:
             yield from (value.pointer for value in step.invocation.inputs)
+
+
+def outside(inside: set[Buffer], *found: Sequence[Buffer]) -> tuple[Buffer, ...]:
+    """Return the buffers of all `found`, once each, without those `inside`."""
+    return tuple(dict.fromkeys(buffer for buffers in found for buffer in buffers if buffer not in inside))
+
+
+def joint_name(steps: Sequence[Step]) -> str:
+    """Return the name of one step that does the work of `steps`, for messages."""
+    names = list(dict.fromkeys(step.op for step in steps))
+    return names[0] + f" and {len(names) - 1} others" * (len(names) > 1)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from engine.lowering.loops import Integer, Kernel, Loop, Place, Pointer, WriteElement
-from engine.lowering.memory_uses import MemoryUses, registers_outside_calls
+from engine.lowering.memory_uses import MemoryUses, joint_name, outside, registers_outside_calls
 from engine.lowering.steps import Buffer, Step
 from engine.lowering.straight_line import (
     Element,
@@ -166,17 +166,14 @@ class _Merging:
         buffers = {root: buffer for item in part for root, buffer in item.memory.items()}
         inside = {buffer for buffer in buffers.values() if self.uses.is_inside(buffer, members)}
         kernel = line.kernel(lambda root: buffers[root] not in inside)
-        reads = outside(inside, *(item.step.reads for item in part))
-        writes = outside(inside, *(item.step.writes for item in part))
-        ops = list(dict.fromkeys(item.step.op for item in part))
-        name = ops[0] + f" and {len(ops) - 1} others" * (len(ops) > 1)
+        steps = [item.step for item in part]
+        reads, writes = (
+            outside(inside, *(s.reads for s in steps)),
+            outside(inside, *(s.writes for s in steps)),
+        )
         memory = tuple([buffers.get(register) for register in line.registers])
-        return Step(kernel, tuple(line.registers), part[0].step.stage, reads, writes, name, memory=memory)
-
-
-def outside(inside: set[Buffer], *found: Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """Return the buffers of all `found`, once each, without those `inside`."""
-    return tuple(dict.fromkeys(buffer for buffers in found for buffer in buffers if buffer not in inside))
+        name = joint_name(steps)
+        return Step(kernel, tuple(line.registers), steps[0].stage, reads, writes, name, memory=memory)
 
 
 def _ambiguous(small: Iterable[_Small]) -> list[_Small]:

@@ -8,7 +8,6 @@ Whether a call is run in parts is decided when it is made, by the number of elem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,7 +17,6 @@ from engine.lowering.loops import (
     Call,
     Compute,
     Evaluate,
-    If,
     Integer,
     Kernel,
     Loop,
@@ -26,6 +24,7 @@ from engine.lowering.loops import (
     Place,
     ReadElement,
     WriteElement,
+    walk,
 )
 from engine.lowering.steps import Step, region_of
 from engine.lowering.table import Table
@@ -81,7 +80,7 @@ def in_parts(kernel: Kernel) -> InParts | None:
     early; something is called; or passes may need each other, through memory that outlasts a pass.
     """
     *before, loop = kernel.body
-    if not isinstance(loop, Loop) or not _is_plain(loop) or not all(map(_may_repeat, before)):
+    if not isinstance(loop, Loop) or not _is_plain(loop) or not all(map(_may_repeat, walk(before))):
         return None
     passes = Integer(str(loop.stop))
     if passes not in kernel.parameters or not _passes_are_independent(loop):
@@ -102,8 +101,6 @@ def _is_plain(loop: Loop) -> bool:
 
 def _may_repeat(node: Node) -> bool:
     """Return True if each part can run `node` again: it neither changes memory nor keeps any."""
-    if isinstance(node, If):
-        return all(map(_may_repeat, (*node.then, *node.otherwise)))
     return not isinstance(node, Loop | WriteElement | Array) and not _leaves_kernel(node)
 
 
@@ -113,7 +110,7 @@ def _leaves_kernel(node: Node) -> bool:
 
 
 def _passes_are_independent(loop: Loop) -> bool:
-    nodes = list(_inside(loop.body))
+    nodes = list(walk(loop.body))
     if any(map(_leaves_kernel, nodes)):
         return False
     own = {node.name for node in nodes if isinstance(node, Array)}
@@ -133,13 +130,3 @@ def _are_of_one_pass(places: set[Place], index: str) -> bool:
     steps = {next((term for term in place.terms if term[0] == index), ()) for place in places}
     is_row = len(steps) == 1 and all(len(step) > 1 for step in steps)
     return () not in steps and (len(places) == 1 or is_row)
-
-
-def _inside(body: tuple[Node, ...]) -> Iterator[Node]:
-    """Yield every node of `body`, those of loops and branches too."""
-    for node in body:
-        yield node
-        if isinstance(node, Loop):
-            yield from _inside(node.body)
-        elif isinstance(node, If):
-            yield from _inside((*node.then, *node.otherwise))

@@ -52,9 +52,10 @@ def process_threads() -> int:
     common = os.environ.get("OMP_NUM_THREADS", "")
     if common.isdecimal() and int(common) > 0:
         return int(common)
-    return 1 if _is_worker() else len(os.sched_getaffinity(0))
+    return 1 if is_worker_process() else len(os.sched_getaffinity(0))
 
 
-def _is_worker() -> bool:
+def is_worker_process() -> bool:
+    """Return True in a process that multiprocessing started."""
     multiprocessing = sys.modules.get("multiprocessing.process")
     return multiprocessing is not None and multiprocessing.parent_process() is not None
