@@ -12,8 +12,17 @@ from cachegraph.errors import NoDirectoryError, SettingsError
 from cachegraph.settings import VARIABLES, OnMiss, Settings, current_settings
 from cachegraph.store.entry import Miss
 
-OTHER_VARIABLES = ("CACHEGRAPH_STRESS", "CACHEGRAPH_SUITE_ADAPTER", "CACHEGRAPH_SUITE_RECORD")
-"""Variables of the tests, which are no settings."""
+OTHER_VARIABLES = (
+    "CACHEGRAPH_PYTENSOR",
+    "CACHEGRAPH_STRESS",
+    *(
+        "CACHEGRAPH_SUITE_ADAPTER",
+        "CACHEGRAPH_SUITE_MODE",
+        "CACHEGRAPH_SUITE_ONLY",
+        "CACHEGRAPH_SUITE_RECORD",
+    ),
+)
+"""Variables that are no settings of the cache: that of pytensor/activation.py, and those of the tests."""
 
 _PREFIX = "CACHEGRAPH_"
 _noticed: set[str] = set()

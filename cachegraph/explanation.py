@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.decoder import describe_difference
 from cachegraph.graph_difference import GraphReader
 from cachegraph.key import SUBJECTS, CacheKey, expanded, kept_names
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Miss
 from cachegraph.store.protocol import Store
 
@@ -114,7 +114,7 @@ def parsed_key(compressed: bytes, digest: bytes) -> CacheKey | None:
         key = CacheKey.parse(expanded(compressed))
     except InvalidEncoding:
         return None
-    return replace(key, names=kept_names(compressed)) if key.digest == digest else None
+    return key._replace(names=kept_names(compressed)) if key.digest == digest else None
 
 
 def _nearest(store: Store, key: CacheKey, before: float | None) -> CacheKey | None:

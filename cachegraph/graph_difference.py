@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
 from cachegraph.fingerprint.decoder import Decoded, first_difference
 from cachegraph.fingerprint.primitives import Reader
 from cachegraph.graph_codec import read_graph
+from cachegraph.named_tuples import NamedTuple
 
 _MOST_ELEMENTS = 4
 
 
-@dataclass(frozen=True)
-class DecodedOp:
+class DecodedOp(NamedTuple):
     """An Op that was read: its class, its properties, and how it is shown."""
 
     name: str
@@ -41,25 +39,22 @@ class DecodedNode(NamedTuple):
     types: list[str]
 
 
-@dataclass
 class DecodedGraph:
     """A graph that was read: types of its inputs, nodes, outputs as numbers of variables, constants as text.
 
     Variables are numbered as in graph_codec.py.
     """
 
-    inputs: list[str]
-    nodes: list[DecodedNode]
-    outputs: list[int]
-    constants: list[str]
-    origins: list[str] = field(init=False)
-    types: list[str] = field(init=False)
-    names: list[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.origins = [f"input {k} of the graph" for k in range(len(self.inputs))]
-        self.types = list(self.inputs)
-        for number, node in enumerate(self.nodes):
+    def __init__(
+        self, inputs: list[str], nodes: list[DecodedNode], outputs: list[int], constants: list[str]
+    ) -> None:
+        self.inputs = inputs
+        self.nodes = nodes
+        self.outputs = outputs
+        self.constants = constants
+        self.origins = [f"input {k} of the graph" for k in range(len(inputs))]
+        self.types = list(inputs)
+        for number, node in enumerate(nodes):
             several = len(node.types) > 1
             self.origins += [
                 f"output {k} of node {number}" if several else f"node {number}"

@@ -18,10 +18,10 @@ find nothing; a reader that does not know them reads the key alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.primitives import HASH_VERSION, Reader, digest, pack_uint, strong_digest
+from cachegraph.named_tuples import NamedTuple
 
 _LONGEST = 256 * 2**20
 _LONGEST_NAME, _MOST_NAMES, _LONGEST_NAMES = 60, 20_000, 8 * 2**20
@@ -32,8 +32,7 @@ SUBJECTS = ("graph", "kernel", "function")
 """The parts that say what is computed; the others say how, by which tools, and for which machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheKey:
+class CacheKey(NamedTuple):
     """The key of one entry: `digest` (16 bytes) finds it, `confirmation` (32 bytes) proves that it is the
     right one.
 
@@ -43,10 +42,22 @@ class CacheKey:
     """
 
     level: str
-    parts: tuple[tuple[str, bytes], ...] = field(repr=False, hash=False)
+    parts: tuple[tuple[str, bytes], ...]
     digest: bytes
-    confirmation: bytes = field(repr=False, hash=False)
-    names: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    confirmation: bytes
+    names: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is CacheKey and self[:4] == other[:4]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.level, self.digest))
+
+    def __repr__(self) -> str:
+        return f"CacheKey(level={self.level!r}, digest={self.digest!r})"
 
     @classmethod
     def build(cls, level: str, parts: Mapping[str, bytes]) -> CacheKey:

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from cachegraph.errors import NoDirectoryError, SettingsError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.object_code.cpu import VARIABLE, known_levels
 from cachegraph.units import parse_size
 

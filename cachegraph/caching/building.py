@@ -81,7 +81,7 @@ class EntryBuilder:
         self._refuse_if_asked(missing)
         guard_builds()
         if self._settings.mode not in WRITING:  # what is built is for this process alone
-            return dict(self._build(missing, build, load, set()))
+            return self._build(missing, build, load, set())
         built: dict[CacheKey, Found[T]] = {}
         unkept: set[CacheKey] = set()
         with closing(self._flights.turns(missing, unkept)) as turns:
@@ -106,20 +106,23 @@ class EntryBuilder:
         build: BuildMany,
         load: Callable[[CacheKey, bytes], T],
         unkept: set[CacheKey],
-    ) -> Iterator[tuple[CacheKey, Found[T]]]:
+    ) -> dict[CacheKey, Found[T]]:
         """Build, load and store `missing` together; add the keys that could not be stored to `unkept`."""
         begin = perf_counter()
         artifacts = build(list(missing))
         each = (perf_counter() - begin) / len(missing)
+        found: dict[CacheKey, Found[T]] = {}
+        built: dict[CacheKey, tuple[Artifact, float]] = {}
         for (key, miss), artifact in zip(missing.items(), artifacts, strict=True):
             log().debug("%s entry %s: miss, %s: %s", key.level, key.hex, miss.reason, miss.detail)
             if not artifact.seconds:
                 artifact = artifact._replace(seconds={"build": each})
-            built = perf_counter()
+            begin = perf_counter()
             with self._held.holding(artifact.blobs):
                 value = load(key, artifact.payload)
-            load_seconds = perf_counter() - built
+            load_seconds = perf_counter() - begin
             self._records.miss(key, miss, sum(artifact.seconds.values()))
-            if not self._writer.keep(key, artifact, load_seconds):
-                unkept.add(key)
-            yield key, Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
+            built[key] = artifact, load_seconds
+            found[key] = Found(value, "miss", miss.reason, artifact.seconds, load_seconds, {})
+        unkept |= self._writer.keep_all(built)
+        return found

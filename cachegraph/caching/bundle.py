@@ -7,10 +7,11 @@ added, not copies, so bundles pickled together store shared payloads once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachegraph.fingerprint.primitives import content_name, strong_digest
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Hit, Miss
 
 if TYPE_CHECKING:

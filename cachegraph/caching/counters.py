@@ -6,9 +6,9 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from cachegraph.key import LEVELS
+from cachegraph.named_tuples import NamedTuple
 
 
 class Counters(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from types import SimpleNamespace
+from typing import Any, Generic, Literal, TypeVar
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Artifact
 
 T = TypeVar("T")
@@ -48,8 +49,7 @@ Verify = Callable[[CacheKey, Found[T]], Correction[T] | None]
 """Builds an entry again and compares; returns None if there is no difference."""
 
 
-@dataclass
-class CacheInfo:
+class CacheInfo(SimpleNamespace):
     """The record of how a function was made.
 
     `outcome` is "hit", "miss", "bypass", or "carried": the function came in a pickle, and the cache of the
@@ -59,11 +59,26 @@ class CacheInfo:
     `compilations` count the work of this process.
     """
 
-    outcome: str = "miss"
-    reason: str = ""
-    key: str | None = None
-    found: dict[str, list[int]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    seconds_saved: float = 0.0
-    rewrites: int = 0
-    compilations: int = 0
+    def __init__(
+        self,
+        outcome: str = "miss",
+        reason: str = "",
+        key: str | None = None,
+        found: dict[str, list[int]] | None = None,
+        seconds: dict[str, float] | None = None,
+        seconds_saved: float = 0.0,
+        rewrites: int = 0,
+        compilations: int = 0,
+    ) -> None:
+        self.outcome = outcome
+        self.reason = reason
+        self.key = key
+        self.found = {} if found is None else found
+        self.seconds = {} if seconds is None else seconds
+        self.seconds_saved = seconds_saved
+        self.rewrites = rewrites
+        self.compilations = compilations
+
+    def replace(self, **changes: Any) -> CacheInfo:
+        """Return a copy with other values in the named fields."""
+        return CacheInfo(**{**vars(self), **changes})

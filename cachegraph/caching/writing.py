@@ -10,12 +10,22 @@ from cachegraph.fingerprint.source import check_relied_on
 from cachegraph.store.entry import Hit, Miss
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from cachegraph.key import CacheKey
     from cachegraph.settings import Settings
     from cachegraph.store.entry import Artifact
     from cachegraph.store.protocol import Store
+
+
+def _source_fault() -> Exception | None:
+    """Return the error of source that changed since keys began to rely on it, or None."""
+    try:
+        check_relied_on()
+    except Exception as error:  # nothing is stored then, and the compilation goes on
+        return error
+    return None
 
 
 class EntryWriter:
@@ -29,10 +39,23 @@ class EntryWriter:
 
     def keep(self, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> bool:
         """Store `artifact` under `key`, replacing an older entry; return True if it is stored."""
+        return key not in self.keep_all({key: (artifact, load_seconds)})
+
+    def keep_all(self, built: Mapping[CacheKey, tuple[Artifact, float]]) -> set[CacheKey]:
+        """Store artifacts that were built together, with the seconds that loading each took; return the keys
+        that are not stored.
+
+        The source that they were built by is looked at once, which takes 1 ms.
+        """
         if self._settings.mode not in WRITING:
-            return False
+            return set(built)
+        source = _source_fault()
+        return {key for key, given in built.items() if not self._keep(key, *given, source)}
+
+    def _keep(self, key: CacheKey, artifact: Artifact, load_seconds: float, fault: Exception | None) -> bool:
         try:
-            check_relied_on()
+            if fault is not None:
+                raise fault
             self._store.put(key, artifact, load_seconds)
         except Exception as error:  # the artifact is in memory: the compilation itself has succeeded
             self._records.store_failure(key, error)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from cachegraph.cli.list import SHOWN_DIGITS, describe
 from cachegraph.cli.options import DirectoryOption, JsonOption, open_directory, problems_reported

@@ -25,7 +25,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import MAGIC_NUMBER
 from itertools import pairwise
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.primitives import HASH_VERSION, MAX_DEPTH, Reader, digest
+from cachegraph.named_tuples import NamedTuple
 
 _SHOWN = 60
 _ORIGINS = {b"p": ("Python", 1), b"r": ("", 2), b"d": ("", 1)}

@@ -20,10 +20,11 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from operator import le
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.origin import origin_of, release_of
+from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder

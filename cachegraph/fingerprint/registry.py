@@ -49,6 +49,15 @@ def register_encoder(cls: type, encoder: EncodeFunction) -> None:
     _REGISTERED.add(cls)
 
 
+def register_record(cls: type, names: tuple[str, ...]) -> None:
+    """Register for values of exactly `cls` the encoding of a dataclass whose fields are `names`.
+
+    The caller makes sure that nothing else of a value matters. Raises Unfingerprintable for a class that
+    its name does not import.
+    """
+    ENCODERS[cls] = values.record_encoder(cls, names)
+
+
 def _framed(cls: type, encoder: EncodeFunction) -> EncodeFunction:
     def encode_registered(target: Encoder, value: Any) -> None:
         module, qualname = importable_name(cls)

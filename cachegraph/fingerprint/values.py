@@ -15,7 +15,8 @@
     named tuple        := 'P' text(module) text(qualname) uint(n) value*n
 
 Equal containers have one encoding, whatever the order they were built in and however they share
-objects. An instance of an enum, a dataclass or a named tuple names its class. Refused are instances
+objects. An instance of an enum, a dataclass or a named tuple names its class. A class that
+`register_record` was called for is written as a dataclass. Refused are instances
 of classes that their names do not import (defined in a function or in `__main__`, or replaced
 since), and dataclass instances with state outside their fields.
 """
@@ -245,12 +246,25 @@ def _enum_encoder(cls: type[Enum]) -> Callable[[Encoder, Any], None]:
 
 
 def _dataclass_encoder(cls: type) -> Callable[[Encoder, Any], None]:
-    module, qualname = importable_name(cls)
     names = tuple(field.name for field in dataclasses.fields(cls))
     _refuse_hidden_state(cls, names)
+    write = record_encoder(cls, names)
 
     def encode_dataclass(encoder: Encoder, value: Any) -> None:
         _refuse_extra_attributes(value, names)
+        write(encoder, value)
+
+    return encode_dataclass
+
+
+def record_encoder(cls: type, names: tuple[str, ...]) -> Callable[[Encoder, Any], None]:
+    """Return the encoder for instances of `cls` that writes them as a dataclass with the fields `names`.
+
+    Raises Unfingerprintable for a class that its name does not import.
+    """
+    module, qualname = importable_name(cls)
+
+    def encode_record(encoder: Encoder, value: Any) -> None:
         encoder.enter(value)
         encoder.tag(b"D")
         encoder.text(module)
@@ -261,7 +275,7 @@ def _dataclass_encoder(cls: type) -> Callable[[Encoder, Any], None]:
             _encode_attributes(encoder, value, (name,))
         encoder.leave()
 
-    return encode_dataclass
+    return encode_record
 
 
 def _refuse_hidden_state(cls: type, names: tuple[str, ...]) -> None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -35,6 +34,7 @@ from numba.core.typing.templates import signature
 
 from cachegraph import pickling
 from cachegraph.errors import CachegraphError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.object_code.elf import read_symbols
 
 MAGIC = b"CGNB"
@@ -81,8 +81,7 @@ CythonFunction = tuple[str, str]
 """An extension module and the name of a C function that it exports to Cython."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverloadDescription:
+class OverloadDescription(NamedTuple):
     """Everything numba must know of the code: plain values, types, and the contents of environments."""
 
     result: Any
@@ -116,8 +115,7 @@ class OverloadDescription:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """A stored overload: its description, and its object code or, without that, its bitcode."""
 
     described: OverloadDescription
@@ -310,9 +308,8 @@ def _renamed_functions(module: Any, own: Mapping[str, str]) -> list[Any]:
 
 def _dumps(described: OverloadDescription, trusted: Sequence[str]) -> bytes:
     """Return the pickle of `described`, after loading it once: what cannot be loaded is not stored."""
-    fields = tuple(getattr(described, name) for name in OverloadDescription.__slots__)
     try:
-        content = pickling.dumps(fields)
+        content = pickling.dumps(tuple(described))
         _loads(content, trusted)
     except Exception as error:
         raise NotStorable("foreign objects", f"types or objects that cannot be stored: {error}") from error

@@ -17,7 +17,6 @@ from __future__ import annotations
 import builtins
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -29,6 +28,7 @@ from numba.core.runtime import _nrt_python
 from numba.core.typing.templates import signature
 
 from cachegraph.errors import CachegraphError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.numba_cache.compiled import Stored, environment
 from cachegraph.object_code.cython_functions import cython_function
 from cachegraph.object_code.elf import Symbols, read_symbols
@@ -57,8 +57,7 @@ class LinkError(CachegraphError):
         return f"linking a stored overload: {self.found}; numba loads it, or compiles it again"
 
 
-@dataclass(frozen=True, slots=True)
-class LinkedOverload:
+class LinkedOverload(NamedTuple):
     """An overload that Python can call, with the attributes that numba's dispatchers expect."""
 
     signature: Any

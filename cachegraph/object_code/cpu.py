@@ -18,9 +18,13 @@ VARIABLE = "CACHEGRAPH_CPU"
 
 LLVM = LLVMFunctions({"LLVMPY_GetHostCPUFeatures": (c_int, TEXT_OUT)})
 
-_LEVELS = {"x86_64": ("x86-64", "x86-64-v3"), "aarch64": ("generic",)}
-_LEVELS_WITH_FMA = {"x86_64": "x86-64-v3", "aarch64": "generic", "arm64": "generic"}
+_LEVELS = {"x86_64": ("x86-64", "x86-64-v3", "x86-64-v4"), "aarch64": ("generic",)}
+_LEVELS_WITH_FMA = {"x86_64": ("x86-64-v3", "x86-64-v4"), "aarch64": ("generic",), "arm64": ("generic",)}
+_VECTOR_BITS = {"x86-64-v3": 256, "x86-64-v4": 512}
 _V3_FEATURES = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+_V4_FEATURES = (*_V3_FEATURES, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_FEATURES: dict[str, tuple[str, ...]] = {"x86-64-v3": _V3_FEATURES, "x86-64-v4": _V4_FEATURES}
+"""Features, by LLVM's names, that a level needs beside those of every CPU of its architecture."""
 
 
 def known_levels() -> tuple[str, ...]:
@@ -30,14 +34,20 @@ def known_levels() -> tuple[str, ...]:
 
 def has_fma(level: str) -> bool:
     """Return True if code of `level` multiplies and adds in one instruction, with one rounding."""
-    return _LEVELS_WITH_FMA.get(platform.machine()) == level
+    return level in _LEVELS_WITH_FMA.get(platform.machine(), ())
+
+
+def vector_bits(level: str) -> int:
+    """Return the bits of a vector register of `level`."""
+    return _VECTOR_BITS.get(level, 128)
 
 
 @cache
 def machine_levels() -> tuple[str, ...]:
     """Return those of `known_levels` that this CPU and its system support, the best first."""
-    levels = known_levels()
-    return levels[::-1] if len(levels) > 1 and _has_v3() else levels[:1]
+    weakest, *better = known_levels()
+    found = _known_host_features() if better else frozenset()
+    return (*(level for level in better[::-1] if found.issuperset(_FEATURES[level])), weakest)
 
 
 def levels_up_to(asked: str) -> tuple[str, ...]:
@@ -53,12 +63,12 @@ def levels_up_to(asked: str) -> tuple[str, ...]:
     return levels[levels.index(asked) :]
 
 
-def _has_v3() -> bool:
-    """Return True if LLVM finds all features of the level in this CPU and system."""
+def _known_host_features() -> frozenset[str]:
+    """Return the features of this CPU and system that LLVM finds; none if it cannot tell."""
     try:
-        return host_features().issuperset(_V3_FEATURES)
-    except (ImportError, LLVMLibraryError):  # the features are unknown
-        return False
+        return host_features()
+    except (ImportError, LLVMLibraryError):
+        return frozenset()
 
 
 def host_features() -> frozenset[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import re
 import sys
 from functools import cache
 from importlib import import_module
@@ -32,6 +33,25 @@ def cython_function(module: str, name: str) -> int:
         raise CythonFunctionError(module, name, found) from error
     return int(_pointer(capsule, _name(capsule)))
 
+
+def function_of_doubles(module: str, name: str, arity: int) -> int:
+    """Return the address of the variant of `name` that takes `arity` doubles and returns one.
+
+    Its C function takes one more int, 0. Raises CythonFunctionError if the extension `module` exports none.
+    """
+    signature = f"double ({'double, ' * arity}int __pyx_skip_dispatch)".encode()
+    try:
+        exported = _extension(module).__pyx_capi__
+    except (ImportError, AttributeError) as error:
+        raise CythonFunctionError(module, name, str(error)) from error
+    for key, capsule in exported.items():
+        if (key == name or _FUSED.sub("", key) == name) and _name(capsule) == signature:
+            return int(_pointer(capsule, signature))
+    raise CythonFunctionError(module, name, f"no such function of {arity} doubles")
+
+
+_FUSED = re.compile(r"^__pyx_fuse_(\d+_?)*")
+"""The prefix that Cython gives to the name of a variant, by number."""
 
 _name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(

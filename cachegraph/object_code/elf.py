@@ -17,9 +17,9 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from cachegraph.errors import ObjectFormatError
+from cachegraph.named_tuples import NamedTuple
 
 _MAGIC = b"\x7fELF\x02\x01"
 

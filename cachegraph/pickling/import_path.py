@@ -15,11 +15,12 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.native import find_native, is_native_type, is_of_extension, native_names
 from cachegraph.fingerprint.origin import SCRIPTS, importable_name, imported
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.errors import UnresolvedFunction
 
 

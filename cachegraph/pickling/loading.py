@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import EnumType
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from cachegraph.errors import CachegraphError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.calls import (
     CALLED,
     HELD,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import INLINE_LIMIT, LARGEST_ENTRY, PAYLOAD, Artifact, BlobReference, Entry
 from cachegraph.store.record import RECORD_FORMAT, Record

@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import content_name, digest, named_length
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.files import Oversized, publish_file, read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, Layout, SharedLayout, is_blob, is_older_blob
 from cachegraph.store.trust import Guard

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from cachegraph.named_tuples import NamedTuple
 
 PAYLOAD = ""
 """The name that stands for the payload among an entry's blobs."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
+
+from cachegraph.named_tuples import NamedTuple
 
 _LOCAL = {
     0xEF53: "ext4",

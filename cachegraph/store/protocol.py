@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.activity import Batch
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
 

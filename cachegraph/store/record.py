@@ -22,10 +22,11 @@ from collections.abc import Callable, Mapping
 from math import isfinite
 from struct import Struct
 from struct import error as StructError
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import PAYLOAD, Hit, Miss
 
 RECORD_FORMAT = 2

@@ -19,8 +19,8 @@ import re
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.settings import user_config_directory
 from cachegraph.store.paths import TEMPORARY_PREFIX, make_directory, unique_name
 

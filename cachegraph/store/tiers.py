@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachegraph.forking import momentary_lock
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.activity import Batch
 from cachegraph.store.entry import Artifact, Entry, Hit, Miss, NearKey
 from cachegraph.store.filesystem import FileSystem, file_system

@@ -31,9 +31,9 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from cachegraph.errors import NoDirectoryError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.paths import make_directory
 
 _ROOT = 0

@@ -28,8 +28,9 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.claims.processes import host_name, is_gone, machine, start_of
 from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
 from cachegraph.store.files import Oversized, read_file

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Select
 
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import BlobReference, Entry, check_entry
 from cachegraph.store.local import schema
 from cachegraph.store.local.database import Database
 
 
-@dataclass(frozen=True, slots=True)
-class KeptMiss:
+class KeptMiss(NamedTuple):
     """A remembered miss: its time (seconds since 1970), and its key unless that is stored."""
 
     digest: bytes

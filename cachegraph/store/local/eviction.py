@@ -23,8 +23,9 @@ import os
 import sqlite3
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.blobs import BlobFile, Blobs
 from cachegraph.store.files import remove_file
 from cachegraph.store.local.sizes import WORTH, bytes_held

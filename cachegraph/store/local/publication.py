@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from cachegraph.key import CacheKey, compressed
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs
 from cachegraph.store.entry import Artifact, BlobReference, Entry
@@ -39,8 +39,7 @@ _INSERT_REFERENCE = "INSERT INTO reference (entry_id, digest) VALUES (?, ?)"
 _DETAIL_TABLES = ("blob_reference", "part", "reference")
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(NamedTuple):
     """All rows of one entry.
 
     `record` is the content of a hit (record.py), `encoding` the compressed encoding of the key, `parts`

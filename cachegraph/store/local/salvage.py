@@ -22,10 +22,11 @@ from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.key import CacheKey, expanded
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import PAYLOAD, BlobReference, Entry
 from cachegraph.store.local.connections import open_damaged, open_for_writing
 from cachegraph.store.local.publication import Publication, add_if_missing

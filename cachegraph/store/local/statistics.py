@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from cachegraph.key import LEVELS
 from cachegraph.store.entry import Entry
@@ -20,8 +21,7 @@ MOST_UNPROFITABLE = 10
 _EPOCH = date(1970, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class LevelTotals:
+class LevelTotals(Struct, frozen=True):
     """The entries and the activity of one level; seconds are saved by hits and spent on misses."""
 
     entries: int
@@ -32,8 +32,7 @@ class LevelTotals:
     seconds_spent: float
 
 
-@dataclass(frozen=True, slots=True)
-class DayTotals:
+class DayTotals(Struct, frozen=True):
     """The activity of one UTC day at all levels."""
 
     day: date
@@ -44,8 +43,7 @@ class DayTotals:
     seconds_spent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Totals by level, misses and bypasses by reason, and the requested days, the last first.
 
     `unprofitable` are entries whose hits take longer than building, the most used first.

@@ -19,7 +19,6 @@ from cachegraph.store.failures import miss_of
 from cachegraph.store.local.connections import WRITE_TIMEOUT, open_for_update
 from cachegraph.store.local.database import Database
 from cachegraph.store.local.index import add_counts, recorded_cost, select_record
-from cachegraph.store.local.miss_reasons import nearest_keys, refine
 from cachegraph.store.paths import Layout
 from cachegraph.store.protocol import Claim
 from cachegraph.store.record import Record, decode
@@ -55,6 +54,8 @@ class LocalStore:
             if isinstance(found, Miss) and self.database.renew():
                 found = self._look(key)
             if isinstance(found, Miss) and found.reason == "never-seen":
+                from cachegraph.store.local.miss_reasons import refine  # a hit has no use for it
+
                 return refine(self.database, key, found)
             return found
         except Exception as error:  # a damaged index can make SQLite raise anything
@@ -123,6 +124,8 @@ class LocalStore:
 
         Returns only keys stored up to `before`.
         """
+        from cachegraph.store.local.miss_reasons import nearest_keys
+
         return nearest_keys(self.database, key, before, most)
 
     def upgrade(self) -> None:

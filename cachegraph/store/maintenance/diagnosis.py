@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cachegraph.errors import NoDirectoryError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.files import read_file
 from cachegraph.store.paths import TEMPORARY_PREFIX, unique_name
 from cachegraph.store.shared.store import SharedStore, entry_files

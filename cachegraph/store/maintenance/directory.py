@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachegraph.errors import StoreError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Entry, Miss
 from cachegraph.store.local.connections import path_exists
 from cachegraph.store.local.index import has_entry

@@ -16,13 +16,14 @@ from __future__ import annotations
 import heapq
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey, expanded
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.blobs import BlobFile
 from cachegraph.store.local.eviction import is_referred_to
 from cachegraph.store.local.sizes import COUNT_BLOB_BYTES
@@ -39,8 +40,7 @@ UNREFERENCED_SECONDS = 30 * 86400.0
 """How long an unused kernel or Op stays that no entry refers to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Criteria:
+class Criteria(Struct, frozen=True):
     """The entries to prune.
 
     Those are the least valuable beyond `max_size` bytes, and those made `older_than` seconds ago,
@@ -78,8 +78,7 @@ NEEDLESS_ONLY = Criteria()
 """Criteria that prune only what no entry needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leftover:
+class Leftover(Struct, frozen=True):
     """A file or directory without a use: a temporary file, a quarantined index, a store removed halfway."""
 
     path: Path
@@ -98,8 +97,7 @@ class PrunedEntry(NamedTuple):
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The things that pruning removes, and the bytes that the store holds (sizes.py) before and after."""
 
     entries: Sequence[PrunedEntry]
@@ -155,8 +153,7 @@ _Rank = tuple[float, float, bytes, int]
 """Worth, time of the last use, digest, and id of an entry: the least goes first."""
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Struct, frozen=True):
     """A snapshot of a store: tables of its entries in `books`, its blob files and leftovers.
 
     `knows_uses` is False if entries may be used without a record of it.

@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachegraph.errors import InvalidEncoding
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import expanded
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.blobs import BlobFile, Blobs, is_sound
 from cachegraph.store.entry import Miss
 from cachegraph.store.failures import IndexDamaged, is_suspicious

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from struct import Struct
-from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.key import CacheKey, compressed
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Entry, Miss, check_entry
 from cachegraph.store.paths import entry_place
 from cachegraph.store.record import Record, decode, decode_by_digest, encode

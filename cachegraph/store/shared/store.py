@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.activity import Batch
 from cachegraph.store.artifacts import describe, pack, refuse_oversized
 from cachegraph.store.blobs import Blobs

@@ -1,0 +1,52 @@
+"""A watch for imports: something is done to a module when the program has imported it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+
+class ImportWatcher:
+    """A finder that finds what the others find, and calls `callbacks[name]` with a module after its import.
+
+    An import that fails is watched again. The module keeps its own loader.
+    """
+
+    def __init__(self, callbacks: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._callbacks = callbacks
+
+    def start(self) -> None:
+        """Watch the imports that follow; a second call changes nothing."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        """Watch no longer; do nothing if there is no watch."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the specification by which Python imports a watched module; None for any other module."""
+        if fullname not in self._callbacks:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(fullname, path, target)
+            if found is not None:
+                self._follow(found.loader, self._callbacks[fullname])
+                return found
+        return None
+
+    def _follow(self, loader: Any, callback: Callable[[ModuleType], None]) -> None:
+        """Have `loader` call `callback` after it has run the module."""
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module
+            loader.exec_module(module)
+            callback(module)
+
+        loader.exec_module = exec_module
