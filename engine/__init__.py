@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 from engine.compiling.executable import Function
 from engine.compiling.mode import Mode
 from engine.function import function
-from engine.gradient import Lop, grad
 from engine.shared import shared
 
 if TYPE_CHECKING:
     from engine.from_function import wrap_py
-    from engine.gradient import Rop
+    from engine.gradient import Lop, Rop, grad
     from engine.gradient.gradient_check import verify_grad
     from engine.inner import OpFromGraph
     from engine.printing import dprint
@@ -38,9 +37,11 @@ __all__ = [
 ]
 
 _LATER = {
+    "Lop": "engine.gradient",
     "OpFromGraph": "engine.inner",
     "Rop": "engine.gradient",
     "dprint": "engine.printing",
+    "grad": "engine.gradient",
     "verify_grad": "engine.gradient.gradient_check",
     "wrap_py": "engine.from_function",
 } | dict.fromkeys(["foldl", "foldr", "map", "reduce", "scan", "until"], "engine.scanning")

@@ -97,6 +97,19 @@ def _log(z: Any) -> Any:
     return (mpmath.log((1 + s) / (1 - s)) - 2 * s) / s**3
 
 
+def _exp2(r: Any) -> Any:
+    return mpmath.log(2) if abs(r) < 1e-25 else mpmath.expm1(r * mpmath.log(2)) / r
+
+
+def _log_of_sum(f: Any) -> Any:
+    return -mpf(1) / 2 if abs(f) < 1e-20 else (mpmath.log1p(f) - f) / f**2
+
+
+def _log_tail(z: Any) -> Any:
+    z = max(z, mpf(10) ** -18)
+    return (_log(z) - mpf(2) / 3) / z
+
+
 def _sin(z: Any) -> Any:
     r = mpmath.sqrt(max(z, mpf(10) ** -25))
     return (mpmath.sin(r) - r) / r**3
@@ -136,8 +149,19 @@ def fits() -> dict[str, Fit]:
         found[f"cos{bits}"] = Fit(_cos, 0, quarter_end, cos, lambda z: z * z + mpf(10) ** -4)
         found[f"arctan{bits}"] = Fit(_arctan, 0, eighth_end, arctan, lambda z: z + mpf(10) ** -4)
         found[f"erf{bits}"] = Fit(_erf, 0, 1, erf, _relative_to(_erf))
+    float_end = (mpmath.pi / 4 * mpf("1.02")) ** 2  # k is rounded in float32
+    found["sin32"] = Fit(_sin, 0, float_end, 3, lambda z: z + mpf(10) ** -4)
+    found["cos32"] = Fit(_cos, 0, float_end, 2, lambda z: z * z + mpf(10) ** -4)
     found["erfc64"] = Fit(_erfc, mpf(1) / 30, mpf(2) / 5, 22, _relative_to(_erfc))
     found["erfc32"] = Fit(_erfc, 1 / mpf("12.1"), mpf(2) / 5, 9, _relative_to(_erfc))
+    found["erfc_above_one"] = Fit(lambda t: mpmath.erfc(t + mpf(5) / 2), -mpf(3) / 2, mpf(3) / 2, 15)
+    found["log_of_sum"] = Fit(_log_of_sum, mpmath.sqrt(mpf(1) / 2) - 1, mpmath.sqrt(2) - 1, 8, abs)
+    for bits, degree in ((64, 10), (32, 5)):
+        found[f"exp2{bits}"] = Fit(
+            _exp2, -mpf("0.5001"), mpf("0.5001"), degree, lambda r: abs(r) + mpf(10) ** -6
+        )
+    found["log_tail64"] = Fit(_log_tail, 0, log_end, 7)
+    found["log_tail32"] = Fit(_log, 0, log_end, 3)
     return found
 
 

@@ -13,7 +13,6 @@ from engine.codegen.llvm.printer import KernelText, entry_name, print_kernel
 from engine.lowering.loops import Kernel
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
-from engine.runtime.target import has_fma
 
 
 def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
@@ -23,7 +22,7 @@ def compile_kernel(kernel: Kernel, symbol: str, level: str) -> bytes:
     needs more than libm and its externals, FunctionRefused if that is so for the function of a user Op in it.
     """
     printed = print_kernel(kernel, symbol)
-    text = printed.module(has_fma(level))
+    text = printed.module(level)
     source = _with_functions(printed, text, symbol) if printed.functions else text
     try:
         with open_module(source, level) as module:

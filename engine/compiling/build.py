@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -81,7 +80,9 @@ class Build:
     def _run(self, trusts_graphs: bool) -> Artifact:
         begin = perf_counter()
         request = self._request
-        context = self._context = replace(self._context, tally=CompilationTally())
+        context = self._context = BuildContext(
+            self._context.cache, request.name, self._context.user_ops, CompilationTally(), request.mode
+        )
         graphs = InnerGraphStore(context, trusts_graphs)
         fgraph, report = rewritten(request, graphs)
         seconds = perf_counter() - begin

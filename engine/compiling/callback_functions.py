@@ -5,8 +5,6 @@ Their graphs are held by Ops, and were rewritten with these Ops: here they are c
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cachegraph.cache import Artifact, Correction, Found
 from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
@@ -30,7 +28,8 @@ def callback_function(context: BuildContext, graph: FrozenFunctionGraph) -> Call
     try:
         key = callback_function_key(graph, (context.mode.linker,), user_ops)
         # The entry is shared by all callers, so it names user Ops as its own key does.
-        building = _FunctionBuild(replace(context, user_ops=user_ops), graph)
+        own = BuildContext(context.cache, context.name, user_ops, context.tally, context.mode)
+        building = _FunctionBuild(own, graph)
         found = context.cache.get_or_build(
             key,
             building.build,

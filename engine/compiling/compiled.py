@@ -4,9 +4,12 @@ its `perform`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from cachegraph.caching.outcome import CacheInfo as CacheInfo
+from cachegraph.named_tuples import NamedTuple
 from engine.compiling.request import Interface
 from engine.graph.fgraph import FrozenFunctionGraph, FunctionGraph
 from engine.runtime.fast_call import Arrangement
@@ -34,14 +37,31 @@ class PickledFunction(Protocol):
         """Return the function, ready to run in this process."""
 
 
+class FunctionReference(NamedTuple):
+    """A function in the cache, without updates and user Ops: the digest and the confirmation of its key, the
+    name, dtype and static shape of each input, how many results it returns, and the `data` that it binds."""
+
+    digest: bytes
+    confirmation: bytes
+    inputs: tuple[tuple[str | None, str, tuple[int | None, ...]], ...]
+    n_outputs: int
+    data: tuple[np.ndarray[Any, Any], ...]
+
+
+def _no_reference() -> None:
+    """Return None: the function has no key."""
+
+
 class Compiled(NamedTuple):
     """A function ready to run, and how it was made. `optimized` and `pickled` make its rewritten graph
-    and its form for a pickle when somebody asks for them."""
+    and its form for a pickle when somebody asks for them, `reference` what finds it in the cache: None
+    without a key."""
 
     runner: Runner
     info: CacheInfo
     optimized: Callable[[], FunctionGraph]
     pickled: Callable[[], PickledFunction]
+    reference: Callable[[], FunctionReference | None] = _no_reference
 
 
 class PickledGraph(NamedTuple):

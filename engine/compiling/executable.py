@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from engine.compiling.compiled import CacheInfo, Compiled, PickledFunction
+from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference, PickledFunction, Runner
 from engine.compiling.function_call import FunctionCall, input_label
 from engine.errors import ArgumentError
 from engine.graph.fgraph import FunctionGraph
@@ -100,6 +100,15 @@ class Function:
     def cache_info(self) -> CacheInfo:
         """How the function was made: a hit, a miss or a bypass, with the reason and the counts."""
         return self._loaded().info
+
+    def reference(self) -> FunctionReference | None:
+        """Return what finds the function in the cache; None if it has no key, updates, or user Ops."""
+        return self._loaded().reference()
+
+    @property
+    def runner(self) -> Runner:
+        """Return what runs the function on one value per input and shared variable."""
+        return self._loaded().runner
 
     @property
     def maker(self) -> _Maker:
@@ -238,7 +247,16 @@ class ArgumentConverter:
                 _shared_label(name, position - self.n_explicit) if is_shared else input_label(name, position)
             )
             raise ArgumentError(self.function, label, str(expected), _found(value), is_shared) from error
-        # A subclass, a strided or an unaligned array is copied into a plain one: what the machine reads.
+        flags = array.flags
+        if (
+            type(array) is np.ndarray
+            and array.dtype is expected.numpy_dtype
+            and flags.c_contiguous
+            and flags.aligned
+        ):
+            return array
+        # A subclass, a strided or an unaligned array, or one whose dtype has another name, is copied into a
+        # plain one: what the machine reads.
         plain = np.array(array, dtype=expected.numpy_dtype, order="C", subok=False, copy=None)
         return plain if plain.flags.aligned else plain.copy()
 

@@ -54,15 +54,13 @@ from cachegraph.fingerprint.encoding import ValueEncoder, encode
 from cachegraph.fingerprint.primitives import prefixed, strong_digest
 from cachegraph.graph_codec import GraphEncoder
 from cachegraph.pickling.large_arrays import LARGE
-from engine.compiling.perform_state import state_of_perform
 from engine.errors import UndescribedOpError
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op, attributes
 from engine.graph.props import is_of_engine
 from engine.graph.types import Type
-from engine.graph.user_ops import find_user_ops, is_user_op, needs_python
+from engine.graph.user_ops import DESCRIBED, find_user_ops, is_user_op, needs_python
 from engine.graph.variables import Constant
-from engine.scalar.embedded import DESCRIBED
 from engine.tensor.elemwise import Elemwise
 
 _UNDESCRIBED = "at hand "
@@ -328,6 +326,8 @@ class _TrialEncoder(_CodeEncoder):
 
 
 def _state_of_perform(op: Op, user_ops: UserOps) -> list[object]:
+    from engine.compiling.perform_state import state_of_perform  # only user Ops need it
+
     def trial(op: Op, left_out: frozenset[FunctionType]) -> tuple[bytes, Counter[int]]:
         encoder = _TrialEncoder(user_ops, left_out)
         encoder.value(op)

@@ -109,6 +109,24 @@ def callback_function_key(
     return CacheKey.build("function", parts)
 
 
+def program_key(description: bytes, rewrites: object, options: object) -> CacheKey:
+    """Return the key of a program that runs compiled functions, one after the other, and other code between
+    them: `description` describes all that it was made from.
+
+    Raises SourceError if the engine's source cannot be read, or changed since it was imported.
+    """
+    parts = {
+        "scheme": encode(("staged program", ENGINE_VERSION)),
+        "description": description,
+        "rewrites": encode(rewrites),
+        "code": engine_code(),
+        "options": encode(options),
+        "toolchain": _encode_tools(),
+        "target": _program_target(),
+    }
+    return CacheKey.build("function", parts)
+
+
 def kernel_key(encoding: bytes, level: str) -> CacheKey:
     """Return the key of the kernel with this canonical encoding, compiled for the CPU level `level`."""
     parts = {

@@ -6,7 +6,6 @@ Nothing here compiles: what a program calls is found in the cache, or came with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -63,17 +62,17 @@ class CompilationTally:
         self.seconds_saved += seconds_saved if is_hit else 0.0
 
 
-@dataclass(frozen=True)
 class LoadContext:
     """The things that loading a program needs beside its bytes, shared with the functions that it calls.
 
     `name` is that of the function that is being made, `user_ops` are the user Ops that its programs may name.
     """
 
-    cache: Entries
-    name: str
-    user_ops: UserOps
-    tally: CompilationTally
+    def __init__(self, cache: Entries, name: str, user_ops: UserOps, tally: CompilationTally) -> None:
+        self.cache = cache
+        self.name = name
+        self.user_ops = user_ops
+        self.tally = tally
 
 
 def load_program(

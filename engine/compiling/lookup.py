@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
 from cachegraph.key import CacheKey
-from engine.compiling.compiled import CacheInfo, Compiled
+from engine.compiling.compiled import CacheInfo, Compiled, FunctionReference
 from engine.compiling.graph_encoding import UserOps
-from engine.compiling.inner_graphs import OPTIMIZED, load_optimized
 from engine.compiling.key import request_key
 from engine.compiling.load import CompilationTally, LoadContext, load_program
 from engine.compiling.request import FunctionRequest
@@ -145,7 +144,17 @@ class Compilation:
         if self._build is not None:
             info.rewrites = self._build.rewrites
             info.seconds.update(self._build.seconds)
-        return Compiled(runner, info, self._optimized, lambda: self._pickled(runner))
+        return Compiled(runner, info, self._optimized, lambda: self._pickled(runner), self._reference)
+
+    def _reference(self) -> FunctionReference | None:
+        key, interface = self._key, self._request.interface
+        if key is None or self._user_ops.by_name or interface.updated:
+            return None
+        convert: Any = interface.convert
+        named = zip(convert.names, convert.types, strict=True)
+        inputs = tuple((name, type.dtype, tuple(type.shape)) for name, type in named)
+        data = tuple(self._request.data)
+        return FunctionReference(key.digest, key.confirmation, inputs, interface.n_outputs, data)
 
     def _optimized(self) -> FunctionGraph:
         """Return the rewritten graph: as built, as stored, or rewritten now."""
@@ -159,6 +168,8 @@ class Compilation:
         return rewritten(self._request)[0]
 
     def _stored_graph(self, blobs: Mapping[str, str]) -> FunctionGraph | None:
+        from engine.compiling.inner_graphs import load_optimized  # few look at the graph of a hit
+
         return load_optimized(self._cache, blobs, self._request.data, self._user_ops.by_name)
 
     def _pickled(self, runner: Execution) -> PickledProgram:
@@ -171,6 +182,8 @@ class Compilation:
     def _read_blobs(self) -> dict[str, bytes] | None:
         """Return the contents of the entry's blobs, or None unless all can be read, the optimized graph
         among them."""
+        from engine.compiling.inner_graphs import OPTIMIZED
+
         read = {name: self._cache.read_blob(digest) for name, digest in self._blobs.items()}
         found = {name: content for name, content in read.items() if content is not None}
         return found if OPTIMIZED in found and len(found) == len(self._blobs) else None

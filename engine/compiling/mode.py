@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
+from cachegraph.fingerprint.registry import register_record
+from engine.graph.props import ByProps
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 
 FAST_RUN = RewriteDatabaseQuery(include=("fast_run",))
@@ -11,29 +11,34 @@ FAST_COMPILE = RewriteDatabaseQuery(include=("fast_compile",))
 NO_REWRITES = RewriteDatabaseQuery(include=())
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(ByProps):
     """The rewrites of a function, chosen by `optimizer`, and its backend.
 
     `linker` is "numba" (compiled kernels) or "numpy" (the reference implementation of each Op, in
     Python). Refuses (ValueError) another linker.
     """
 
-    linker: str = "numba"
-    optimizer: RewriteDatabaseQuery = field(default=FAST_RUN)
+    __props__ = ("linker", "optimizer")
 
-    def __post_init__(self) -> None:
-        if self.linker not in ("numba", "numpy"):
-            raise ValueError(f"Making a Mode: linker is {self.linker!r}; it must be 'numba' or 'numpy'")
+    def __init__(self, linker: str = "numba", optimizer: RewriteDatabaseQuery = FAST_RUN) -> None:
+        if linker not in ("numba", "numpy"):
+            raise ValueError(f"Making a Mode: linker is {linker!r}; it must be 'numba' or 'numpy'")
+        self.linker = linker
+        self.optimizer = optimizer
+
+    def __repr__(self) -> str:
+        return f"Mode(linker={self.linker!r}, optimizer={self.optimizer!r})"
 
     def including(self, *tags: str) -> Mode:
         """Return this mode with the rewrites of `tags` added."""
-        return replace(self, optimizer=self.optimizer.including(*tags))
+        return Mode(self.linker, self.optimizer.including(*tags))
 
     def excluding(self, *tags: str) -> Mode:
         """Return this mode without the rewrites of `tags`."""
-        return replace(self, optimizer=self.optimizer.excluding(*tags))
+        return Mode(self.linker, self.optimizer.excluding(*tags))
 
+
+register_record(Mode, Mode.__props__)
 
 MODES = {
     "FAST_RUN": Mode("numba", FAST_RUN),

@@ -25,7 +25,7 @@ from cachegraph.fingerprint.filled import containers_filled_by
 from cachegraph.fingerprint.primitives import prefixed
 from engine.graph.op import Op
 from engine.graph.props import is_of_engine
-from engine.scalar.embedded import DESCRIBED
+from engine.graph.user_ops import DESCRIBED
 
 _METHODS = ("perform", "pullback", "pushforward")
 _HELD = "fn"

@@ -12,11 +12,12 @@ import platform
 import sys
 from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cachegraph.cache import default_cache
 from cachegraph.caching.bundle import Bundle, BundledCache
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.store.entry import Hit, Miss
 from cachegraph.toolchain import toolchain
 from engine.compiling.compiled import CacheInfo, Compiled

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from cachegraph.cache import Artifact, Cache, Correction, Found
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from engine.codegen.compile import compile_kernel
 from engine.codegen.machine import compile_machine, machine_source
+from engine.compiling.graph_encoding import UserOps
 from engine.compiling.key import kernel_key
 from engine.compiling.load import (
     CompilationTally,
@@ -46,16 +47,19 @@ from engine.runtime.target import process_level, process_triple
 GetFunction = Callable[[FrozenFunctionGraph], CallbackFunction]
 
 
-@dataclass(frozen=True)
 class BuildContext(LoadContext):
     """The things that building a program needs beside its graph, shared with the functions that it calls."""
 
     cache: Cache
-    mode: Mode
+
+    def __init__(
+        self, cache: Cache, name: str, user_ops: UserOps, tally: CompilationTally, mode: Mode
+    ) -> None:
+        super().__init__(cache, name, user_ops, tally)
+        self.mode = mode
 
 
-@dataclass(frozen=True)
-class BuiltProgram:
+class BuiltProgram(NamedTuple):
     """A program that this process built, its stored form, the functions that it calls, by the
     confirmation of their keys, and the seconds that lowering took. Its kernels are linked as long as
     the tally of the build holds them."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from cachegraph.named_tuples import NamedTuple
 from engine.compiling.mode import Mode
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
+from cachegraph.named_tuples import NamedTuple
 from engine.graph.edits import Edit
 from engine.graph.feature import Feature, revert_reason
 from engine.graph.tables import GraphTables

@@ -14,6 +14,9 @@ from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.op import Op
 from engine.graph.props import is_of_engine
 
+DESCRIBED = ("engine", "cachegraph")
+"""The packages whose source is in every key."""
+
 
 def is_user_op(op: Op) -> bool:
     """Return True if `op` itself is a user's: of a user's class, or made from a user's function."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from cachegraph.named_tuples import NamedTuple
 from engine.errors import MissingInputError
 from engine.gradient.forward import push_forward
 from engine.gradient.reverse import as_derivative, pull_back

@@ -20,9 +20,7 @@ from engine.graph.op import Op
 from engine.graph.traversal import graph_inputs
 from engine.graph.variables import Constant, Variable
 from engine.inner.base import HasInnerGraph, computed_outputs
-from engine.inner.scan_gradient import pull_back_scan
 from engine.inner.scan_info import InnerOutputs, OuterInputs, ScanInfo
-from engine.inner.scan_tangents import push_forward_scan
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.elemwise import cast
@@ -178,10 +176,14 @@ class Scan(Op, HasInnerGraph):
         wanted: Sequence[bool] | None,
     ) -> list[Any]:
         """Return the outputs of a Scan that runs the steps in reverse: see `scan_gradient`."""
+        from engine.inner.scan_gradient import pull_back_scan  # compiling a Scan takes no derivatives
+
         return pull_back_scan(self, inputs, outputs, cotangents, wanted)
 
     def pushforward(self, inputs: Sequence[Any], outputs: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """Return the outputs of a Scan over the same steps: see `scan_tangents`."""
+        from engine.inner.scan_tangents import push_forward_scan
+
         return push_forward_scan(self, inputs, outputs, tangents)
 
     def __str__(self) -> str:

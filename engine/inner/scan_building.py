@@ -6,7 +6,6 @@ Rows and taps are inner variables without an owner; a non-sequence may be its ow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from engine.graph.replace import rebuild
@@ -18,7 +17,6 @@ from engine.tensor.elemwise import DimShuffle, Elemwise
 from engine.tensor.type import TensorType, is_data
 
 
-@dataclass(eq=False)
 class State:
     """A state: its outer `initial` rows, and inside its `taps` (ascending), the `rows` there, and the
     `new` row.
@@ -26,23 +24,34 @@ class State:
     `keep` is the number of last rows that the loop returns; None means all.
     """
 
-    initial: Any
-    taps: tuple[int, ...]
-    rows: list[Any]
-    new: Any
-    keep: int | None = None
+    def __init__(
+        self, initial: Any, taps: tuple[int, ...], rows: list[Any], new: Any, keep: int | None = None
+    ) -> None:
+        self.initial = initial
+        self.taps = taps
+        self.rows = rows
+        self.new = new
+        self.keep = keep
 
 
-@dataclass
 class ScanBuilder:
     """The parts of a Scan. Sequences and non-sequences are pairs (outer variable, inner variable)."""
 
-    n_steps: Any
-    sequences: list[tuple[Any, Any]] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
-    mapped: list[Any] = field(default_factory=list)
-    non_sequences: list[tuple[Any, Any]] = field(default_factory=list)
-    stop: Any = None
+    def __init__(
+        self,
+        n_steps: Any,
+        sequences: list[tuple[Any, Any]] | None = None,
+        states: list[State] | None = None,
+        mapped: list[Any] | None = None,
+        non_sequences: list[tuple[Any, Any]] | None = None,
+        stop: Any = None,
+    ) -> None:
+        self.n_steps = n_steps
+        self.sequences = [] if sequences is None else sequences
+        self.states = [] if states is None else states
+        self.mapped = [] if mapped is None else mapped
+        self.non_sequences = [] if non_sequences is None else non_sequences
+        self.stop = stop
 
     @classmethod
     def of(cls, op: ScanLike, inputs: Sequence[Any]) -> ScanBuilder:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from cachegraph.named_tuples import NamedTuple
 from engine.graph.fgraph import FrozenFunctionGraph
 from engine.graph.frozen_nodes import NominalVariable
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cachegraph.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -198,8 +199,7 @@ def _log() -> Logger:
     return logging.getLogger("engine")
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(NamedTuple):
     """A method: the number of derivatives it uses and needs, and the limit without which it does not run."""
 
     name: str

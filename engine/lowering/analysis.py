@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import cast
 
 from engine.graph.apply import Apply
@@ -67,6 +68,15 @@ class GraphAnalysis:
             return False
         producer = node.inputs[0].owner
         return producer is not None and len(producer.outputs) == 1
+
+    @cached_property
+    def readers(self) -> dict[Variable, list[Apply]]:
+        """The nodes that have a variable as an input, for each variable that is one."""
+        found: dict[Variable, list[Apply]] = {}
+        for node in self.nodes:
+            for variable in node.inputs:
+                found.setdefault(variable, []).append(node)
+        return found
 
     def origin(self, variable: Variable) -> Variable:
         """Return the variable that has the memory of `variable` first: nodes that overwrite pass it on."""

@@ -6,7 +6,6 @@ Memory is planned, registers are numbered, and the code is laid out stage by sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
 
@@ -49,24 +48,30 @@ from engine.runtime.registers import ARRAY_TYPE, DESCRIPTORS, FEWEST_FOR_PARTS
 _ALIGNMENT = 64
 
 
-@dataclass
 class _ProgramLayout:
     """The code of a program under construction, and its records for failures and stops."""
 
-    table: Table
-    scratch: Scratch
-    kernels: Mapping[Kernel, int]
-    callbacks: Sequence[Callback]
-    area: int
-    writers: Mapping[Buffer, str]
-    """The name of the Op that writes each buffer first, for messages."""
-    assembler: Assembler = field(default_factory=Assembler)
-    yields: list[Yield] = field(default_factory=list)
-    invocations: list[Invocation] = field(default_factory=list)
-    sites: list[Site] = field(default_factory=list)
-    is_after_call: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        table: Table,
+        scratch: Scratch,
+        kernels: Mapping[Kernel, int],
+        callbacks: Sequence[Callback],
+        area: int,
+        writers: Mapping[Buffer, str],
+    ) -> None:
+        self.table = table
+        self.scratch = scratch
+        self.kernels = kernels
+        self.callbacks = callbacks
+        self.area = area
+        self.writers = writers
+        """The name of the Op that writes each buffer first, for messages."""
+        self.assembler = Assembler()
+        self.yields: list[Yield] = []
+        self.invocations: list[Invocation] = []
+        self.sites: list[Site] = []
+        self.is_after_call = False
         self.steps: dict[int, list[Step]] = {}
         for step in self.table.steps:
             self.steps.setdefault(step.stage, []).append(step)

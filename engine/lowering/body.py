@@ -7,7 +7,9 @@ there. What is the same in every pass is computed once, before the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.graph.apply import Apply
 from engine.graph.fgraph import FrozenFunctionGraph
@@ -21,8 +23,7 @@ Target = Callable[[Sequence[int]], "Value | None"]
 """Returns where an array of these lengths is to be written, or None; demands that the lengths fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class InnerGraph:
+class InnerGraph(Struct, frozen=True):
     """An inner graph as it is lowered: without OpFromGraph, its nodes in an order in which they can run."""
 
     inputs: Sequence[Variable]

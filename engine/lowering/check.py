@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from keyword import iskeyword
+
+from msgspec import Struct, field
 
 from engine.lowering.loops import (
     Address,
@@ -31,6 +32,7 @@ from engine.lowering.loops import (
     Pointer,
     ReadElement,
     Reference,
+    Word,
     WriteElement,
 )
 from engine.lowering.operations import check_operation
@@ -42,8 +44,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LARGEST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The names in a kernel: `values` and `pointers`, each with its dtype."""
 
     values: dict[str, str]
@@ -72,8 +73,7 @@ def check_kernel(kernel: Kernel) -> Names:
     return Names(checker.values, checker.pointers)
 
 
-@dataclass
-class _Checker:
+class _Checker(Struct):
     subject: str
     values: dict[str, str] = field(default_factory=dict)
     pointers: dict[str, str] = field(default_factory=dict)
@@ -157,6 +157,8 @@ class _Checker:
                     self.require(parameter in self.integers, f"{parameter} is not an integer parameter")
                 case Literal(value):
                     self.require(len(value) > 0, "a literal of no bytes")
+                case Word(name):
+                    self.require(self.value(name) == "int64", f"{name} is passed, not an int64")
 
     def fail(self, node: Fail) -> None:
         self.require(0 < node.status < 2**31, f"a status of {node.status}")

@@ -8,10 +8,10 @@ shorter code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from engine.lowering.loops import Compute, Kernel, Node, Number, Place, Pointer, ReadElement, walk
 from engine.lowering.lower import Lowering

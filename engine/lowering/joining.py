@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import flat
@@ -66,8 +68,7 @@ def _segments(steps: Sequence[Step]) -> Iterator[list[Step]]:
             yield found[start : start + _SEGMENT]
 
 
-@dataclass(eq=False)
-class _Group:
+class _Group(Struct, eq=False):
     """Steps to join: `written`, `read` and `reduced` say how they use memory; `arrays` have been seen."""
 
     number: int
@@ -199,20 +200,21 @@ def _depend(behind: list[int], number: int, needed: set[int]) -> None:
                 behind[other] |= bits
 
 
-@dataclass
-class _Before:
+class _Before(Struct):
     """The numbers of the steps that a further step has to follow at once, as they are noted."""
 
     readers: dict[Buffer, set[int]] = field(default_factory=dict)
     """Those that read a buffer since it was written last."""
     writer: dict[Buffer, int] = field(default_factory=dict)
     failing: int | None = None
+    ends: dict[Kernel, bool] = field(default_factory=dict)
+    """The kernels that may end before they are done, found once for all of their calls."""
 
     def of(self, step: Step) -> set[int]:
         """Return the numbers of the steps that `step` has to follow."""
         found = {self.writer[b] for b in (*step.reads, *step.writes) if b in self.writer}
         found.update(n for buffer in step.writes for n in self.readers.get(buffer, ()))
-        if self.failing is not None and _may_fail(step):
+        if self.failing is not None and self._may_fail(step):
             found.add(self.failing)
         return found
 
@@ -222,14 +224,17 @@ class _Before:
         for buffer in step.writes:
             self.readers.pop(buffer, None)
             self.writer[buffer] = number
-        if _may_fail(step):
+        if self._may_fail(step):
             self.failing = number
 
-
-def _may_fail(step: Step) -> bool:
-    if step.kernel is None:
-        return step.loop is not None or step.invocation is not None
-    return step.work is None and any(map(_ends_kernel, walk(step.kernel.body)))
+    def _may_fail(self, step: Step) -> bool:
+        if step.kernel is None:
+            return step.loop is not None or step.invocation is not None
+        if step.work is not None:
+            return False
+        if step.kernel not in self.ends:
+            self.ends[step.kernel] = any(map(_ends_kernel, walk(step.kernel.body)))
+        return self.ends[step.kernel]
 
 
 def _ends_kernel(node: Node) -> bool:
@@ -246,7 +251,10 @@ def _joined(table: Table, group: _Group, uses: MemoryUses) -> Step:
     inside = {buffer for buffer in group.written if uses.is_inside(buffer, members)}
     work = _joint_work([work for step in steps if (work := _work(table, step)) is not None], inside)
     kernel = flat(
-        [NestOperand(o.dtype, (o.is_repeated,), o.stride is not None) for o in work.operands],
+        [
+            NestOperand(o.dtype, (o.is_repeated,), o.stride is not None, is_indexed=o.is_indexed)
+            for o in work.operands
+        ],
         work.statements,
         [store.ref for store in work.stores],
         [(r.kind, r.ref, r.accumulator, r.dtype) for r in work.reductions],

@@ -19,47 +19,46 @@ Version history
     3  functions of user Ops as operations, and on arrays
     4  independent loops, and carried values that passes change in any order
     5  loops that are not interleaved
+    6  integers as arguments of a call
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from typing import get_args
+
+from msgspec import Struct
 
 from cachegraph.fingerprint.encoding import encode
+from cachegraph.fingerprint.registry import register_record
 from engine.scalar.embedded import Embedded
 
-LOOPS_VERSION = 5
+LOOPS_VERSION = 6
 
 Bound = str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """A parameter: the address of elements of `dtype`."""
 
     name: str
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Struct, frozen=True):
     """A parameter: an int64."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """An element: `pointer[sum of the products in terms]`; a factor is an int64's name, no terms mean 0."""
 
     pointer: str
     terms: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """A constant named `target`: a scalar of `dtype`, whose little-endian bytes are `value`."""
 
     target: str
@@ -67,8 +66,7 @@ class Number:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Compute:
+class Compute(Struct, frozen=True):
     """The value `target` of `dtype`: `op` (operations.py, or a user function) of `arguments`.
 
     If a user function raises, the kernel ends with FUNCTION_RAISED.
@@ -80,16 +78,14 @@ class Compute:
     dtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(Struct, frozen=True):
     """A C-contiguous array: the pointer to its elements, and its lengths (names of int64s)."""
 
     pointer: str
     lengths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(Struct, frozen=True):
     """The number `target` that the user function `function` returns for `arrays`."""
 
     target: str
@@ -97,24 +93,21 @@ class Evaluate:
     arrays: tuple[Elements, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadElement:
+class ReadElement(Struct, frozen=True):
     """The value `target`: the element at `place`."""
 
     target: str
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class WriteElement:
+class WriteElement(Struct, frozen=True):
     """The element at `place` becomes `value`, which has the dtype of the pointer."""
 
     place: Place
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Struct, frozen=True):
     """The pointer `name` to `size` uninitialized elements of `dtype` that live as long as the call."""
 
     name: str
@@ -122,8 +115,7 @@ class Array:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(Struct, frozen=True):
     """A value that changes: `name` is `initial` in the first pass, then `following` of the pass before.
 
     If it is `unordered`, `following` is a sum of `name` and something else, and nothing else reads `name`:
@@ -136,8 +128,7 @@ class Carried:
     unordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """`body` for each int64 `index` from `start` while less than `stop`, `step` (positive) apart.
 
     `until` names a bool of the body: the pass in which it is true is the last. In an `independent` loop no
@@ -156,8 +147,7 @@ class Loop:
     interleaved: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """`then` if the bool named `condition` is true, else `otherwise`; names defined in either end with it."""
 
     condition: str
@@ -165,8 +155,7 @@ class If:
     otherwise: tuple[Node, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fail:
+class Fail(Struct, frozen=True):
     """Write `details` (names of int64s) to the int64s at `pointer`, then return `status`."""
 
     status: int
@@ -174,33 +163,38 @@ class Fail:
     details: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An argument of a call: the address of the element at `place`."""
 
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """An argument of a call: the address of an int64 that holds `parameter`, an integer of the kernel."""
 
     parameter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """An argument of a call: the address of a constant with these bytes."""
 
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of `external` (runtime/externals.py), a C function that takes addresses and returns nothing."""
+class Word(Struct, frozen=True):
+    """An argument of a call: the int64 `name` itself."""
+
+    name: str
+
+
+Passed = Address | Reference | Literal | Word
+
+
+class Call(Struct, frozen=True):
+    """A call of `external` (runtime/externals.py), a C function of which no result is used."""
 
     external: str
-    arguments: tuple[Address | Reference | Literal, ...]
+    arguments: tuple[Passed, ...]
 
 
 Parameter = Pointer | Integer
@@ -210,26 +204,21 @@ Argument = tuple[str, *tuple[object, ...]]
 """The argument that the caller passes for one parameter (kernels/building.py)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True, cache_hash=True):
     """A computation (`parameters` and `body`), the `arguments` to pass, and a `summary` for readers."""
 
     parameters: tuple[Parameter, ...]
     body: tuple[Node, ...]
     arguments: tuple[Argument, ...]
     summary: str
-    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
-
-    def __hash__(self) -> int:
-        # A kernel is looked up for each of its calls, and its body may be long.
-        if self._hash is None:
-            known = hash((self.parameters, self.body, self.arguments, self.summary))
-            object.__setattr__(self, "_hash", known)
-        return cast(int, self._hash)
 
     def encoding(self) -> bytes:
         """Return the canonical encoding of the computation (without `arguments` and `summary`)."""
         return encode((LOOPS_VERSION, self.parameters, self.body))
+
+
+for _record in (*get_args(Parameter), *get_args(Node), *get_args(Passed), Place, Elements, Carried):
+    register_record(_record, _record.__struct_fields__)
 
 
 def walk(body: Sequence[Node]) -> Iterator[Node]:

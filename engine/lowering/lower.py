@@ -8,7 +8,6 @@ that computes them. A value of which only the shape is needed is never computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from engine.errors import InconsistencyError, UndescribedOpError
@@ -30,32 +29,43 @@ def _no_name(op: Op) -> str:
     raise UndescribedOpError(op)
 
 
-@dataclass
 class Lowering:
     """The state of lowering a graph: the lengths, value and register of each variable so far.
 
     `nodes` are in an order in which they can run.
     """
 
-    rule_of: FindRule
-    inputs: Sequence[Variable]
-    nodes: Sequence[Apply]
-    outputs: Sequence[Variable]
-    bindable: Sequence[Constant]
-    """The data of the graph, as its key describes it: bound when the program is loaded."""
-    embedded: Sequence[Constant] = ()
-    """Large constants that the key describes by their content: stored with the program."""
-    table: Table = field(default_factory=Table)
-    destroyable: Collection[Variable] = ()
-    """The inputs that may be overwritten."""
-    name_of: Callable[[Op], str] = _no_name
-    """Returns the name of a user Op in what is stored."""
-
-    def __post_init__(self) -> None:
-        self.analysis = GraphAnalysis(self.nodes, self.inputs, self.outputs, self.destroyable, self.rule_of)
+    def __init__(
+        self,
+        rule_of: FindRule,
+        inputs: Sequence[Variable],
+        nodes: Sequence[Apply],
+        outputs: Sequence[Variable],
+        bindable: Sequence[Constant],
+        embedded: Sequence[Constant] = (),
+        table: Table | None = None,
+        destroyable: Collection[Variable] = (),
+        name_of: Callable[[Op], str] = _no_name,
+    ) -> None:
+        self.rule_of = rule_of
+        self.inputs = inputs
+        self.nodes = nodes
+        self.outputs = outputs
+        self.bindable = bindable
+        """The data of the graph, as its key describes it: bound when the program is loaded."""
+        self.embedded = embedded
+        """Large constants that the key describes by their content: stored with the program."""
+        self.table = Table() if table is None else table
+        self.destroyable = destroyable
+        """The inputs that may be overwritten."""
+        self.name_of = name_of
+        """Returns the name of a user Op in what is stored."""
+        self.analysis = GraphAnalysis(nodes, inputs, outputs, destroyable, rule_of)
         self.dims: dict[Variable, tuple[int, ...]] = {}
         self.values: dict[Variable, Value] = {}
         self.scalars: dict[Variable, int] = {}
+        self.checked: dict[tuple[Variable, int], Value] = {}
+        """For an index that has been checked against a length (a register): an array with that length."""
         self.data: list[tuple[int, Constant, int]] = []
         self.constants: list[tuple[int, Constant]] = []
         self.input_registers: list[int] = []

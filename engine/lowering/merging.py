@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
+
+from msgspec import Struct, field
 
 from engine.lowering.loops import Integer, Kernel, Loop, Place, Pointer, WriteElement
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside, registers_outside_calls
@@ -55,8 +56,7 @@ def merge_kernels(table: Table) -> None:
     _drop_unused_views(table)
 
 
-@dataclass(eq=False, slots=True)
-class _Small:
+class _Small(Struct, eq=False):
     """A step that may be merged: what its kernel gets, its size, and the memory of its elements.
 
     It may run between the steps `earliest` and `latest` (numbers of steps that stay).
@@ -234,8 +234,7 @@ def _find_places(order: Sequence[_Small | Step], kept: int) -> None:
             bounds.note(item.step, bound)
 
 
-@dataclass
-class _Bounds:
+class _Bounds(Struct):
     """For each buffer, the greatest bound of a step that reads it, and of one that writes it."""
 
     read: dict[Buffer, int] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import LoweringError
 from engine.graph.apply import Apply
@@ -15,8 +16,7 @@ from engine.graph.variables import Variable
 ValueInputs = Callable[[Apply], Sequence[Variable]]
 
 
-@dataclass(frozen=True, slots=True)
-class OpRule:
+class OpRule(Struct, frozen=True):
     """The way a class of Ops is lowered.
 
     `lower` is called with the Lowering and one node. `reads` names the inputs whose values the node's

@@ -2,30 +2,38 @@
 
 They mean what numpy's do for arrays of that dtype: maximum and minimum pass NaN on (and of two zeros
 return either), integers wrap at their own width, `floor_div` and `mod` have Python's sign and give 0
-for an integer divisor 0, bools add as `or` and multiply as `and`. A float cast to an integer that
-cannot hold it gives the smallest integer, as numpy does on x86-64. `pow` of integers takes an exponent
-of at least 0: the builder of the kernel tests it first (NEGATIVE_POWER).
+for an integer divisor 0, bools add as `or` and multiply as `and`. An int64 and a uint64 compare as the
+numbers they are. `pow` of integers takes an exponent of at least 0: the builder of the kernel tests it
+first (NEGATIVE_POWER). `maximum_of_numbers` and `minimum_of_numbers`, of floats, are faster, and anything if
+an argument is NaN.
+
+A float cast to an int32 or int64 that cannot hold it gives the smallest integer, as numpy does on x86-64.
+A cast to 8 or 16 bits goes through int32, one to uint32 through int64: the low bits are kept. A cast to
+uint64 goes through int64 below 2**63, and above it through the int64 of the float less 2**63.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.scalar.embedded import Embedded
+from engine.scalar.special import SPECIAL_FUNCTIONS
 
 FLOATS = ("float64", "float32")
-INTEGERS = ("int64", "int32")
+SIGNED = ("int64", "int32", "int16", "int8")
+UNSIGNED = ("uint64", "uint32", "uint16", "uint8")
+INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
 DTYPES = tuple(ITEM_SIZES)
 
 
-@dataclass(frozen=True, slots=True)
-class OperandTypes:
+class OperandTypes(Struct, frozen=True):
     """The types that an operation takes: `arity` arguments of one dtype out of `dtypes`.
 
-    The result is of that dtype, or bool if it `compares`.
+    The result is of that dtype, or bool if it `compares`. An operation that compares takes an int64 and a
+    uint64, too.
     """
 
     arity: int
@@ -36,7 +44,7 @@ class OperandTypes:
 SIGNATURES = {
     **{op: OperandTypes(2, DTYPES) for op in ("add", "mul", "maximum", "minimum")},
     **{op: OperandTypes(2, NUMBERS) for op in ("sub", "floor_div", "mod", "pow")},
-    **{op: OperandTypes(2, ("int64", "int32", "bool")) for op in ("and_", "or_", "xor")},
+    **{op: OperandTypes(2, (*INTEGERS, "bool")) for op in ("and_", "or_", "xor")},
     **{op: OperandTypes(2, DTYPES, compares=True) for op in ("lt", "le", "gt", "ge", "eq", "neq")},
     **{op: OperandTypes(1, DTYPES) for op in ("identity", "abs", "sqr")},
     **{op: OperandTypes(1, NUMBERS) for op in ("neg", "sign")},
@@ -49,7 +57,9 @@ SIGNATURES = {
     **{op: OperandTypes(1, FLOATS) for op in ("gamma", "gammaln", "psi", "tri_gamma")},
     **{op: OperandTypes(1, DTYPES) for op in ("floor", "ceil", "trunc", "round")},
     **{op: OperandTypes(2, FLOATS) for op in ("true_div", "arctan2")},
-    "invert": OperandTypes(1, ("int64", "int32", "bool")),
+    **{op: OperandTypes(2, FLOATS) for op in ("maximum_of_numbers", "minimum_of_numbers")},
+    **{op: OperandTypes(arity, FLOATS) for op, arity in SPECIAL_FUNCTIONS.items()},
+    "invert": OperandTypes(1, (*INTEGERS, "bool")),
     **{op: OperandTypes(1, DTYPES, compares=True) for op in ("isnan", "isinf")},
 }
 """All operations but `cast` (any dtype to any) and `where` (a bool, then two of one dtype)."""
@@ -76,5 +86,7 @@ def _accepts(op: str | Embedded, arguments: tuple[str, ...], result: str) -> boo
     if signature is None or len(arguments) != signature.arity:
         return False
     operand = arguments[0]
+    if signature.compares and set(arguments) == {"int64", "uint64"}:
+        return result == "bool"
     expected = "bool" if signature.compares else operand
     return operand in signature.dtypes and set(arguments) == {operand} and result == expected

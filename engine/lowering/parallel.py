@@ -8,11 +8,14 @@ Whether a call is run in parts is decided when it is made, by the number of elem
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from cachegraph.named_tuples import NamedTuple
+from engine.lowering.kernels.building import constant
 from engine.lowering.loops import (
+    Address,
     Array,
     Call,
     Compute,
@@ -29,19 +32,21 @@ from engine.lowering.loops import (
 from engine.lowering.steps import Step, region_of
 from engine.lowering.table import Table
 from engine.runtime.kernel_interface import MANY
+from engine.runtime.numpy_functions import NUMPY_FUNCTIONS
 from engine.scalar.embedded import Embedded
 
-_BEGIN, _END = "begin_pass", "end_pass"
+_BEGIN, _END, _PASS, _STEP = "begin_pass", "end_pass", "pass_number", "pass_step"
 
 
 class InParts(NamedTuple):
     """A `kernel` whose last two arguments are the first pass to run and the one to stop before.
 
-    Without these it was called with the number of passes as argument number `passes`.
+    Without these it was called with argument number `stop`, at which its loop ends; a pass is `step` long.
     """
 
     kernel: Kernel
-    passes: int
+    stop: int
+    step: int
 
 
 def split_kernels(table: Table) -> None:
@@ -60,8 +65,18 @@ def split_kernels(table: Table) -> None:
         form = split.get(step.kernel) if step.kernel is not None else None
         if form is not None:
             step.kernel = form.kernel
-            step.arguments = (*step.arguments, table.constant(0), step.arguments[form.passes])
+            passes = _quotient(table, step.arguments[form.stop], form.step)
+            step.arguments = (*step.arguments, table.constant(0), passes)
             step.memory = (*step.memory, None, None)
+
+
+def _quotient(table: Table, register: int, step: int) -> int:
+    """Return the register of the number in `register` divided by `step`, rounded up."""
+    if step == 1:
+        return register
+    return table.compute(
+        "FLOORDIV", table.compute("ADDSAT", register, table.constant(step - 1)), table.constant(step)
+    )
 
 
 def _divisible(table: Table, step: Step) -> InParts | None:
@@ -82,31 +97,39 @@ def in_parts(kernel: Kernel) -> InParts | None:
     *before, loop = kernel.body
     if not isinstance(loop, Loop) or not _is_plain(loop) or not all(map(_may_repeat, walk(before))):
         return None
-    passes = Integer(str(loop.stop))
-    if passes not in kernel.parameters or not _passes_are_independent(loop):
+    stop = Integer(str(loop.stop))
+    if stop not in kernel.parameters or not _passes_are_independent(loop):
         return None
-    split = replace(loop, start=_BEGIN, stop=_END)
+    split = replace(loop, start=_BEGIN, stop=_END) if loop.step == 1 else _by_number(loop)
     form = Kernel(
         (*kernel.parameters, Integer(_BEGIN), Integer(_END)),
         (*before, split),
         (*kernel.arguments, (_BEGIN,), (_END,)),
         f"{kernel.summary}, in parts",
     )
-    return InParts(form, kernel.parameters.index(passes))
+    return InParts(form, kernel.parameters.index(stop), loop.step)
+
+
+def _by_number(loop: Loop) -> Loop:
+    """Return the loop over the numbers of the passes of `loop`, whose step is more than 1."""
+    index = (constant(_STEP, "int64", loop.step), Compute(loop.index, "mul", (_PASS, _STEP), "int64"))
+    return replace(loop, index=_PASS, start=_BEGIN, stop=_END, step=1, body=(*index, *loop.body))
 
 
 def _is_plain(loop: Loop) -> bool:
-    return loop.start == 0 and loop.step == 1 and not loop.carried and not loop.until
+    return loop.start == 0 and not loop.carried and not loop.until
 
 
 def _may_repeat(node: Node) -> bool:
     """Return True if each part can run `node` again: it neither changes memory nor keeps any."""
-    return not isinstance(node, Loop | WriteElement | Array) and not _leaves_kernel(node)
+    return not isinstance(node, Loop | WriteElement | Array | Call) and not _leaves_kernel(node)
 
 
 def _leaves_kernel(node: Node) -> bool:
-    """Return True for a call of another function: it may use what other threads use."""
-    return isinstance(node, Call | Evaluate) or (isinstance(node, Compute) and isinstance(node.op, Embedded))
+    """Return True for a call of another function, except numpy's: it may use what other threads use."""
+    if isinstance(node, Call):
+        return node.external not in NUMPY_FUNCTIONS
+    return isinstance(node, Evaluate) or (isinstance(node, Compute) and isinstance(node.op, Embedded))
 
 
 def _passes_are_independent(loop: Loop) -> bool:
@@ -115,18 +138,38 @@ def _passes_are_independent(loop: Loop) -> bool:
         return False
     own = {node.name for node in nodes if isinstance(node, Array)}
     places: dict[str, set[Place]] = {}
+    written: set[str] = set()
     for node in nodes:
-        if isinstance(node, ReadElement | WriteElement):
-            places.setdefault(node.place.pointer, set()).add(node.place)
-    written = {node.place.pointer for node in nodes if isinstance(node, WriteElement)} - own
-    return all(_are_of_one_pass(places[pointer], loop.index) for pointer in written)
+        for place in _places(node):
+            places.setdefault(place.pointer, set()).add(place)
+            if not isinstance(node, ReadElement):
+                written.add(place.pointer)
+    written -= own
+    indices = _indices_of_pass(loop, nodes)
+    return all(_are_of_one_pass(places[pointer], indices) for pointer in written)
 
 
-def _are_of_one_pass(places: set[Place], index: str) -> bool:
+def _indices_of_pass(loop: Loop, nodes: list[Node]) -> set[str]:
+    """Return the names of what is another number in each pass: the index, or those of loops along a tile."""
+    if loop.step == 1:
+        return {loop.index}
+    bounds = loop.index, f"{loop.index}_end"
+    return {node.index for node in nodes if isinstance(node, Loop) and (node.start, node.stop) == bounds}
+
+
+def _places(node: Node) -> list[Place]:
+    """Return what `node` reads or writes: of a call, where the elements begin, which are one or in a row."""
+    if isinstance(node, ReadElement | WriteElement):
+        return [node.place]
+    arguments = node.arguments if isinstance(node, Call) else ()
+    return [argument.place for argument in arguments if isinstance(argument, Address)]
+
+
+def _are_of_one_pass(places: set[Place], indices: set[str]) -> bool:
     """Return True if no other pass touches an element at `places`, all of one array.
 
-    They are one place that moves with `index`, or lie in the row of that number.
+    They are one place that moves with one of `indices`, or lie in the row of that number.
     """
-    steps = {next((term for term in place.terms if term[0] == index), ()) for place in places}
+    steps = {next((term for term in place.terms if term[0] in indices), ()) for place in places}
     is_row = len(steps) == 1 and all(len(step) > 1 for step in steps)
     return () not in steps and (len(places) == 1 or is_row)

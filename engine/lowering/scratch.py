@@ -7,8 +7,9 @@ region on its own. The memory that is free soonest is used again first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
+
+from msgspec import Struct, field
 
 from engine.lowering.steps import Buffer, Step, floor_of, region_of
 from engine.lowering.table import Table
@@ -43,8 +44,7 @@ def _last_uses(steps: Sequence[Step]) -> dict[Buffer, int]:
     return last_use
 
 
-@dataclass
-class _ScratchPlan:
+class _ScratchPlan(Struct):
     """The groups so far; `free` has, by stage and size, the time when each group's memory is free again."""
 
     table: Table

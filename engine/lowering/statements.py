@@ -9,15 +9,15 @@ whose body is a list of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import numpy as np
+from msgspec import Struct
 
 from engine.graph.variables import Constant, Variable
 from engine.inner.composite import Composite, ScalarLoop
 from engine.inner.composite import dtype_of as dtype_of_scalar
-from engine.lowering.operations import INTEGERS
+from engine.lowering.operations import SIGNED
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.scalar import Cast, ScalarOp
@@ -33,9 +33,11 @@ j, k), result k of statement j, a `Repeat` | ("constant", dtype, little-endian b
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One value of `dtype`: the operation `op` (operations.py, or a function of a user Op) of `arguments`."""
+class Statement(Struct, frozen=True):
+    """One value of `dtype`: the operation `op` (operations.py, or a function of a user Op) of `arguments`.
+
+    The operation `take` is an element: of an input that is a vector, at an index, and the vector's length.
+    """
 
     op: str | Embedded
     arguments: tuple[Ref, ...]
@@ -44,11 +46,10 @@ class Statement:
     @property
     def may_fail(self) -> bool:
         """Return True if it may end the kernel with a status."""
-        return isinstance(self.op, Embedded) or (self.op == "pow" and self.dtype in INTEGERS)
+        return isinstance(self.op, Embedded) or (self.op == "pow" and self.dtype in SIGNED)
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """A loop of scalars: `arguments` are the number of passes (an int64), then the inputs of `body` at first.
 
     The inputs have `dtypes`. The first of them are states: `following` names their values in the next
@@ -78,21 +79,17 @@ class Repeat:
         return any(statement.may_fail for statement in self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarBody:
-    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute.
-
-    `read` has the positions of the inputs that they read.
-    """
+class ScalarBody(Struct, frozen=True):
+    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute."""
 
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
-    read: frozenset[int] = field(init=False, compare=False)
 
-    def __post_init__(self) -> None:
+    @property
+    def read(self) -> frozenset[int]:
+        """The positions of the inputs that they read."""
         arguments = [ref for statement in self.statements for ref in statement.arguments]
-        read = frozenset(int(ref[1]) for ref in (*arguments, *self.outputs) if ref[0] == "input")
-        object.__setattr__(self, "read", read)
+        return frozenset(int(ref[1]) for ref in (*arguments, *self.outputs) if ref[0] == "input")
 
 
 def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:

@@ -13,9 +13,9 @@ pass and cannot fail goes to the region around the loop.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from msgspec import Struct, field
 
+from cachegraph.named_tuples import NamedTuple
 from engine.lowering.loops import Kernel
 from engine.lowering.statements import Ref, Repeat, Statement
 from engine.runtime.callbacks import Callback
@@ -24,8 +24,7 @@ STAGES = 2**32
 """More stages than a region has: stage s of region r has the number r * STAGES + s."""
 
 
-@dataclass(eq=False, slots=True)
-class Buffer:
+class Buffer(Struct, eq=False):
     """Memory that the program has from `stage` on: scratch, or the caller's array number `result`.
 
     It `is_kept` if it lasts longer than its stage: it shares its memory with no buffer, and every pass
@@ -46,8 +45,7 @@ class Buffer:
     used: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(eq=False, slots=True)
-class Value:
+class Value(Struct, eq=False):
     """An array: the registers of its address, its lengths and, if it is not C-contiguous, its strides.
 
     Strides count elements. Kernels of `stage` and later may read the array. `buffer` has its memory.
@@ -66,8 +64,7 @@ class Value:
         return self.strides[dim - (rank - len(self.dims))]
 
 
-@dataclass(eq=False, slots=True)
-class CallbackInvocation:
+class CallbackInvocation(Struct, eq=False):
     """A call of Python: `callback` gets `inputs` and returns an array for each of `outputs`.
 
     The lengths of an output must be those in its registers of `dims`; None allows any length.
@@ -79,8 +76,7 @@ class CallbackInvocation:
     dims: tuple[tuple[int | None, ...], ...]
 
 
-@dataclass(eq=False, slots=True)
-class Step:
+class Step(Struct, eq=False):
     """A kernel call, an invocation, a loop, or (none of these) the store of a register into a buffer.
 
     `memory` has, for each argument, the buffer that it is the address of an element of, if there is one.
@@ -106,7 +102,8 @@ class Step:
 class FlatOperand(NamedTuple):
     """An input of flat work: one element for all passes if it `is_repeated`, else one for each pass.
 
-    `pointer` has its address, `stride` how many elements are between two, if it is not 1 (registers).
+    `pointer` has its address, `stride` how many elements are between two, if it is not 1 (registers). A
+    repeated one that `is_indexed` is a vector: statements `take` elements of it.
     """
 
     pointer: int
@@ -114,6 +111,7 @@ class FlatOperand(NamedTuple):
     is_repeated: bool
     stride: int | None
     buffer: Buffer | None
+    is_indexed: bool = False
 
 
 class FlatStore(NamedTuple):
@@ -136,8 +134,7 @@ class FlatReduction(NamedTuple):
     buffer: Buffer
 
 
-@dataclass(frozen=True, slots=True)
-class FlatWork:
+class FlatWork(Struct, frozen=True):
     """The work of a kernel call that is one loop of `extent` passes (a register) and cannot fail."""
 
     extent: int
@@ -155,8 +152,7 @@ class CarriedRegister(NamedTuple):
     by: int | None = None
 
 
-@dataclass(eq=False, slots=True)
-class LoopStep:
+class LoopStep(Struct, eq=False):
     """A loop of `count` passes in `stage`; the stages of its body begin at `floor`. `counter` counts from 0.
 
     After each pass the registers of a ring are exchanged: each gets the number of the next, the last
@@ -179,8 +175,7 @@ class LoopStep:
         return self.floor + 1
 
 
-@dataclass(eq=False, slots=True)
-class Check:
+class Check(Struct, eq=False):
     """The kind and details of the failure that an instruction of the arithmetic reports."""
 
     kind: str

@@ -10,9 +10,11 @@ order is added in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cachegraph.named_tuples import NamedTuple
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import (
     Array,
@@ -82,18 +84,16 @@ def known_integer(number: int) -> Known:
     return Known("int64", number.to_bytes(8, "little", signed=True))
 
 
-@dataclass
 class StraightLine:
     """The body under construction. It refuses (NotStraight) more than `limit` operations."""
 
-    limit: int
-    builder: KernelBuilder = field(default_factory=KernelBuilder)
-    registers: list[int] = field(default_factory=list)
-    """The register to pass for each parameter."""
-    size: int = 0
-    """The number of operations and of elements written."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.builder = KernelBuilder()
+        self.registers: list[int] = []
+        """The register to pass for each parameter."""
+        self.size = 0
+        """The number of operations and of elements written."""
         self._numbers: dict[Known, Number] = {}
         self._nodes: list[Node] = []
         self._computed: dict[tuple[str, tuple[Operand, ...], str], str] = {}
@@ -199,8 +199,7 @@ class StraightLine:
         return self._numbers.setdefault(operand, number).target
 
 
-@dataclass
-class _Run:
+class _Run(Struct):
     """One kernel being run: what its names mean so far."""
 
     line: StraightLine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.steps import (
@@ -40,22 +39,20 @@ _NEUTRAL = {"ADD": 0, "ADDSAT": 0, "SUB": 0, "MUL": 1, "MULSAT": 1, "FLOORDIV": 
 _COMMUTATIVE = ("ADD", "ADDSAT", "MUL", "MULSAT", "MAX", "MIN")
 
 
-@dataclass
 class Table:
     """The registers, arithmetic, buffers and steps of a program. Equal arithmetic has one register."""
 
-    initial: dict[int, int] = field(default_factory=dict)
-    arithmetic: dict[int, list[ArithmeticInstruction]] = field(default_factory=dict)
-    addresses: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    """For views, by stage: (register of the address, register of the base address, register of the
-    distance).
-    """
-    buffers: list[Buffer] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    count: int = FIRST_FREE
-    results: int = 0
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.initial: dict[int, int] = {}
+        self.arithmetic: dict[int, list[ArithmeticInstruction]] = {}
+        self.addresses: dict[int, list[tuple[int, int, int]]] = {}
+        """For views, by stage: (register of the address, register of the base address, register of the
+        distance).
+        """
+        self.buffers: list[Buffer] = []
+        self.steps: list[Step] = []
+        self.count = FIRST_FREE
+        self.results = 0
         self.floor = 0
         """The first stage of the region that is being lowered."""
         self._regions = 1
@@ -323,6 +320,8 @@ class Table:
         region = region_of(loop.floor)
         body = [step for step in self.steps if region_of(step.stage) == region]
         loaded = [buffer for place, buffer in self._loads if place == region]
+        if loop.until is not None and loop.until.buffer is not None:
+            loaded.append(loop.until.buffer)
         reads, writes = (
             dict.fromkeys(b for buffers in found for b in buffers if region_of(b.stage) != region)
             for found in ([loaded, *(step.reads for step in body)], [step.writes for step in body])

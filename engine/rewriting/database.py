@@ -6,8 +6,9 @@ rewriting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from engine.graph.rewrite_query import RewriteDatabaseQuery
 from engine.rewriting.rewriters import (
@@ -23,8 +24,7 @@ Description = tuple["str | float | Description", ...]
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class _Registration(Generic[R]):
+class _Registration(Struct, Generic[R], frozen=True):
     name: str
     rewriter: R
     tags: frozenset[str]

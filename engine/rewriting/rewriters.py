@@ -10,15 +10,15 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Literal
+
+from msgspec import Struct, field
 
 from engine.graph import Apply, Feature, FunctionGraph, Op, Output, Variable, register_feature_callback
 
 
-@dataclass
-class RewriteReport:
+class RewriteReport(Struct):
     """The number of applications of each rewrite, by name, and the seconds spent in each pass."""
 
     applied: dict[str, int] = field(default_factory=dict)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
 
+from cachegraph.named_tuples import NamedTuple
 from engine.runtime.registers import ADDRESS_OF_DETAILS, DETAILS
 
 SMALL = 256 * 2**10

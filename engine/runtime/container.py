@@ -18,9 +18,9 @@ Version history
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from cachegraph.fingerprint.primitives import digest
+from cachegraph.named_tuples import NamedTuple
 from engine.runtime.errors import KernelFormatError
 
 MAGIC = b"\x89kernel\n"

@@ -53,3 +53,9 @@ class InvalidProgram(BackendError):
     """A program would read outside its registers, or never halt."""
 
     advice = "compile the function again"
+
+
+class EntryRefused(BackendError):
+    """C cannot run a program; the message says what in it needs Python."""
+
+    advice = "call the function from Python"

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.large_arrays import blob_name
 from engine.runtime import instructions
 from engine.runtime.call_state import CallState, Frame, Pool, ScratchSite
@@ -46,6 +47,17 @@ class LinkedCallback(NamedTuple):
 
     run: Run
     functions: Sequence[CallbackFunction]
+
+
+class LinkedProgram(NamedTuple):
+    """A program as it lies in this process: the address of its machine, its code, and its registers at the
+    start of a call. `keep` holds the memory that the registers have addresses of."""
+
+    program: Program
+    machine: int
+    code: np.ndarray[Any, Any]
+    registers: np.ndarray[Any, Any]
+    keep: object
 
 
 class Execution:
@@ -142,6 +154,10 @@ class Execution:
         return make_fast_call(
             self.machine, self.program, self._frame, self._pool, self._code, arrangement, callees
         )
+
+    def linked(self) -> LinkedProgram:
+        """Return the program for compiled code that runs it by itself."""
+        return LinkedProgram(self.program, self.machine.address, self._code, self._template.copy(), self)
 
     def computing(self) -> Callable[[tuple[Any, ...]], list[Any]]:
         """Return a function from one value per input to the outputs."""

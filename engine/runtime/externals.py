@@ -1,33 +1,40 @@
-"""The symbols that object code may use: libm and memory functions, and BLAS and LAPACK as externals.
+"""The symbols that object code may use: libm and memory functions, SciPy's special functions, and as
+externals BLAS, LAPACK and numpy's.
 
 BLAS and LAPACK come from the OpenBLAS that numpy has loaded, or else from SciPy's `cython_blas` and
 `cython_lapack`, whose extension files are loaded without importing scipy.linalg
-(docs/decisions/0002-blas-from-numpy.md). A symbol is resolved when a kernel first needs it. Externals
+(docs/decisions/0002-blas-from-numpy.md). A symbol is resolved when a kernel first needs it. They
 follow Fortran's conventions: every argument is an address. An integer is passed as the address of an
 int64, of which a library with 32-bit integers reads and writes the low half (both supported processors
 are little-endian): a kernel may pass only integers below 2**31, and clears the ones that the library
 sets.
+
+Special functions come from SciPy's `cython_special`, which is imported when a kernel first needs one. They
+hold no lock, and take and return doubles.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 
 from cachegraph.errors import CythonFunctionError
-from cachegraph.object_code.cython_functions import cython_function
+from cachegraph.object_code.cython_functions import cython_function, function_of_doubles
 from engine.runtime.errors import LoadError
+from engine.runtime.numpy_functions import NUMPY_FUNCTIONS, numpy_function
 
 _BLAS = {"gemm": 13, "gemv": 11}
 _LAPACK = {"getrf": 6, "getrs": 9, "potrf": 5, "trtrs": 10}
-EXTERNALS = {
+LINEAR_ALGEBRA = {
     f"{library}_{precision}{routine}": count
     for library, routines in (("blas", _BLAS), ("lapack", _LAPACK))
     for routine, count in routines.items()
     for precision in "ds"
 }
+EXTERNALS = LINEAR_ALGEBRA | NUMPY_FUNCTIONS
 """The externals that a kernel may call, with the number of their arguments."""
 
 _LIBM = (
@@ -41,19 +48,36 @@ PROCESS_SYMBOLS = frozenset(
 """The symbols that object code may leave undefined: the C library of every process has them."""
 
 
+_SPECIAL = re.compile(r"special_([a-z][a-z0-9_]*)_([1-9])\Z")
+
+
+def special_symbol(name: str, arity: int) -> str:
+    """Return the symbol of the function `name` of `cython_special` for `arity` doubles."""
+    return f"special_{name}_{arity}"
+
+
 def is_allowed(symbol: str) -> bool:
     """Return True if object code may leave `symbol` (without the platform's prefix) undefined."""
-    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS
+    return symbol in PROCESS_SYMBOLS or symbol in EXTERNALS or _SPECIAL.match(symbol) is not None
 
 
 def resolve(symbol: str) -> int:
     """Return the address of `symbol` in this process; raises LoadError if it is not allowed or not
     found."""
-    if symbol in EXTERNALS:
+    if symbol in NUMPY_FUNCTIONS:
+        return numpy_function(symbol)
+    if symbol in LINEAR_ALGEBRA:
         return _linear_algebra(symbol)
+    if special := _SPECIAL.match(symbol):
+        return _special_function(special[1], int(special[2]))
     if symbol not in PROCESS_SYMBOLS:
         raise LoadError("resolving", symbol, "object code may not ask a process for it")
     return _process_symbol(symbol)
+
+
+def c_function(name: str) -> int:
+    """Return the address of a function of this process's C library; raises LoadError if it has none."""
+    return _process_symbol(name)
 
 
 @cache
@@ -62,6 +86,14 @@ def _process_symbol(symbol: str) -> int:
         if (found := _address(library, symbol)) is not None:
             return found
     raise LoadError("resolving", symbol, "this process's C library does not have it")
+
+
+@cache
+def _special_function(name: str, arity: int) -> int:
+    try:
+        return function_of_doubles("scipy.special.cython_special", name, arity)
+    except CythonFunctionError as error:
+        raise LoadError("resolving", name, str(error)) from error
 
 
 @cache

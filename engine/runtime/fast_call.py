@@ -25,15 +25,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from cachegraph.named_tuples import NamedTuple
 from engine.runtime.call_state import CallState, Frame, Pool
 from engine.runtime.instructions import MAX_RANK
 from engine.runtime.machine import Machine
 from engine.runtime.program import Program, Yield
 from engine.runtime.python_api import api_table
+from engine.runtime.word_block import word_block
 
 BLOCK = {
     "api": "pointer",
@@ -133,7 +135,7 @@ def make_fast_call(
         "new_values": list(arrangement.new_values),
         "outputs": list(arrangement.outputs),
     }
-    block = _laid_out(words, places, [_site(site, dtypes) for site in program.yields])
+    block = word_block(BLOCK, words, places, [_site(site, dtypes) for site in program.yields])
     kept = (
         block,
         table,
@@ -146,26 +148,6 @@ def make_fast_call(
         *dtypes.values(),
     )
     return _new_builtin(ctypes.addressof(machine.method), kept)
-
-
-def _laid_out(
-    words: dict[str, int], places: dict[str, list[int]], sites: Sequence[list[int]]
-) -> np.ndarray[Any, Any]:
-    content: list[int] = []
-    begin = len(BLOCK)
-    starts = {}
-    for name, rows in places.items():
-        starts[name] = begin + len(content)
-        content.extend(rows)
-    starts["sites"] = begin + len(content)
-    place = starts["sites"] + len(sites)
-    for site in sites:
-        content.append(place)
-        place += len(site)
-    for site in sites:
-        content.extend(site)
-    fields = {**words, **starts}
-    return np.array([*(fields[name] for name in BLOCK), *content], dtype=np.int64)
 
 
 def _kind(dtype: str | None) -> tuple[int, int, int]:

@@ -25,10 +25,11 @@ Version history
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from cachegraph.named_tuples import NamedTuple
 from engine.runtime.errors import InvalidProgram
 
 MACHINE_VERSION = 6

@@ -3,7 +3,19 @@ kernel returns."""
 
 from __future__ import annotations
 
-ITEM_SIZES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4, "bool": 1}
+ITEM_SIZES = {
+    "float64": 8,
+    "float32": 4,
+    "int64": 8,
+    "int32": 4,
+    "bool": 1,
+    "int16": 2,
+    "int8": 1,
+    "uint64": 8,
+    "uint32": 4,
+    "uint16": 2,
+    "uint8": 1,
+}
 """The bytes of an element of each dtype that kernels compute with."""
 
 MANY = 2**20

@@ -47,12 +47,13 @@ _DOC = b"call($self, /, *args, **kwargs)\n--\n\nRun the function on a value per 
 
 class Machine:
     """A linked machine: `run` takes the addresses of items, registers and code, and the word to begin
-    at. `method` is the fast call."""
+    at; it is the function at `address`. `method` is the fast call."""
 
     def __init__(self, kernel: LinkedKernel) -> None:
         self.kernel = kernel
         address = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(kernel.address)
-        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(address(0))
+        self.address: int = address(0)
+        self.run = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)(self.address)
         self.method = MethodDefinition(b"call", address(1), METH_FASTCALL_KEYWORDS, _DOC)
 
     @property

@@ -17,6 +17,7 @@ Version history
     3  callbacks and invocations
     4  results without their first rows
     5  large constants are blobs
+    6  registers for the words of the eight integer dtypes
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachegraph.errors import CachegraphError
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pickling.large_arrays import ReadBlob, blob_content, blob_name
 from cachegraph.store.entry import NOTHING
 from engine.graph.types import Type
 from engine.runtime.registers import FIRST_FREE
 
 MAGIC = b"CGPR"
-FORMAT = 5
+FORMAT = 6
 
 
 class ProgramFormatError(CachegraphError):

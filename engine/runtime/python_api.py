@@ -53,12 +53,11 @@ def api_table() -> np.ndarray | None:
     """
     if sys.implementation.name != "cpython" or OBJECT_HEAD != _PLAIN_HEAD:
         return None
-    numpy_table = _numpy_table()
-    if numpy_table is None:
+    table = numpy_table(max(_ARRAY_FUNCTIONS.values()) + 1)
+    if table is None:
         return None
     functions = [
-        numpy_table[_ARRAY_FUNCTIONS[name]] if name in _ARRAY_FUNCTIONS else _address(name)
-        for name in FUNCTIONS
+        table[_ARRAY_FUNCTIONS[name]] if name in _ARRAY_FUNCTIONS else _address(name) for name in FUNCTIONS
     ]
     return np.array([*functions, *map(id, OBJECTS.values())], dtype=np.int64)
 
@@ -67,15 +66,14 @@ def _address(name: str) -> int:
     return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
 
 
-def _numpy_table() -> ctypes.Array[ctypes.c_size_t] | None:
-    """Return the first part of numpy's table of its C API; None if it is not the one that is known."""
+def numpy_table(size: int) -> ctypes.Array[ctypes.c_size_t] | None:
+    """Return the first `size` words of numpy's table of its C API; None if another is found."""
     capsule = getattr(sys.modules.get("numpy._core._multiarray_umath"), "_ARRAY_API", None)
     if capsule is None:
         return None
     get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
-    size = max(_ARRAY_FUNCTIONS.values()) + 1
     table = (ctypes.c_size_t * size).from_address(get_pointer(capsule, None))
     version = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION])()
     is_known = version >> 24 == _NUMPY_ABI and table[_ARRAY_TYPE] == id(np.ndarray)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from engine.runtime.kernel_interface import ITEM_SIZES
+
 DETAILS = 4
 """The first of the registers for the details of a failing kernel; those before belong to the machine."""
 DETAIL_COUNT = 3
@@ -9,9 +11,9 @@ ADDRESS_OF_DETAILS = 8
 """Holds the address of DETAILS."""
 ARRAY_TYPE = 9
 """Holds the address of numpy.ndarray."""
-DESCRIPTORS = {"float64": 10, "float32": 11, "int64": 12, "int32": 13, "bool": 14}
-"""Hold the words by which BIND recognizes the dtypes."""
-FEWEST_FOR_PARTS = 15
+FEWEST_FOR_PARTS = 10
 """Holds the fewest elements of a call that threads share; more than any call has if there is one thread."""
-FIRST_FREE = 16
+DESCRIPTORS = {dtype: 11 + number for number, dtype in enumerate(ITEM_SIZES)}
+"""Hold the words by which BIND recognizes the dtypes."""
+FIRST_FREE = 22
 """The first register that a program may use freely."""

@@ -11,6 +11,7 @@ from cachegraph.environment import settings_in_force, warn_once
 from cachegraph.errors import SettingsError
 from cachegraph.object_code.cpu import has_fma as has_fma
 from cachegraph.object_code.cpu import levels_up_to, machine_levels
+from cachegraph.object_code.cpu import vector_bits as vector_bits
 from cachegraph.object_code.llvm_library import TEXT_OUT, LLVMFunctions, with_text
 
 LLVM = LLVMFunctions({"LLVMPY_GetProcessTriple": (None, TEXT_OUT)})

@@ -8,7 +8,6 @@ dtypes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from cachegraph.errors import Unfingerprintable
@@ -18,18 +17,14 @@ from cachegraph.fingerprint.registry import register_encoder
 from engine.errors import FunctionRefused
 from engine.graph.apply import Apply
 from engine.graph.op import Op
-from engine.graph.user_ops import is_user_op, needs_python, without_context
+from engine.graph.user_ops import DESCRIBED, is_user_op, needs_python, without_context
 from engine.scalar.op import ScalarOp
 from engine.scalar.type import scalar_type
 
 if TYPE_CHECKING:
     from cachegraph.fingerprint.encoder import Encoder
 
-DESCRIBED = ("engine", "cachegraph")
-"""The packages whose source is in every key."""
 
-
-@dataclass(frozen=True, slots=True)
 class Embedded:
     """`function`, a Python function or a numba dispatcher, from `arguments` (dtypes) to the number `result`.
 
@@ -37,12 +32,32 @@ class Embedded:
     their names are. `op` is the user Op.
     """
 
-    name: str
-    arguments: tuple[str, ...]
-    result: str
-    ranks: tuple[int, ...] | None
-    op: Op = field(compare=False)
-    function: Any = field(compare=False, repr=False)
+    def __init__(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        result: str,
+        ranks: tuple[int, ...] | None,
+        op: Op,
+        function: Any,
+    ) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.result = result
+        self.ranks = ranks
+        self.op = op
+        self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Embedded) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The name, which says what the function computes, and the types of its arguments and result."""
+        return self.name, self.arguments, self.result, self.ranks
 
     def __str__(self) -> str:
         return str(self.op)
@@ -126,7 +141,7 @@ def _embedded(
         )
     except Unfingerprintable as error:
         raise found.refused(str(error)) from error
-    return replace(found, name=f"u{strong_digest(described).hex()}")
+    return Embedded(f"u{strong_digest(described).hex()}", arguments, result, ranks, node.op, function)
 
 
 def numba_function_of(op: Any, node: Any) -> Any:
@@ -146,7 +161,7 @@ def numba_function_of(op: Any, node: Any) -> Any:
 
 
 def _write(encoder: Encoder, value: Embedded) -> None:
-    encoder.value((value.name, value.arguments, value.result, value.ranks))
+    encoder.value(value.identity)
 
 
 register_encoder(Embedded, _write)

@@ -1,34 +1,40 @@
-"""Type rules: the dtypes in which scalar operations compute. They are numpy's, restricted to five dtypes.
+"""Type rules: the dtypes in which scalar operations compute. They are numpy's, but for functions of reals.
 
 A rule maps the argument dtypes to the dtypes that they are cast to, and to the result's dtype. It
-raises `NoRule` with the reason if there is none. Where numpy would use a dtype that the engine
-lacks (int8 for `True ** True`, float16 for `exp(True)`), the rules use int32 and float64.
+raises `NoRule` with the reason if there is none. Of bools and integers, functions of reals are float64:
+numpy makes float16, which the engine lacks, of 8 bits, and float32 of 16.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-DTYPES = ("bool", "int32", "int64", "float32", "float64")
+import numpy as np
+
 FLOATS = ("float32", "float64")
-INTEGERS = ("int32", "int64")
-DISCRETE = ("bool", "int32", "int64")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = SIGNED + UNSIGNED
+DISCRETE = ("bool", *INTEGERS)
+DTYPES = DISCRETE + FLOATS
 
 Signature = tuple[tuple[str, ...], str]
 
-_BOUNDS = {"int32": 2**31, "int64": 2**63}
+
+def integer_range(dtype: str) -> range:
+    """Return the numbers of an integer dtype."""
+    bits = 8 * np.dtype(dtype).itemsize
+    return range(2**bits) if dtype in UNSIGNED else range(-(2 ** (bits - 1)), 2 ** (bits - 1))
 
 
 class NoRule(TypeError):
     """An operation does not take arguments of these dtypes; the message is the reason."""
 
 
+@lru_cache(maxsize=256)
 def common_dtype(first: str, second: str) -> str:
-    """Return the smallest dtype that holds the values of both; float64 for float32 and an integer."""
-    if first == second:
-        return first
-    low, high = sorted((first, second), key=DTYPES.index)
-    return "float64" if high == "float32" and low != "bool" else high
+    """Return numpy's smallest dtype that holds both's values; float64 for int64 and a float or uint64."""
+    return np.result_type(first, second).name
 
 
 @lru_cache(maxsize=256)
@@ -47,9 +53,9 @@ def same(dtypes: tuple[str, ...]) -> Signature:
 
 
 def arithmetic(dtypes: tuple[str, ...]) -> Signature:
-    """Return `same`, with int32 in place of bool."""
+    """Return `same`, with int8 in place of bool."""
     dtype = common(dtypes)
-    dtype = "int32" if dtype == "bool" else dtype
+    dtype = "int8" if dtype == "bool" else dtype
     return (dtype,) * len(dtypes), dtype
 
 
@@ -75,7 +81,12 @@ def bits(dtypes: tuple[str, ...]) -> Signature:
 
 
 def comparing(dtypes: tuple[str, ...]) -> Signature:
-    """Return the rule of computing in the common dtype with a bool as result."""
+    """Return the rule of computing in the common dtype with a bool as result.
+
+    A signed integer and a uint64 are compared as they are: in float64 they would be rounded.
+    """
+    if "uint64" in dtypes and any(dtype in SIGNED for dtype in dtypes):
+        return tuple(["uint64" if dtype == "uint64" else "int64" for dtype in dtypes]), "bool"
     return same(dtypes)[0], "bool"
 
 
@@ -102,8 +113,7 @@ def weak_dtype(value: bool | int | float, strong: tuple[str, ...]) -> str:
     if isinstance(value, float):
         return dtype if dtype in FLOATS else "float64"
     dtype = "int64" if dtype == "bool" else dtype
-    bound = _BOUNDS.get(dtype)
-    if bound is not None and not -bound <= value < bound:
+    if dtype in INTEGERS and value not in integer_range(dtype):
         raise OverflowError(
             f"Using the Python integer {value} as {dtype}: it is out of bounds; use a wider dtype"
         )

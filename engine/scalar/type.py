@@ -32,7 +32,7 @@ class ScalarConstant(ScalarVariable, Constant):
 
 
 class ScalarType(Type):
-    """The numbers of `dtype`: float64, float32, int64, int32 or bool."""
+    """The numbers of `dtype`: a float, an integer or a bool (engine.scalar.promotion.DTYPES)."""
 
     __props__ = ("dtype",)
     variable_type = ScalarVariable

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
+from cachegraph.named_tuples import NamedTuple
 from engine.graph.variables import Variable
 from engine.tensor.conversion import as_tensor_variable
 from engine.tensor.math import minimum, neq
 from engine.tensor.shape import expand_dims, shape_i
 
 
-@dataclass
-class Recurrence:
+class Recurrence(NamedTuple):
     """A state as given to `scan`: its initial rows, its taps as given, and a variable for each tap."""
 
     initial: Any
@@ -146,13 +145,13 @@ class until:  # PyTensor's name
         self.condition = found if found.type.dtype == "bool" else neq(found, 0)
 
 
-@dataclass
 class StepResults:
     """The results of one step: outputs, updates of shared variables, and the condition to stop."""
 
-    outputs: list[Any] = field(default_factory=list)
-    updates: dict[Any, Any] = field(default_factory=dict)
-    stop: Any = None
+    def __init__(self) -> None:
+        self.outputs: list[Any] = []
+        self.updates: dict[Any, Any] = {}
+        self.stop: Any = None
 
 
 def parse_step(returned: Any) -> StepResults:

@@ -11,6 +11,12 @@ from engine.tensor.creation import (
     ARange,
     alloc,
     arange,
+    bcol,
+    bmatrix,
+    brow,
+    bscalar,
+    btensor3,
+    bvector,
     col,
     dcol,
     dmatrix,
@@ -46,13 +52,18 @@ from engine.tensor.creation import (
     tensor,
     tensor3,
     vector,
+    wcol,
+    wmatrix,
+    wrow,
+    wscalar,
+    wtensor3,
+    wvector,
     zeros,
     zeros_like,
 )
 from engine.tensor.diagonal import diag, diagonal, eye, trace, tri, tril, triu
 from engine.tensor.elemwise import DimShuffle, Elemwise, cast, dimshuffle
 from engine.tensor.indexing import inc_subtensor, set_subtensor
-from engine.tensor.joining import Join, concatenate, join, stack
 from engine.tensor.masks import FlatNonzero, flatnonzero, nonzero, where
 from engine.tensor.math import (
     abs,
@@ -65,6 +76,8 @@ from engine.tensor.math import (
     arctan,
     arctan2,
     arctanh,
+    betainc,
+    betaincinv,
     ceil,
     clip,
     cos,
@@ -73,6 +86,9 @@ from engine.tensor.math import (
     eq,
     erf,
     erfc,
+    erfcinv,
+    erfcx,
+    erfinv,
     exp,
     exp2,
     expit,
@@ -81,13 +97,25 @@ from engine.tensor.math import (
     floor,
     floor_div,
     gamma,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
     gammaln,
     ge,
     gt,
+    hyp2f1,
+    i0,
+    i1,
     identity,
     invert,
     isinf,
     isnan,
+    ive,
+    j0,
+    j1,
+    jv,
+    kve,
     le,
     log,
     log1mexp,
@@ -101,9 +129,11 @@ from engine.tensor.math import (
     minimum,
     mod,
     mul,
+    ndtri_exp,
     neg,
     neq,
     or_,
+    owens_t,
     pow,
     power,
     psi,
@@ -126,9 +156,6 @@ from engine.tensor.math import (
     trunc,
     xor,
 )
-from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, argmax, argmin, argsort, sort
-from engine.tensor.products import Dot, dot, matmul, outer
-from engine.tensor.quantifiers import all, any
 from engine.tensor.reduction import (
     CumOp,
     Max,
@@ -166,6 +193,10 @@ from engine.tensor.variable import TensorConstant, TensorVariable
 if TYPE_CHECKING:
     from engine.inner.special import LogSoftmax, LogSumExp, Softmax, log_softmax, logsumexp, softmax
     from engine.tensor import linalg
+    from engine.tensor.joining import Join, concatenate, join, stack
+    from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, SortOp, argmax, argmin, argsort, sort
+    from engine.tensor.products import Dot, dot, matmul, outer
+    from engine.tensor.quantifiers import all, any
 
 __all__ = [
     "ARange",
@@ -191,6 +222,7 @@ __all__ = [
     "Reshape",
     "Shape_i",
     "Softmax",
+    "SortOp",
     "Subtensor",
     "Sum",
     "TensorConstant",
@@ -215,6 +247,14 @@ __all__ = [
     "argmin",
     "argsort",
     "as_tensor_variable",
+    "bcol",
+    "betainc",
+    "betaincinv",
+    "bmatrix",
+    "brow",
+    "bscalar",
+    "btensor3",
+    "bvector",
     "cast",
     "ceil",
     "clip",
@@ -239,6 +279,9 @@ __all__ = [
     "eq",
     "erf",
     "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
     "exp",
     "exp2",
     "expand_dims",
@@ -259,9 +302,16 @@ __all__ = [
     "full_like",
     "fvector",
     "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammainccinv",
+    "gammaincinv",
     "gammaln",
     "ge",
     "gt",
+    "hyp2f1",
+    "i0",
+    "i1",
     "icol",
     "identity",
     "imatrix",
@@ -274,8 +324,13 @@ __all__ = [
     "isinf",
     "isnan",
     "itensor3",
+    "ive",
     "ivector",
+    "j0",
+    "j1",
     "join",
+    "jv",
+    "kve",
     "lcol",
     "le",
     "linalg",
@@ -303,6 +358,7 @@ __all__ = [
     "minimum",
     "mod",
     "mul",
+    "ndtri_exp",
     "neg",
     "neq",
     "nonzero",
@@ -311,6 +367,7 @@ __all__ = [
     "optimize",
     "or_",
     "outer",
+    "owens_t",
     "pow",
     "power",
     "prod",
@@ -356,16 +413,31 @@ __all__ = [
     "trunc",
     "var",
     "vector",
+    "wcol",
     "where",
+    "wmatrix",
+    "wrow",
+    "wscalar",
+    "wtensor3",
+    "wvector",
     "xor",
     "zeros",
     "zeros_like",
 ]
 
-_WITHIN = dict.fromkeys(
-    ["LogSoftmax", "LogSumExp", "Softmax", "log_softmax", "logsumexp", "softmax"], "engine.inner.special"
-)
-"""Public names that modules above this package define: Ops that hold a graph. Imported when first used."""
+_LATER = {
+    name: module
+    for module, names in {
+        "engine.inner.special": "LogSoftmax LogSumExp Softmax log_softmax logsumexp softmax",
+        "engine.tensor.joining": "Join concatenate join stack",
+        "engine.tensor.ordering": "Argmax Argmin ArgSortOp SortOp argmax argmin argsort sort",
+        "engine.tensor.products": "Dot dot matmul outer",
+        "engine.tensor.quantifiers": "all any",
+    }.items()
+    for name in names.split()
+}
+"""Public names that many models do not use, by their modules: imported when first used. Ops that hold a
+graph are above this package."""
 
 variable.operations = sys.modules[__name__]
 
@@ -373,6 +445,6 @@ variable.operations = sys.modules[__name__]
 def __getattr__(name: str) -> Any:
     if name == "linalg":  # imported for models that use it
         return import_module("engine.tensor.linalg")
-    if name not in _WITHIN:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_WITHIN[name]), name)
+    return getattr(import_module(_LATER[name]), name)

@@ -1,19 +1,19 @@
 """New tensors: input variables, filled tensors and ranges.
 
 `scalar`, `vector`, `matrix`, `row`, `col` and `tensor3` make variables of any dtype. A prefix fixes
-it: d float64, f float32, i int32, l int64. A row's first length and a column's second are 1, so
-they broadcast.
+it: d float64, f float32, b int8, w int16, i int32, l int64. A row's first length and a column's second
+are 1, so they broadcast.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cachegraph.fingerprint.registry import register_record
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant, Variable
@@ -34,12 +34,12 @@ def tensor(name: str | None = None, dtype: Any = "float64", shape: Sequence[int 
     return tensor_type(check_dtype(dtype), static_shape(shape)).make_variable(name)
 
 
-@dataclass(frozen=True)
 class VariableMaker:
     """A function `maker(name)` that makes a variable; a call may override its `dtype` and `shape`."""
 
-    shape: tuple[int | None, ...]
-    dtype: str = "float64"
+    def __init__(self, shape: tuple[int | None, ...], dtype: str = "float64") -> None:
+        self.shape = shape
+        self.dtype = dtype
 
     def __call__(
         self, name: str | None = None, dtype: Any = None, shape: Sequence[int | None] | None = None
@@ -52,22 +52,30 @@ class VariableMaker:
         return tensor(name, self.dtype if dtype is None else dtype, lengths)
 
 
+register_record(VariableMaker, ("shape", "dtype"))  # users' Ops have such itypes
+
 _VECTOR, _MATRIX, _ROW, _COL, _TENSOR3 = (None,), (None, None), (1, None), (None, 1), (None, None, None)
 
 scalar, vector, matrix = VariableMaker(()), VariableMaker(_VECTOR), VariableMaker(_MATRIX)
 row, col, tensor3 = VariableMaker(_ROW), VariableMaker(_COL), VariableMaker(_TENSOR3)
 
 dscalar, fscalar = VariableMaker((), "float64"), VariableMaker((), "float32")
+bscalar, wscalar = VariableMaker((), "int8"), VariableMaker((), "int16")
 iscalar, lscalar = VariableMaker((), "int32"), VariableMaker((), "int64")
 dvector, fvector = VariableMaker(_VECTOR, "float64"), VariableMaker(_VECTOR, "float32")
+bvector, wvector = VariableMaker(_VECTOR, "int8"), VariableMaker(_VECTOR, "int16")
 ivector, lvector = VariableMaker(_VECTOR, "int32"), VariableMaker(_VECTOR, "int64")
 dmatrix, fmatrix = VariableMaker(_MATRIX, "float64"), VariableMaker(_MATRIX, "float32")
+bmatrix, wmatrix = VariableMaker(_MATRIX, "int8"), VariableMaker(_MATRIX, "int16")
 imatrix, lmatrix = VariableMaker(_MATRIX, "int32"), VariableMaker(_MATRIX, "int64")
 drow, frow = VariableMaker(_ROW, "float64"), VariableMaker(_ROW, "float32")
+brow, wrow = VariableMaker(_ROW, "int8"), VariableMaker(_ROW, "int16")
 irow, lrow = VariableMaker(_ROW, "int32"), VariableMaker(_ROW, "int64")
 dcol, fcol = VariableMaker(_COL, "float64"), VariableMaker(_COL, "float32")
+bcol, wcol = VariableMaker(_COL, "int8"), VariableMaker(_COL, "int16")
 icol, lcol = VariableMaker(_COL, "int32"), VariableMaker(_COL, "int64")
 dtensor3, ftensor3 = VariableMaker(_TENSOR3, "float64"), VariableMaker(_TENSOR3, "float32")
+btensor3, wtensor3 = VariableMaker(_TENSOR3, "int8"), VariableMaker(_TENSOR3, "int16")
 itensor3, ltensor3 = VariableMaker(_TENSOR3, "int32"), VariableMaker(_TENSOR3, "int64")
 
 
@@ -235,9 +243,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     """Return the numbers from `start` (0 if only a stop is given) to before `stop`, in steps of `step`.
 
     The bounds are numbers or 0-d tensors; the result has their common dtype, with Python ints as int64.
-    Float ranges have as many elements as numpy's, each computed as start + i * step. Raises ValueError,
-    when the function runs if not before, for a step of 0 and for a range that is infinite or longer
-    than an array can be.
+    Float ranges have as many elements as numpy's, each computed as start + i * step. Raises TypeError for a
+    uint64, and ValueError, when the function runs if not before, for a step of 0 and for a range that is
+    infinite or longer than an array can be.
     """
     if stop is None:
         start, stop = 0, start
@@ -276,8 +284,8 @@ def _as_bound(value: Any) -> Any:
     if type(value) in (int, float):
         return number(value, weak_dtype(value, ()))
     variable = as_tensor_variable(value)
-    if variable.type.ndim != 0:
-        raise TypeError(f"Making a range: {variable} of type {variable.type} is no number")
+    if variable.type.ndim != 0 or variable.type.dtype == "uint64":
+        raise TypeError(f"Making a range: {variable} of type {variable.type} is no float and no int64")
     return variable
 
 

@@ -15,11 +15,11 @@ from engine.graph.variables import Variable
 from engine.scalar.promotion import INTEGERS
 from engine.tensor.conversion import as_tensor_variable, number, pad
 from engine.tensor.creation import alloc
-from engine.tensor.elemwise import DimShuffle, cast, dimshuffle
+from engine.tensor.elemwise import DimShuffle, dimshuffle
 from engine.tensor.masks import changed_where, chosen, is_mask, positions_by_axis
 from engine.tensor.math import add, mul
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
-from engine.tensor.slicing import INTEGER, IncSubtensor, Subtensor, as_part, slice_entry
+from engine.tensor.slicing import INTEGER, IncSubtensor, Subtensor, as_part, as_position, slice_entry
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex, advanced_subtensor1
 
 _ALL = slice(None)
@@ -98,7 +98,7 @@ def _checked(x: Any, item: Any) -> Any:
         return item
     if isinstance(item, int | np.integer) and not isinstance(item, bool):
         return number(_fitting(x, int(item)), "int64")
-    if isinstance(item, np.ndarray) and item.dtype.kind in "iu" and item.dtype.name not in INTEGERS:
+    if isinstance(item, np.ndarray) and item.dtype.name == "uint64":
         item = _fitting(x, item).astype("int64")
     if isinstance(item, str | bool | float):
         raise _unsupported(x, item)
@@ -147,7 +147,7 @@ def _part(x: Any, part: Any) -> Any:
     found = _checked(x, part)
     if isinstance(found, slice) or found.type.ndim:
         raise _unsupported(x, f"a slice with {part!r} in it")
-    return cast(found, "int64")
+    return as_position(found)
 
 
 def _is_number(variable: Any, value: int) -> bool:

@@ -1,4 +1,4 @@
-"""Sorting, and the positions of the largest and smallest elements. Sorts are stable, with NaNs last."""
+"""Sorting, and the positions of the largest and smallest elements. NaNs are sorted to the end."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
+from engine.scalar.promotion import FLOATS
 from engine.tensor.axes import axis_of, normalize_axis, numbers_of, with_axis
 from engine.tensor.conversion import as_tensor_variable
-from engine.tensor.creation import arange
+from engine.tensor.creation import arange, zeros_like
 from engine.tensor.elemwise import dimshuffle
 from engine.tensor.math import add, maximum, mod, sub
 from engine.tensor.shape import flatten, reshape, shape_i, size_over
@@ -19,14 +20,12 @@ from engine.tensor.type import tensor_type
 
 
 class ArgSortOp(Op):
-    """The int64 positions that sort a tensor along its last axis."""
+    """The int64 positions that sort a tensor along its last axis. Equal elements keep their order."""
 
     __props__ = ()
 
     def make_node(self, x: Any) -> Apply:
-        x = as_tensor_variable(x)
-        if x.type.ndim == 0:
-            raise TypeError(f"Sorting {x} of type {x.type}: it has no axis")
+        x = _with_an_axis(x)
         return Apply(self, [x], [tensor_type("int64", x.type.shape).make_variable()])
 
     def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
@@ -34,6 +33,50 @@ class ArgSortOp(Op):
 
     def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         return [None]
+
+
+class SortOp(Op):
+    """A tensor whose elements are sorted along its last axis.
+
+    The order of elements that are equal but for their bits is left open: zeros of both signs, and NaNs.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x: Any) -> Apply:
+        x = _with_an_axis(x)
+        return Apply(self, [x], [x.type.make_variable()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], output_storage: Sequence[list[Any]]) -> None:
+        output_storage[0][0] = np.sort(inputs[0], axis=-1)
+
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+        """Return the gradient: each element gets that of the place to which it is sorted."""
+        (x,), (gradient,) = inputs, cotangents
+        if gradient is None or x.type.dtype not in FLOATS:
+            return [None]
+        moved = zeros_like(flatten(gradient))[_sources(x)].set(flatten(gradient))
+        return [reshape(moved, _lengths(x))]
+
+
+def _with_an_axis(x: Any) -> Any:
+    x = as_tensor_variable(x)
+    if x.type.ndim == 0:
+        raise TypeError(f"Sorting {x} of type {x.type}: it has no axis")
+    return x
+
+
+def _sources(x: Any) -> Any:
+    """Return where in the flattened `x` each element of the flattened sorted tensor is."""
+    positions = flatten(ArgSortOp().make_node(x).outputs[0])
+    length = shape_i(x, x.type.ndim - 1)
+    # The flattened tensor has the rows one after the other.
+    at = arange(shape_i(positions, 0))
+    return add(sub(at, mod(at, maximum(length, 1))), positions)
+
+
+def _lengths(x: Any) -> list[Any]:
+    return [shape_i(x, axis) for axis in range(x.type.ndim)]
 
 
 def argsort(x: Any, axis: Any = -1) -> Any:
@@ -45,13 +88,7 @@ def argsort(x: Any, axis: Any = -1) -> Any:
 def sort(x: Any, axis: Any = -1) -> Any:
     """Return `x` sorted along `axis`, or flattened and sorted if None."""
     x, order = _with_axis_last(x, axis)
-    last = x.type.ndim - 1
-    positions = flatten(ArgSortOp().make_node(x).outputs[0])
-    length = shape_i(x, last)
-    # The flattened tensor has the rows one after the other.
-    row = sub(arange(shape_i(positions, 0)), mod(arange(shape_i(positions, 0)), maximum(length, 1)))
-    taken = flatten(x)[add(row, positions)]
-    return dimshuffle(reshape(taken, [shape_i(x, a) for a in range(x.type.ndim)]), order)
+    return dimshuffle(SortOp().make_node(x).outputs[0], order)
 
 
 def _with_axis_last(x: Any, axis: Any) -> tuple[Any, list[int]]:

@@ -19,7 +19,10 @@ from engine.tensor.shape import flatten, size_over
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 _DOING = "Reducing a tensor"
-_DEFAULT_SUM = {"bool": "int64", "int32": "int64"}
+_DEFAULT_SUM = {
+    **dict.fromkeys(("bool", "int8", "int16", "int32"), "int64"),
+    **dict.fromkeys(("uint8", "uint16", "uint32"), "uint64"),
+}
 _DEFAULT_ACCUMULATOR = {"float32": "float64"}
 
 
@@ -179,8 +182,8 @@ def sum(
 ) -> Any:
     """Return the sum of `x` over `axis`: one axis, several, or all (None).
 
-    By default bools and int32 give int64, and float32 is accumulated in float64. `dtype` and
-    `acc_dtype` override this.
+    By default bools and narrow integers give int64, narrow unsigned ones uint64, and float32 is accumulated
+    in float64. `dtype` and `acc_dtype` override this.
     """
     return _accumulated(Sum, as_tensor_variable(x), axis, dtype, keepdims, acc_dtype)
 
@@ -257,9 +260,6 @@ def std(x: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
     return sqrt(var(x, axis, ddof, keepdims))
 
 
-_DEFAULT = {"bool": "int64", "int32": "int64"}
-
-
 class CumOp(Op):
     """The cumulative sum (`mode` "add") or product ("mul") along `axis`, in the dtype of the input."""
 
@@ -305,15 +305,17 @@ class CumOp(Op):
 
 
 def cumsum(x: Any, axis: Any = None) -> Any:
-    """Return the cumulative sum along `axis`; of the flattened `x` if None. Bools and int32 give int64."""
+    """Return the cumulative sum along `axis`; of the flattened `x` if None.
+
+    Bools and narrow integers become int64, narrow unsigned ones uint64.
+    """
     return _cumulative(x, axis, "add")
 
 
 def cumprod(x: Any, axis: Any = None) -> Any:
-    """Return the cumulative product along `axis`, or of the flattened `x` if None. Bools and int32
-    become int64.
+    """Return the cumulative product along `axis`, or of the flattened `x` if None.
 
-    Its gradient holds for nonzero elements.
+    Dtypes are as for `cumsum`. Its gradient holds for nonzero elements.
     """
     return _cumulative(x, axis, "mul")
 
@@ -323,5 +325,5 @@ def _cumulative(x: Any, axis: Any, mode: str) -> Any:
     if axis is None:
         x, axis = flatten(x), 0
     number = axis_of("Adding or multiplying up a tensor", axis, x.type.ndim)
-    x = cast(x, _DEFAULT.get(x.type.dtype, x.type.dtype))
+    x = cast(x, _DEFAULT_SUM.get(x.type.dtype, x.type.dtype))
     return CumOp(number, mode).make_node(x).outputs[0]

@@ -17,7 +17,7 @@ from engine.scalar.promotion import FLOATS, INTEGERS, common_dtype
 from engine.tensor.axes import axes_of, axis_of, numbers_of
 from engine.tensor.conversion import as_tensor_variable, number
 from engine.tensor.elemwise import Elemwise, apply_elemwise, cast, dimshuffle
-from engine.tensor.slicing import INTEGER, Subtensor
+from engine.tensor.slicing import INTEGER, Subtensor, as_position
 from engine.tensor.type import TensorType, check_dtype, tensor_type
 
 _MOST_OPERANDS = 32
@@ -128,7 +128,7 @@ def _as_length(length: Any) -> Any:
             f"Giving a shape: a length must be an integer of 0 dimensions, not {variable.type}; a shape is "
             "given as a tuple of lengths"
         )
-    return cast(variable, "int64")
+    return as_position(variable)
 
 
 def lengths_of(shape: Any) -> list[Any]:
@@ -152,7 +152,7 @@ def lengths_of(shape: Any) -> list[Any]:
         return [number(int(length), "int64") for length in vector.data]
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
         return list(vector.owner.inputs)
-    return [cast(vector[position], "int64") for position in range(vector.type.shape[0])]
+    return [as_position(vector[position]) for position in range(vector.type.shape[0])]
 
 
 def is_length(variable: Variable) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from engine.graph.apply import Apply
 from engine.graph.op import Op
 from engine.graph.variables import Constant
+from engine.scalar.comparison import minimum
 from engine.scalar.conversion import second
 from engine.scalar.promotion import FLOATS, common_dtype, weak_dtype
 from engine.tensor.broadcasting import unbroadcast_axes
@@ -44,6 +45,14 @@ def parts_of(
         yield index, start, stop, step
 
 
+def as_position(number: Any) -> Any:
+    """Return an integer as an int64; the largest int64, beyond every axis, for a uint64 above it."""
+    variable = as_tensor_variable(number)
+    if variable.type.dtype == "uint64":
+        variable = apply_elemwise(minimum, variable, 2**63 - 1)
+    return cast(variable, "int64")
+
+
 class _BasicIndexing(Op):
     """Base class of the Ops with `entries`. Trailing full slices are dropped."""
 
@@ -64,7 +73,7 @@ class _BasicIndexing(Op):
                 f"Indexing {x} of type {x.type}: too many indices, {len(self.entries)} for {x.type.ndim} "
                 "dimensions"
             )
-        return [cast(as_tensor_variable(n), "int64") for n in numbers]
+        return [as_position(n) for n in numbers]
 
     def _selected(self, x: TensorType, numbers: Sequence[Any]) -> TensorType:
         """Return the type of the indexed part of an `x`."""

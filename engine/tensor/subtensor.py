@@ -16,6 +16,7 @@ from engine.tensor.creation import arange, zeros
 from engine.tensor.elemwise import apply_elemwise, cast, dimshuffle
 from engine.tensor.math import eq, switch
 from engine.tensor.shape import shape_i
+from engine.tensor.slicing import as_position
 from engine.tensor.type import tensor_type
 
 
@@ -130,7 +131,7 @@ class WrapIndex(Op):
         self.axis = int(axis)
 
     def make_node(self, index: Any, length: Any) -> Apply:
-        index, length = as_tensor_variable(index), as_tensor_variable(length)
+        index, length = _without_uint64(as_tensor_variable(index)), as_tensor_variable(length)
         if index.type.dtype not in INTEGERS or length.type != tensor_type("int64", ()):
             raise TypeError(
                 f"Indexing an axis of length {length.type} by {index.type}: both must be integers"
@@ -168,7 +169,11 @@ def _checked(x: Any, index: Any) -> tuple[Any, Any]:
         raise TypeError(
             f"Indexing {x} by {index} of type {index.type}: the index must be a vector of integers"
         )
-    return x, index
+    return x, _without_uint64(index)
+
+
+def _without_uint64(index: Any) -> Any:
+    return as_position(index) if index.type.dtype == "uint64" else index
 
 
 def check_index(index: np.ndarray, length: int, axis: int = 0) -> None:

@@ -27,7 +27,7 @@ _LARGEST_KEY = 1024
 
 
 class TensorType(Type):
-    """Arrays of `dtype` (float64, float32, int64, int32, bool); `shape` has a length or None per axis."""
+    """Arrays of `dtype` (engine.scalar.promotion.DTYPES); `shape` has a length or None per axis."""
 
     __props__ = ("dtype", "shape")
     variable_type = TensorVariable
@@ -58,13 +58,15 @@ class TensorType(Type):
             raise TypeError(
                 f"Using {_describe(value)} as {self}: it must be an array of dtype {self.dtype} as it is"
             )
-        with np.errstate(all="ignore"):
-            return self._check_shape(self._convert(value, allow_downcast))
-
-    def _convert(self, value: Any, allow_downcast: bool | None) -> np.ndarray:
         found = _as_array(value, self)
+        if found.dtype == self.numpy_dtype and found.flags.aligned:
+            return self._check_shape(found)
+        with np.errstate(all="ignore"):
+            return self._check_shape(self._convert(value, found, allow_downcast))
+
+    def _convert(self, value: Any, found: np.ndarray, allow_downcast: bool | None) -> np.ndarray:
         if isinstance(value, np.ndarray) and np.can_cast(found.dtype, self.numpy_dtype):
-            return np.require(found, self.numpy_dtype, "A")
+            return found.astype(self.numpy_dtype)
         if found.dtype.kind not in "biuf":
             raise TypeError(f"Using {_describe(value)} as {self}: its dtype {found.dtype} is not of numbers")
         result = found.astype(self.numpy_dtype)

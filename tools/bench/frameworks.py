@@ -26,7 +26,7 @@ def environment(directory: Path, python: str | None) -> str:
     It is made with `python`, or with what tools/find-python finds.
     """
     interpreter = str(directory / "bin" / "python")
-    wanted = "import pytensor, jax, numba, xxhash, sqlalchemy"
+    wanted = "import pytensor, jax, numba, xxhash, sqlalchemy, msgspec"
     if not os.path.exists(interpreter):
         finder = str(ROOT / "tools" / "find-python")
         base = (

@@ -82,23 +82,7 @@ define internal i64 @elements(ptr %api, ptr %object) noinline optnone {
   %is.array = icmp eq ptr %type, %array.type
   br i1 %is.array, label %array, label %other
 array:
-  %rank.at = getelementptr i8, ptr %object, i64 $RANK
-  %rank = load i32, ptr %rank.at
-  %lengths.at = getelementptr i8, ptr %object, i64 $LENGTHS
-  %lengths = load ptr, ptr %lengths.at
-  br label %test
-test:
-  %i = phi i32 [ 0, %array ], [ %following, %body ]
-  %size = phi i64 [ 1, %array ], [ %product, %body ]
-  %is.more = icmp slt i32 %i, %rank
-  br i1 %is.more, label %body, label %end
-body:
-  %length.at = getelementptr i64, ptr %lengths, i32 %i
-  %length = load i64, ptr %length.at
-  %product = mul i64 %size, %length
-  %following = add i32 %i, 1
-  br label %test
-end:
+  %size = call i64 @array.elements(ptr %object)
   ret i64 %size
 other:
   ret i64 -1

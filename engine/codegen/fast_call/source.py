@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from string import Template
 
+from engine.codegen.arrays import ARRAYS
 from engine.codegen.fast_call.arguments import GATHER
 from engine.codegen.fast_call.call import CALL
 from engine.codegen.fast_call.leaving import LEAVING
@@ -66,12 +67,12 @@ def fast_call_source() -> str:
         "TICKS": list(BLOCK).index("ticks"),
         **{dtype.upper(): kind for dtype, (kind, _, _) in NUMBER_KINDS.items()},
     }
-    parts = (CALL, GATHER, NUMBERS, RESULTS, LEAVING)
+    parts = (CALL, GATHER, ARRAYS, NUMBERS, RESULTS, LEAVING)
     return "\n".join(
         (
             *(_function(position, name) for position, name in enumerate(FUNCTIONS)),
-            *(_reader(f"object.{name}", "pointer", len(FUNCTIONS) + k) for k, name in enumerate(OBJECTS)),
-            *(_reader(f"block.{name}", kind, k) for k, (name, kind) in enumerate(BLOCK.items())),
+            *(reader(f"object.{name}", "pointer", len(FUNCTIONS) + k) for k, name in enumerate(OBJECTS)),
+            *(reader(f"block.{name}", kind, k) for k, (name, kind) in enumerate(BLOCK.items())),
             *(Template(part).substitute(constants) for part in parts),
         )
     )
@@ -99,7 +100,7 @@ def _function(position: int, name: str) -> str:
     )
 
 
-def _reader(name: str, kind: str, position: int) -> str:
+def reader(name: str, kind: str, position: int) -> str:
     """Define a function that reads a word: a pointer, a number, or a place, of which it gives the address."""
     loaded = "ptr" if kind == "pointer" else "i64"
     result = "i64" if kind == "number" else "ptr"

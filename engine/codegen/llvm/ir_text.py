@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class LlvmType:
+class LlvmType(Struct, frozen=True):
     """A type by its `name` in LLVM; floating-point ones have the `suffix` of intrinsics (llvm.exp.f64)."""
 
     name: str
@@ -24,8 +24,7 @@ class LlvmType:
         return LlvmValue(self, _float_text(number, self) if self.suffix else str(int(number)))
 
 
-@dataclass(frozen=True, slots=True)
-class LlvmValue:
+class LlvmValue(Struct, frozen=True):
     """A value: its type, and its name or constant expression."""
 
     type: LlvmType
@@ -44,6 +43,11 @@ BIT = LlvmType("i1")
 POINTER = LlvmType("ptr")
 
 
+WIDTH_OF_64_BITS, WIDTH_OF_32_BITS = "!0", "!1"
+"""Nodes of a module: how many passes of a loop over numbers of so many bits make a vector."""
+FIRST_NODE = 2
+
+
 def _float_text(number: float, of: LlvmType) -> str:
     """Return the bits of a double, by which LLVM writes both types; those of a float must be exact."""
     if of is FLOAT and math.isfinite(number):
@@ -51,14 +55,14 @@ def _float_text(number: float, of: LlvmType) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
 
-@dataclass
-class FunctionText:
+class FunctionText(Struct):
     """A function under construction; the block begun last is the current one.
 
     `entry` has the code that runs first (stack slots), `declarations` the functions that it calls,
-    `metadata` what the module says of loops. Reads and writes belong to `access_group` if there is one.
-    `elementary` has a name for each call of a function that the module defines, `loop_depth` the number of
-    loops around the code. Fused operations need a CPU level that `has_fma`.
+    `metadata` what the function says of loops (a module has nodes of its own before FIRST_NODE). Reads and
+    writes belong to `access_group` if there is one. `elementary` has a name for each call of a function that
+    the module defines, `loop_depth` the number of loops around the code. Fused operations need a CPU level
+    that `has_fma`.
     """
 
     entry: list[str] = field(default_factory=list)
@@ -150,24 +154,29 @@ class FunctionText:
         """Return a new group of reads and writes."""
         return self._node("distinct !{}")
 
-    def loop_metadata(self, access_group: str, interleaved: int | None) -> str:
+    def loop_metadata(self, access_group: str, interleaved: int | None, width: str) -> str:
         """Return the metadata, of the jump back, of a loop.
 
         Its passes do not depend on each other through the reads and writes of `access_group` if there is one.
         LLVM may unroll loops of a known length only. Others would mostly be the rest of vectorized loops.
-        It has `interleaved` passes side by side, as many as it likes if that is None.
+        It has `interleaved` passes side by side, as many as it likes if that is None. The node `width` of the
+        module, if there is one, says how many passes make a vector.
         """
         said = ['!{!"llvm.loop.unroll.runtime.disable"}']
         said += [f'!{{!"llvm.loop.parallel_accesses", {access_group}}}'] if access_group else []
         said += [f'!{{!"llvm.loop.interleave.count", i32 {interleaved}}}'] if interleaved else []
-        nodes = [self._node(content) for content in said]
-        members = ", ".join([f"!{len(self.metadata)}", *nodes])
+        nodes = [self._node(content) for content in said] + ([width] if width else [])
+        members = ", ".join([self._next_node(), *nodes])
         return f", !llvm.loop {self._node(f'distinct !{{{members}}}')}"
 
     def _node(self, content: str) -> str:
         """Append a node of metadata; return its number."""
-        self.metadata.append(f"!{len(self.metadata)} = {content}")
-        return f"!{len(self.metadata) - 1}"
+        number = self._next_node()
+        self.metadata.append(f"{number} = {content}")
+        return number
+
+    def _next_node(self) -> str:
+        return f"!{FIRST_NODE + len(self.metadata)}"
 
     def ptrtoint(self, pointer: LlvmValue) -> LlvmValue:
         """Return the address as a number."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
-from engine.codegen.llvm.elementary.library import define_elementary
+from engine.codegen.llvm.elementary.library import define_elementary, vector_width
 from engine.codegen.llvm.ir_text import BYTE, POINTER, STATUS, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.scalar_code import LLVM_TYPES, constant_of, emit_operation
 from engine.lowering.check import Names, check_kernel
@@ -23,10 +23,12 @@ from engine.lowering.loops import (
     Loop,
     Node,
     Number,
+    Passed,
     Place,
     Pointer,
     ReadElement,
     Reference,
+    Word,
     WriteElement,
 )
 from engine.lowering.operations import FLOATS
@@ -36,8 +38,7 @@ from engine.scalar.embedded import Embedded
 _ARGUMENTS = LlvmValue(POINTER, "%arguments")
 
 
-@dataclass(frozen=True, slots=True)
-class KernelText:
+class KernelText(Struct, frozen=True):
     """A printed kernel: its `text`, and what it calls: user `functions` by `entry_name`, elementary ones.
 
     `declarations` has the others.
@@ -48,9 +49,9 @@ class KernelText:
     elementary: tuple[str, ...]
     declarations: dict[str, str]
 
-    def module(self, has_fma: bool) -> str:
-        """Return the text of a module with the kernel, for a CPU level with or without fused operations."""
-        lines = define_elementary(self.elementary, has_fma, self.declarations)
+    def module(self, level: str) -> str:
+        """Return the text of a module with the kernel, for the CPU level `level`."""
+        lines = define_elementary(self.elementary, level, self.declarations)
         return "\n".join([self.text, *lines, ""])
 
     @property
@@ -82,8 +83,7 @@ def print_kernel(kernel: Kernel, symbol: str) -> KernelText:
     return KernelText("\n".join(lines), functions, tuple(function.elementary), function.declarations)
 
 
-@dataclass
-class _KernelPrinter:
+class _KernelPrinter(Struct):
     """One kernel being printed; `values` maps the kernel's names to their LLVM values at this point."""
 
     names: Names
@@ -119,9 +119,7 @@ class _KernelPrinter:
                 case Array(name, dtype, size):
                     self.values[name] = self.function.slot(_stored(dtype), size)
                 case Call(external, arguments):
-                    self.function.call_for_effect(
-                        external, [self.address(argument) for argument in arguments]
-                    )
+                    self.function.call_for_effect(external, [self.passed(argument) for argument in arguments])
                 case _:
                     self.values[node.target] = self.computed(node)
 
@@ -141,7 +139,8 @@ class _KernelPrinter:
                 operand = self.names.values[arguments[-1]]
                 if node.target in self.unordered and operand in FLOATS:
                     return self.function.op("fadd reassoc", *values)
-                dtypes = (operand, dtype) if op == "cast" else (operand,)
+                dtypes = tuple([self.names.values[name] for name in arguments])
+                dtypes = (operand, dtype) if op == "cast" else dtypes
                 return emit_operation(self.function, op, dtypes, values)
 
     def called(self, function: Embedded, values: list[LlvmValue]) -> LlvmValue:
@@ -186,7 +185,9 @@ class _KernelPrinter:
             [(first, before), (self.values[carried.following], latch)]
             for first, carried in zip(initial, node.carried, strict=True)
         ]
-        metadata = b.loop_metadata(group, _interleaved(node, b.lines[head:]))
+        printed = b.lines[head:]
+        width = vector_width(printed) if _is_in_any_order(node) else ""
+        metadata = b.loop_metadata(group, _interleaved(node, printed), width)
         b.cbranch(self.goes_on(node, following_index, stop), body, after, metadata)
         rest = b.lines[head:]
         del b.lines[head:]
@@ -260,8 +261,8 @@ class _KernelPrinter:
             total = product if total is None else self.function.op("add nsw", total, product)
         return total or WORD(0)
 
-    def address(self, argument: Address | Reference | Literal) -> LlvmValue:
-        """Return an argument of an external: an address, as a number."""
+    def passed(self, argument: Passed) -> LlvmValue:
+        """Return an argument of an external: an integer, or an address as one."""
         match argument:
             case Address(place):
                 return self.function.ptrtoint(self.at(place))
@@ -273,6 +274,8 @@ class _KernelPrinter:
                 kind = f"internal unnamed_addr constant [{len(value)} x i8]"
                 self.literals.append(f'{name} = {kind} c"{content}", align 16')
                 return self.function.ptrtoint(LlvmValue(POINTER, name))
+            case Word(integer):
+                return self.values[integer]
 
     def bound(self, bound: Bound) -> LlvmValue:
         return self.values[bound] if isinstance(bound, str) else WORD(bound)
@@ -287,6 +290,11 @@ def _interleaved(node: Loop, lines: list[str]) -> int | None:
         return 1
     is_short = not any(" call " in line for line in lines)
     return 2 if node.independent and is_short else None
+
+
+def _is_in_any_order(node: Loop) -> bool:
+    """Return True if no pass needs the one before it. A width would let LLVM add up what must be in turn."""
+    return not node.until and all(carried.unordered for carried in node.carried)
 
 
 def _stored(dtype: str) -> LlvmType:

@@ -10,14 +10,28 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.codegen.llvm.elementary.library import ELEMENTARY, call_elementary
-from engine.codegen.llvm.ir_text import BIT, DOUBLE, FLOAT, WORD, FunctionText, LlvmType, LlvmValue
+from engine.codegen.llvm.ir_text import BIT, DOUBLE, FLOAT, INT32, WORD, FunctionText, LlvmType, LlvmValue
 from engine.codegen.llvm.polygamma import emit_psi, emit_tri_gamma, in_float64
-from engine.lowering.operations import FLOATS, INTEGERS
+from engine.lowering.operations import FLOATS, SIGNED, UNSIGNED
+from engine.runtime.externals import special_symbol
+from engine.runtime.kernel_interface import ITEM_SIZES
+from engine.scalar.special import SPECIAL_FUNCTIONS
 
-LLVM_TYPES = {"float64": DOUBLE, "float32": FLOAT, "int64": WORD, "int32": LlvmType("i32"), "bool": BIT}
+LLVM_TYPES = {
+    "float64": DOUBLE,
+    "float32": FLOAT,
+    "bool": BIT,
+    "int64": WORD,
+    "int32": LlvmType("i32"),
+    "int16": LlvmType("i16"),
+    "int8": LlvmType("i8"),
+    "uint64": WORD,
+    "uint32": LlvmType("i32"),
+    "uint16": LlvmType("i16"),
+    "uint8": LlvmType("i8"),
+}
 _LLVM_INTRINSICS = {
     "sqrt": "llvm.sqrt",
-    "pow": "llvm.pow",
     "abs": "llvm.fabs",
     "copysign": "llvm.copysign",
     "floor": "llvm.floor",
@@ -30,6 +44,8 @@ _LIBM = {
     "gamma": "tgamma",
 }
 _SMALLEST = {"int64": -(2**63), "int32": -(2**31)}
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+"""The relation of y to x for each of x to y."""
 _COMPARISONS = {op: op for op in ("lt", "le", "gt", "ge", "eq")} | {"neq": "ne"}
 
 _PURE = "nounwind willreturn memory(none)"
@@ -47,7 +63,10 @@ def constant_of(dtype: str, value: bytes) -> LlvmValue:
 def emit_operation(
     builder: FunctionText, op: str, dtypes: tuple[str, ...], arguments: list[LlvmValue]
 ) -> LlvmValue:
-    """Emit `op` of `arguments` (of dtype dtypes[0], but for the condition of `where`); return the result."""
+    """Emit `op` of `arguments`, which have `dtypes`, and return the result.
+
+    The dtypes of a cast are that of its argument and that of its result.
+    """
     dtype = dtypes[0]
     if op == "cast":
         return _cast(builder, dtype, dtypes[1], arguments[0])
@@ -56,18 +75,31 @@ def emit_operation(
     if op == "identity":
         return arguments[0]
     if op in _COMPARISONS:
-        return _compare(builder, _COMPARISONS[op], dtype, *arguments)
+        return _compare(builder, _COMPARISONS[op], dtypes, *arguments)
     if dtype in FLOATS:
         return _emit_float(builder, op, dtype, arguments)
-    return (_INTEGER_OPERATIONS if dtype in INTEGERS else _BOOL_OPERATIONS)[op](builder, *arguments)
+    return _DISCRETE_OPERATIONS[dtype][op](builder, *arguments)
 
 
-def _compare(b: FunctionText, relation: str, dtype: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    if dtype in FLOATS:
+def _compare(
+    b: FunctionText, relation: str, dtypes: tuple[str, ...], x: LlvmValue, y: LlvmValue
+) -> LlvmValue:
+    if dtypes[0] in FLOATS:
         return b.compare(f"fcmp {'u' if relation == 'ne' else 'o'}{relation}", x, y)
+    if dtypes == ("int64", "uint64"):
+        return _compare_with_unsigned(b, relation, x, y)
+    if dtypes == ("uint64", "int64"):
+        return _compare_with_unsigned(b, _TURNED.get(relation, relation), y, x)
     if relation in ("eq", "ne"):
         return b.compare(f"icmp {relation}", x, y)
-    return b.compare(f"icmp {'u' if dtype == 'bool' else 's'}{relation}", x, y)
+    return b.compare(f"icmp {'s' if dtypes[0] in SIGNED else 'u'}{relation}", x, y)
+
+
+def _compare_with_unsigned(b: FunctionText, relation: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """Emit a comparison of an int64 with a uint64: a negative number is less than all of them."""
+    bits = b.compare(f"icmp {relation if relation in ('eq', 'ne') else 'u' + relation}", x, y)
+    is_negative = b.compare("icmp slt", x, x.type(0))
+    return b.select(is_negative, BIT(relation in ("lt", "le", "ne")), bits)
 
 
 # ---- floats
@@ -75,11 +107,13 @@ def _compare(b: FunctionText, relation: str, dtype: str, x: LlvmValue, y: LlvmVa
 
 def _emit_float(b: FunctionText, op: str, dtype: str, arguments: list[LlvmValue]) -> LlvmValue:
     if op in ELEMENTARY:
-        return call_elementary(b, op, arguments[0])
+        return call_elementary(b, op, arguments)
     if op in _LLVM_INTRINSICS:
         return _call_intrinsic(b, op, *arguments)
     if op in _LIBM:
         return _call_libm(b, _LIBM[op], *arguments)
+    if op in SPECIAL_FUNCTIONS:
+        return _call_special(b, op, *arguments)
     return _FLOAT_OPERATIONS[op](b, *arguments)
 
 
@@ -94,11 +128,19 @@ def _call_libm(b: FunctionText, name: str, *arguments: LlvmValue) -> LlvmValue:
     return b.call(operand, name if operand is DOUBLE else f"{name}f", arguments, _PURE)
 
 
-def _extreme(name: str) -> Callable[..., LlvmValue]:
-    """Return what emits llvm.maximum or llvm.minimum for which zeros are equal: half the instructions."""
+def _call_special(b: FunctionText, op: str, *arguments: LlvmValue) -> LlvmValue:
+    """Call SciPy's function for doubles. Its last argument is Cython's: 0 for no method of a subclass."""
+    operand = arguments[0].type
+    wide = [x if operand is DOUBLE else b.convert("fpext", x, DOUBLE) for x in arguments]
+    found = b.call(DOUBLE, special_symbol(op, len(wide)), [*wide, INT32(0)], _PURE)
+    return found if operand is DOUBLE else b.convert("fptrunc", found, operand)
+
+
+def _extreme(name: str, flags: str) -> Callable[..., LlvmValue]:
+    """Return what emits the intrinsic `name` for which zeros are equal (nsz): half the instructions."""
 
     def emit_extreme(b: FunctionText, x: LlvmValue, y: LlvmValue) -> LlvmValue:
-        return b.call(x.type, f"llvm.{name}.{x.type.suffix}", (x, y), flags="nsz")
+        return b.call(x.type, f"llvm.{name}.{x.type.suffix}", (x, y), flags=flags)
 
     return emit_extreme
 
@@ -167,8 +209,10 @@ _FLOAT_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "true_div": lambda b, x, y: b.op("fdiv", x, y),
     "floor_div": _float_floor_div,
     "mod": _float_mod,
-    "maximum": _extreme("maximum"),
-    "minimum": _extreme("minimum"),
+    "maximum": _extreme("maximum", "nsz"),
+    "minimum": _extreme("minimum", "nsz"),
+    "maximum_of_numbers": _extreme("maxnum", "nnan nsz"),
+    "minimum_of_numbers": _extreme("minnum", "nnan nsz"),
     "neg": lambda b, x: b.op("fneg", x),
     "sqr": lambda b, x: b.op("fmul", x, x),
     "sign": _float_sign,
@@ -226,7 +270,14 @@ def _integer_sign(b: FunctionText, x: LlvmValue) -> LlvmValue:
     return b.op("sub", positive, b.convert("zext", b.compare("icmp slt", x, x.type(0)), x.type))
 
 
-_INTEGER_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
+def _unsigned_division(b: FunctionText, op: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """Return the quotient ("udiv") or the remainder ("urem"); 0 by 0."""
+    zero = x.type(0)
+    by_zero = b.compare("icmp eq", y, zero)
+    return b.select(by_zero, zero, b.op(op, x, b.select(by_zero, x.type(1), y)))
+
+
+_SIGNED_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "add": lambda b, x, y: b.op("add", x, y),
     "sub": lambda b, x, y: b.op("sub", x, y),
     "mul": lambda b, x, y: b.op("mul", x, y),
@@ -247,6 +298,16 @@ _INTEGER_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     **{op: lambda b, x: x for op in ("floor", "ceil", "trunc", "round")},
 }
 
+_UNSIGNED_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
+    **_SIGNED_OPERATIONS,
+    "floor_div": lambda b, x, y: _unsigned_division(b, "udiv", x, y),
+    "mod": lambda b, x, y: _unsigned_division(b, "urem", x, y),
+    "maximum": lambda b, x, y: b.select(b.compare("icmp uge", x, y), x, y),
+    "minimum": lambda b, x, y: b.select(b.compare("icmp ule", x, y), x, y),
+    "abs": lambda b, x: x,
+    "sign": lambda b, x: b.convert("zext", b.compare("icmp ne", x, x.type(0)), x.type),
+}
+
 _BOOL_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
     "add": lambda b, x, y: b.op("or", x, y),
     "mul": lambda b, x, y: b.op("and", x, y),
@@ -263,6 +324,13 @@ _BOOL_OPERATIONS: dict[str, Callable[..., LlvmValue]] = {
 }
 
 
+_DISCRETE_OPERATIONS = {
+    **dict.fromkeys(SIGNED, _SIGNED_OPERATIONS),
+    **dict.fromkeys(UNSIGNED, _UNSIGNED_OPERATIONS),
+    "bool": _BOOL_OPERATIONS,
+}
+
+
 # ---- conversions
 
 
@@ -274,19 +342,39 @@ def _cast(b: FunctionText, source: str, target: str, x: LlvmValue) -> LlvmValue:
             b.compare("fcmp une", x, x.type(0.0)) if source in FLOATS else b.compare("icmp ne", x, x.type(0))
         )
     to = LLVM_TYPES[target]
-    if source == "bool":
-        return b.convert("uitofp", x, to) if target in FLOATS else b.convert("zext", x, to)
     if source in FLOATS:
         return _from_float(b, source, target, x)
     if target in FLOATS:
-        return b.convert("sitofp", x, to)
-    return b.convert("sext", x, to) if target == "int64" else b.convert("trunc", x, to)
+        return b.convert("sitofp" if source in SIGNED else "uitofp", x, to)
+    if source == "bool" or ITEM_SIZES[target] > ITEM_SIZES[source]:
+        return b.convert("sext" if source in SIGNED else "zext", x, to)
+    return x if ITEM_SIZES[target] == ITEM_SIZES[source] else b.convert("trunc", x, to)
 
 
 def _from_float(b: FunctionText, source: str, target: str, x: LlvmValue) -> LlvmValue:
     to = LLVM_TYPES[target]
     if target in FLOATS:
         return b.convert("fpext", x, to) if target == "float64" else b.convert("fptrunc", x, to)
+    if target in _SMALLEST:
+        return _to_signed(b, source, target, x)
+    if target == "uint64":
+        return _to_uint64(b, source, x)
+    through = "int64" if target == "uint32" else "int32"
+    return b.convert("trunc", _to_signed(b, source, through, x), to)
+
+
+def _to_uint64(b: FunctionText, source: str, x: LlvmValue) -> LlvmValue:
+    """Emit the conversion by two to int64, as compilers for CPUs without one to uint64."""
+    half = x.type(2.0**63)
+    is_large = b.compare("fcmp oge", x, half)
+    large = _to_signed(b, source, "int64", b.op("fsub", x, half))
+    flipped = b.op("xor", large, WORD(_SMALLEST["int64"]))
+    return b.select(is_large, flipped, _to_signed(b, source, "int64", x))
+
+
+def _to_signed(b: FunctionText, source: str, target: str, x: LlvmValue) -> LlvmValue:
+    """Emit the conversion to int32 or int64: the smallest for a float that it cannot hold."""
+    to = LLVM_TYPES[target]
     smallest = _SMALLEST[target]
     below = float(smallest)
     holds_fractions_below = source == "float64" and target == "int32"

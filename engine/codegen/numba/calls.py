@@ -22,7 +22,8 @@ from cachegraph.numba_cache import StoredOverloads, keep_overloads
 from engine.codegen.numba.functions import dispatcher_like
 from engine.graph.apply import Apply
 from engine.graph.reference import own_result, run_node
-from engine.scalar.embedded import DESCRIBED, numba_function_of
+from engine.graph.user_ops import DESCRIBED
+from engine.scalar.embedded import numba_function_of
 
 if TYPE_CHECKING:
     from logging import Logger

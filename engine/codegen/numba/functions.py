@@ -27,15 +27,14 @@ from cachegraph.numba_cache.fresh_compilation import fresh_compilation
 from cachegraph.object_code.elf import read_symbols
 from engine.codegen.llvm.modules import USERS_FUNCTIONS, open_module
 from engine.codegen.numba.linking import isolate
+from engine.graph.user_ops import DESCRIBED
+from engine.lowering.operations import FLOATS, INTEGERS
 from engine.runtime.externals import is_allowed
 from engine.runtime.target import process_level
-from engine.scalar.embedded import DESCRIBED, Embedded
+from engine.scalar.embedded import Embedded
 
 TYPES: dict[str, Any] = {
-    "float64": types.float64,
-    "float32": types.float32,
-    "int64": types.int64,
-    "int32": types.int32,
+    **{dtype: getattr(types, dtype) for dtype in (*FLOATS, *INTEGERS)},
     "bool": types.boolean,
 }
 """numba's type for the numbers of each dtype."""

@@ -25,8 +25,9 @@ cycles by ranks (see `engine.graph.order`) over the edges of the graph and the o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cachegraph.named_tuples import NamedTuple
 from engine.errors import InconsistencyError
 from engine.graph.apply import Apply
 from engine.graph.feature import AlreadyThere, Feature, refuse_second, register_feature_callback, serve_one

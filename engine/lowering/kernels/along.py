@@ -9,7 +9,9 @@ from engine.lowering.kernels.building import KernelBuilder, constant
 from engine.lowering.kernels.nest import end_of
 from engine.lowering.kernels.reduce import neutral_element
 from engine.lowering.loops import (
+    Address,
     Array,
+    Call,
     Carried,
     Compute,
     Fail,
@@ -20,16 +22,14 @@ from engine.lowering.loops import (
     Number,
     Place,
     ReadElement,
+    Word,
     WriteElement,
 )
 from engine.lowering.operations import FLOATS
 from engine.runtime.kernel_interface import EMPTY_REDUCTION
 
-BLOCK = 64
-"""Elements of a row whose extreme is found before it is compared: those that are searched for its place."""
 TILE = 256
 """Columns whose extremes are found side by side."""
-_EXTREMES = {"max": "maximum", "min": "minimum"}
 
 
 def cumulative(op: str, dtype: str) -> Kernel:
@@ -55,8 +55,6 @@ def position_of_extreme(kind: str, dtype: str, is_last: bool) -> Kernel:
     nodes = (
         Number("neutral", dtype, neutral_element(kind, dtype)),
         constant("none", "int64", 0),
-        constant("one", "int64", 1),
-        constant("block_size", "int64", BLOCK),
         constant("tile_size", "int64", TILE),
         Compute("is_empty", "eq", ("length", "none"), "bool"),
         If("is_empty", (Fail(EMPTY_REDUCTION),)),
@@ -66,31 +64,14 @@ def position_of_extreme(kind: str, dtype: str, is_last: bool) -> Kernel:
 
 
 def _along_rows(kind: str, dtype: str) -> tuple[Node, ...]:
-    """Return the nodes that find the block with the first extreme of each row, then its place there."""
-    extreme = (
-        ReadElement("element", Place("x", (("i", "length"), ("at",)))),
-        Compute("next_extreme", _EXTREMES[kind], ("extreme", "element"), dtype),
-    )
-    block = (
-        *end_of("block", "block_size", "length"),
-        Loop("at", "block", "block_end", 1, extreme, (Carried("extreme", "neutral", "next_extreme"),)),
-        *_is_further(kind, dtype, "extreme"),
-        Compute("next_best", "where", ("further", "extreme", "best"), dtype),
-        Compute("next_start", "where", ("further", "block", "start"), "int64"),
-    )
-    carried = (Carried("best", "neutral", "next_best"), Carried("start", "none", "next_start"))
-    search = (
-        ReadElement("candidate", Place("x", (("i", "length"), ("place",)))),
-        Compute("is_equal", "eq", ("candidate", "best"), "bool"),
-        Compute("is_nan", "isnan", ("candidate",), "bool"),
-        Compute("is_found", "or_", ("is_equal", "is_nan"), "bool"),
-    )
+    """Return the nodes that have numpy find the place of the first extreme of each row."""
     row = (
-        Loop("block", 0, "length", BLOCK, block, carried),
-        Loop("place", "start", "length", 1, search, (Carried("found", "start", "place"),), "is_found"),
-        WriteElement(Place("y", (("i",),)), "found"),
+        Address(Place("x", (("i", "length"),))),
+        Word("length"),
+        Address(Place("y", (("i",),))),
+        Word("none"),
     )
-    return (Loop("i", 0, "before", 1, row),)
+    return (Loop("i", 0, "before", 1, (Call(f"numpy_arg{kind}_{dtype}", row),)),)
 
 
 def _along_columns(kind: str, dtype: str) -> tuple[Node, ...]:

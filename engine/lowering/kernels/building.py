@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from engine.lowering.loops import (
     Address,
@@ -33,11 +34,22 @@ from engine.lowering.loops import (
 
 _LETTERS = {"float64": "d", "float32": "s"}
 """The letters by which BLAS and LAPACK name their functions for each dtype."""
-_FORMATS = {"float64": "<d", "float32": "<f", "int64": "<q", "int32": "<i", "bool": "<?"}
+_FORMATS = {
+    "float64": "<d",
+    "float32": "<f",
+    "bool": "<?",
+    "int64": "<q",
+    "int32": "<i",
+    "int16": "<h",
+    "int8": "<b",
+    "uint64": "<Q",
+    "uint32": "<I",
+    "uint16": "<H",
+    "uint8": "<B",
+}
 
 
-@dataclass
-class KernelBuilder:
+class KernelBuilder(Struct):
     """The parameters of a kernel under construction, and what the caller passes for each."""
 
     parameters: list[Parameter] = field(default_factory=list)

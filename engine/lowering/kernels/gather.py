@@ -1,8 +1,8 @@
 """Reading, setting and adding to rows of an array by an integer index.
 
 An array has `size` rows of `row` elements, C-contiguous; the index has `count` integers. A negative
-index counts from the end. If one is out of range, the kernel returns INDEX_OUT_OF_RANGE before it adds
-anything to the output. Arguments besides those in building.py:
+index counts from the end. If one is out of range, the kernel returns INDEX_OUT_OF_RANGE, before it changes
+an output that it overwrites. Arguments besides those in building.py:
 
     ("count",)  the number of integers in the index
     ("size",)   the number of rows of the array
@@ -14,7 +14,9 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.lowering.kernels.building import KernelBuilder, constant
+from engine.lowering.kernels.nest import end_of
 from engine.lowering.loops import (
+    Bound,
     Carried,
     Compute,
     Fail,
@@ -31,6 +33,8 @@ from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE
 
 Base = Literal["copied", "zeros", "overwritten"]
+BLOCK = 2048
+"""Integers of an index that are checked, and used, before the next are read."""
 
 
 def gather(dtype: str, index_dtype: str, vector: bool) -> Kernel:
@@ -60,6 +64,18 @@ def wrap(index_dtype: str) -> Kernel:
     builder.pointer("output", "int64", ("output", 0))
     store = (_store("output", "i", "wrapped", True),)
     return builder.kernel(_for_each_checked(index_dtype, store), f"wrap: {index_dtype}")
+
+
+def check(index_dtype: str) -> Kernel:
+    """Return the kernel that checks an index, input 0, and writes ("size",) to the output, an int64.
+
+    Raises InvalidKernel if `index_dtype` is no integer.
+    """
+    builder = KernelBuilder()
+    _declare_index(builder, index_dtype, 0, True)
+    builder.pointer("output", "int64", ("output", 0))
+    store = WriteElement(Place("output"), "size")
+    return builder.kernel((*_constants(), *_check(index_dtype), store), f"check: {index_dtype}")
 
 
 def positions() -> Kernel:
@@ -93,8 +109,8 @@ def scatter_add(dtype: str, index_dtype: str, vector: bool, base: Base) -> Kerne
     """Return the kernel of `output = base; output[index[i]] += values[i]` for each i, in turn.
 
     Input 0 is the index, input 1 the values, input 2 the base if it is "copied"; the output has its
-    shape. A base that is "overwritten" is in the output already; it may also be "zeros". The whole
-    index is checked first. Raises InvalidKernel if `index_dtype` is no integer.
+    shape. A base that is "overwritten" is in the output already, and the whole index is checked first; it
+    may also be "zeros". Raises InvalidKernel if `index_dtype` is no integer.
     """
     add = (
         ReadElement("before", _element("output", "wrapped", vector)),
@@ -124,12 +140,10 @@ def _scatter(
         builder.pointer("base", dtype, ("input", 2))
     builder.pointer("output", dtype, ("output", 0))
     each = (*_wrapped_index(index_dtype, "i"), *_for_each_column(vector, change))
-    nodes = (
-        *_constants(),
-        *_check(index_dtype),
-        *(() if base == "overwritten" else _copy_base(dtype, vector, base == "zeros")),
-        Loop("i", 0, "count", 1, each),
-    )
+    if base == "overwritten":
+        nodes = (*_constants(), *_check(index_dtype), Loop("i", 0, "count", 1, each))
+    else:
+        nodes = (*_constants(), *_copy_base(dtype, vector, base == "zeros"), *_in_blocks(index_dtype, each))
     summary = f"{name}: {dtype} by {index_dtype}, {'to a vector' if vector else 'in rows'}, base {base}"
     return builder.kernel(nodes, summary)
 
@@ -161,23 +175,34 @@ def _for_each_checked(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, .
     return (*_constants(), Loop("i", 0, "count", 1, nodes))
 
 
-def _check(index_dtype: str) -> tuple[Node, ...]:
-    """Return the nodes that fail if any index is out of range.
+def _in_blocks(index_dtype: str, each: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the nodes that do `each` for every i: a block of the index is in the cache from its check on."""
+    block = (
+        *end_of("block", "block_size", "count"),
+        *_check(index_dtype, "block", "block_end"),
+        Loop("i", "block", "block_end", 1, each),
+    )
+    return (constant("block_size", "int64", BLOCK), Loop("block", 0, "count", BLOCK, block))
 
-    A row r is in range if neither r nor the last row - r is negative: the sign of all of them or-ed together
-    says if one is not, without a branch for each.
+
+def _check(index_dtype: str, start: Bound = 0, stop: Bound = "count") -> tuple[Node, ...]:
+    """Return the nodes that fail if any index from `start` to `stop` is out of range.
+
+    An index i is in range if neither i + size nor the last row - i is negative: the sign of all of them or-ed
+    together says if one is not, without a branch for each.
     """
     signs = (
-        *_wrapped_index(index_dtype, "s", "_s"),
-        Compute("behind", "sub", ("last", "wrapped_s"), "int64"),
-        Compute("sign", "or_", ("wrapped_s", "behind"), "int64"),
+        *_wanted(index_dtype, "s", "_s"),
+        Compute("above", "add", ("wanted_s", "size"), "int64"),
+        Compute("behind", "sub", ("last", "wanted_s"), "int64"),
+        Compute("sign", "or_", ("above", "behind"), "int64"),
         Compute("next_signs", "or_", ("signs", "sign"), "int64"),
     )
     search = (*_wrapped_index(index_dtype, "w", "_w"), *_fail_if_outside("w", "_w"))
     return (
-        Loop("s", 0, "count", 1, signs, (Carried("signs", "none", "next_signs"),), interleaved=False),
+        Loop("s", start, stop, 1, signs, (Carried("signs", "none", "next_signs"),), interleaved=False),
         Compute("is_wrong", "lt", ("signs", "none"), "bool"),
-        If("is_wrong", (Loop("w", 0, "count", 1, search),)),
+        If("is_wrong", (Loop("w", start, stop, 1, search),)),
     )
 
 
@@ -194,11 +219,18 @@ def _wrapped_index(index_dtype: str, at: str, suffix: str = "") -> tuple[Node, .
     """Return the nodes of `wrapped`, the row that the index at `at` means."""
     index, negative = f"wanted{suffix}", f"negative{suffix}"
     return (
-        ReadElement(f"loaded{suffix}", Place("index", ((at,),))),
-        Compute(index, "cast", (f"loaded{suffix}",), "int64"),
+        *_wanted(index_dtype, at, suffix),
         Compute(negative, "lt", (index, "none"), "bool"),
         Compute(f"from_end{suffix}", "add", (index, "size"), "int64"),
         Compute(f"wrapped{suffix}", "where", (negative, f"from_end{suffix}", index), "int64"),
+    )
+
+
+def _wanted(index_dtype: str, at: str, suffix: str) -> tuple[Node, ...]:
+    """Return the nodes of `wanted`, the index at `at`."""
+    return (
+        ReadElement(f"loaded{suffix}", Place("index", ((at,),))),
+        Compute(f"wanted{suffix}", "cast", (f"loaded{suffix}",), "int64"),
     )
 
 

@@ -7,7 +7,8 @@ loop: a nest over contiguous operands is one flat loop, whatever its rank.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.lowering.kernels.building import KernelBuilder
 from engine.lowering.loops import (
@@ -26,24 +27,25 @@ from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import ITEM_SIZES, NEGATIVE_POWER
 
 _TRUE: Ref = ("constant", "bool", b"\1")
+_ZERO: Ref = ("constant", "int64", bytes(8))
 
 
-@dataclass(frozen=True, slots=True)
-class NestOperand:
+class NestOperand(Struct, frozen=True):
     """An input of `dtype`; `broadcast` says for each dim if it has one element there for all of the nest.
 
     It is `strided` unless it is C-contiguous over the other dims. A strided operand may have its elements
-    side by side along `unit`, a dim before the last: a transposed matrix, say.
+    side by side along `unit`, a dim before the last: a transposed matrix, say. One that `is_indexed` is a
+    contiguous vector, of which statements `take` elements, and is broadcast over all dims.
     """
 
     dtype: str
     broadcast: tuple[bool, ...]
     strided: bool = False
     unit: int | None = None
+    is_indexed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """One loop of a nest: the dims it runs over, and the names of its index and its extent."""
 
     dims: tuple[int, ...]
@@ -104,7 +106,6 @@ def end_of(start: str, size: str, stop: str) -> tuple[Node, ...]:
     )
 
 
-@dataclass
 class Fused:
     """The reads and statements of a nest whose loops are `axes`, outermost first.
 
@@ -112,13 +113,18 @@ class Fused:
     that no inner loop repeats it.
     """
 
-    operands: Sequence[NestOperand]
-    statements: Sequence[Statement | Repeat]
-    axes: Sequence[Axis]
-    order: Sequence[Axis]
-    """The same axes, in the order of memory."""
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        operands: Sequence[NestOperand],
+        statements: Sequence[Statement | Repeat],
+        axes: Sequence[Axis],
+        order: Sequence[Axis],
+    ) -> None:
+        self.operands = operands
+        self.statements = statements
+        self.axes = axes
+        self.order = order
+        """The same axes, in the order of memory."""
         self._constants: dict[Ref, str] = {}
         self._input_depths = [self._input_depth(operand) for operand in self.operands]
         self._value_depths: list[int] = []
@@ -153,7 +159,7 @@ class Fused:
         """Return the reads and statements at `depth`."""
         nodes: list[Node] = []
         for position, at in enumerate(self._input_depths):
-            if at == depth:
+            if at == depth and not self.operands[position].is_indexed:
                 nodes.append(ReadElement(self.name(("input", position)), self.place(position)))
         for position, at in enumerate(self._value_depths):
             if at == depth:
@@ -163,7 +169,24 @@ class Fused:
     def _statement(self, position: int) -> tuple[Node, ...]:
         statement = self.statements[position]
         arguments = tuple(self.name(ref) for ref in statement.arguments)
+        if statement.op == "take":
+            return self._taken(f"v{position}", statement.arguments[0], arguments[1:])
         return _nodes_of(statement, f"v{position}", arguments, self._constant)
+
+    def _taken(self, target: str, vector: Ref, arguments: tuple[str, ...]) -> tuple[Node, ...]:
+        """Return the nodes of `take`: the element of a vector at an index, from the end if it is negative.
+
+        The other arguments are the index and the length of the vector, int64s. The index has been checked.
+        """
+        index, length = arguments
+        names = [f"{target}_{name}" for name in ("is_negative", "from_end", "place")]
+        is_negative, from_end, place = names
+        return (
+            Compute(is_negative, "lt", (index, self._constant(_ZERO)), "bool"),
+            Compute(from_end, "add", (index, length), "int64"),
+            Compute(place, "where", (is_negative, from_end, index), "int64"),
+            ReadElement(target, Place(f"x{vector[1]}", ((place,),))),
+        )
 
     def _constant(self, ref: Ref) -> str:
         return self._constants.setdefault(ref, f"c{len(self._constants)}")
@@ -214,8 +237,7 @@ def _nodes_of(
     return negative, If(negative.target, (Fail(NEGATIVE_POWER),)), compute
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeated:
+class _Repeated(Struct, frozen=True):
     """The nodes of a Repeat, whose names begin with `target`."""
 
     repeat: Repeat

@@ -13,9 +13,11 @@ dims. The order of the loops depends on the dim that is innermost in memory:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from engine.lowering.kernels.building import KernelBuilder, constant, number_bytes
 from engine.lowering.kernels.elementwise import elementwise
@@ -37,10 +39,15 @@ from engine.lowering.loops import (
 from engine.lowering.operations import FLOATS
 from engine.lowering.statements import Ref, Repeat, Statement
 from engine.runtime.errors import InvalidKernel
-from engine.runtime.kernel_interface import EMPTY_REDUCTION, ITEM_SIZES
+from engine.runtime.kernel_interface import EMPTY_REDUCTION
+from engine.scalar.promotion import integer_range
 
 BLOCK = 2048
 TILE = 1024
+TOGETHER = 2
+"""Rows that are accumulated together."""
+SEVERAL = 8
+"""Rows whose products are computed side by side."""
 
 _OPERATIONS = {
     "sum": "add",
@@ -50,6 +57,9 @@ _OPERATIONS = {
     "all": "and_",
     "any": "or_",
 }
+_OF_NUMBERS = {"max": "maximum_of_numbers", "min": "minimum_of_numbers"}
+_COUNTS = {"float64": "int64", "float32": "int32"}
+"""The integers that count the NaNs of a block: as wide as the floats, so that a vector has as many."""
 
 
 def reduction(
@@ -62,17 +72,21 @@ def reduction(
     accumulator: str,
     result: str,
     from_neutral: bool = False,
+    is_short: bool = False,
 ) -> Kernel:
     """Return the kernel that reduces `reduced`, a value of `body`, over `dims` of a nest of `rank` dims.
 
     `kind` is sum, prod, max, min, all or any (the last two of bools). Each element is cast to the dtype
     `accumulator`, the outcome to the dtype `result`. max and min pass NaN on. Over no elements they
     return EMPTY_REDUCTION (even if the output is empty, as in numpy), unless they start `from_neutral`;
-    the others give their neutral element. Raises InvalidKernel if the description contradicts itself.
+    the others give their neutral element. If the reduction `is_short`, over few elements, the kernel is the
+    simplest: one element at a time. Raises InvalidKernel if the description contradicts itself.
     """
     checked = kind in ("max", "min") and not from_neutral
     over = frozenset(dims)
-    return _reduction(kind, tuple(inputs), tuple(body), reduced, rank, over, accumulator, result, checked)
+    return _reduction(
+        kind, tuple(inputs), tuple(body), reduced, rank, over, accumulator, result, checked, is_short
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -86,6 +100,7 @@ def _reduction(
     accumulator: str,
     result: str,
     refuses_empty: bool,
+    is_short: bool,
 ) -> Kernel:
     if kind not in _OPERATIONS or not over <= set(range(rank)):
         raise InvalidKernel(
@@ -100,7 +115,8 @@ def _reduction(
     gone = tuple(axis for axis in axes if axis.dims[0] in over)
     by_column = axes[-1] in kept
     order = (*kept[:-1], *gone, kept[-1]) if by_column else kept + gone
-    plan = _ReductionNest(kind, Fused(inputs, statements, order, axes), kept, gone, accumulator, result)
+    fused = Fused(inputs, statements, order, axes)
+    plan = _ReductionNest(kind, fused, kept, gone, accumulator, result, is_short)
     builder = KernelBuilder()
     declare(builder, inputs, axes)
     builder.pointer("y", result, ("output", 0))
@@ -110,18 +126,26 @@ def _reduction(
     return builder.kernel(nodes, plan.summary())
 
 
-@dataclass(frozen=True)
-class _ReductionNest:
+class _ReductionNest(Struct, frozen=True):
     kind: str
     fused: Fused
     kept: tuple[Axis, ...]
     gone: tuple[Axis, ...]
     accumulator: str
     result: str
+    is_short: bool
 
     @property
     def reduced(self) -> Ref:
         return ("value", len(self.fused.statements) - 1)
+
+    @property
+    def is_plain(self) -> bool:
+        """True for a reduction of many elements of one contiguous array along one axis, as they are."""
+        fused = self.fused
+        is_of_one = len(fused.operands) == len(fused.statements) == len(self.gone) == 1
+        operand = fused.operands[0] if is_of_one else None
+        return operand is not None and not (self.is_short or operand.strided or any(operand.broadcast))
 
     def summary(self) -> str:
         operations = ", ".join(str(s.op) for s in self.fused.statements[:-1])
@@ -158,13 +182,23 @@ class _ReductionNest:
     # ---- the innermost dim is reduced
 
     def rows(self) -> tuple[Node, ...]:
+        if self.is_plain and len(self.kept) == 1 and self.kind == "prod" and self.accumulator in FLOATS:
+            return self.products_side_by_side()
         depth = self.fused.depth - 1
         initial = "neutral" if depth == len(self.kept) else f"total{depth - 1}"
-        rounds = self.accumulator in FLOATS and self.kind == "sum"
-        inner, total = self.in_blocks(initial) if rounds else self.in_turn(initial)
+        inner, total = self.innermost(initial)
         for outer in reversed(range(len(self.kept), depth)):
             inner, total = self.outer_loop(outer, inner, total)
         return (constant("block_size", "int64", BLOCK), *self.nest(self.kept, 0, inner + self.store(total)))
+
+    def innermost(self, initial: str) -> tuple[tuple[Node, ...], str]:
+        """Return the innermost loop, which begins with `initial`, and the name of its total."""
+        if self.accumulator in FLOATS and self.kind == "sum":
+            each = (self.combine("following", "accumulated", self.fused.name(self.reduced)),)
+            return self.in_blocks(initial, each, (Carried("accumulated", "neutral", "following", True),))
+        if self.accumulator in FLOATS and self.kind in _OF_NUMBERS and not self.is_short:
+            return self.extreme_in_blocks(initial)
+        return self.in_turn(initial)
 
     def outer_loop(self, depth: int, inner: tuple[Node, ...], total: str) -> tuple[tuple[Node, ...], str]:
         """Return a loop over a reduced axis around `inner`, and the name of its total."""
@@ -183,47 +217,134 @@ class _ReductionNest:
         loop = Loop(axis.index, 0, axis.extent, 1, body, (Carried("accumulated", initial, "following"),))
         return (*self.fused.nodes(depth - 1), loop), "accumulated"
 
-    def in_blocks(self, initial: str) -> tuple[tuple[Node, ...], str]:
-        """Return the innermost loop, in blocks that are summed in any order, and its total's name."""
+    def in_blocks(
+        self,
+        initial: str,
+        accumulate: tuple[Node, ...],
+        carried: tuple[Carried, ...],
+        finish: tuple[Node, ...] = (),
+        found: str = "accumulated",
+    ) -> tuple[tuple[Node, ...], str]:
+        """Return the innermost loop, block by block, and its total's name; a block gives `found`."""
         depth, axis = self.fused.depth, self.gone[-1]
-        each = (
-            *self.fused.nodes(depth),
-            self.combine("following", "accumulated", self.fused.name(self.reduced)),
-        )
-        carried = Carried("accumulated", "neutral", "following", unordered=True)
+        each = (*self.fused.nodes(depth), *accumulate)
         body = (
             *end_of("block", "block_size", axis.extent),
-            Loop(axis.index, "block", "block_end", 1, each, (carried,)),
-            self.combine("blocks_next", "blocks", "accumulated"),
+            Loop(axis.index, "block", "block_end", 1, each, carried),
+            *finish,
+            self.combine("blocks_next", "blocks", found),
         )
         blocks = Loop("block", 0, axis.extent, BLOCK, body, (Carried("blocks", initial, "blocks_next"),))
         return (*self.fused.nodes(depth - 1), blocks), "blocks"
+
+    def extreme_in_blocks(self, initial: str) -> tuple[tuple[Node, ...], str]:
+        """Return the innermost loop of an extreme of floats: its NaNs are counted beside it."""
+        value, count = self.fused.name(self.reduced), _COUNTS[self.accumulator]
+        each = (
+            Compute("following", _OF_NUMBERS[self.kind], ("accumulated", value), self.accumulator),
+            Compute("is_nan", "isnan", (value,), "bool"),
+            Compute("one_if_nan", "cast", ("is_nan",), count),
+            Compute("following_nans", "add", ("nans", "one_if_nan"), count),
+        )
+        carried = Carried("accumulated", "neutral", "following"), Carried("nans", "no_nans", "following_nans")
+        finish = (
+            Compute("are_nans", "neq", ("nans", "no_nans"), "bool"),
+            Compute("extreme", "where", ("are_nans", "nan", "accumulated"), self.accumulator),
+        )
+        numbers = constant("no_nans", count, 0), constant("nan", self.accumulator, math.nan)
+        inner, total = self.in_blocks(initial, each, carried, finish, "extreme")
+        return (*numbers, *inner), total
+
+    # ---- products of rows
+
+    def products_side_by_side(self) -> tuple[Node, ...]:
+        """Return the loops over SEVERAL rows at a time: each product waits for the one before it only.
+
+        The last rows are computed several times if the rows are no multiple of SEVERAL.
+        """
+        (row,), (column,) = self.kept, self.gone
+        (cast,) = self.fused.statements
+        rows: list[Node] = []
+        steps: list[Node] = []
+        results: list[Node] = []
+        for n in range(SEVERAL):
+            rows.append(constant(f"behind{n}", "int64", n))
+            rows.append(Compute(f"full_row{n}", "add", (row.index, f"behind{n}"), "int64"))
+            rows.append(Compute(f"row{n}", "minimum", (f"full_row{n}", "last_row"), "int64"))
+            place = Place("x0", ((f"row{n}", column.extent), (column.index,)))
+            steps.append(ReadElement(f"element{n}", place))
+            steps.append(Compute(f"factor{n}", cast.op, (f"element{n}",), self.accumulator))
+            steps.append(self.combine(f"following{n}", f"product{n}", f"factor{n}"))
+            results.append(Compute(f"result{n}", "cast", (f"product{n}",), self.result))
+            results.append(WriteElement(Place("y", ((f"row{n}",),)), f"result{n}"))
+        carried = [Carried(f"product{n}", "neutral", f"following{n}") for n in range(SEVERAL)]
+        along = Loop(column.index, 0, column.extent, 1, tuple(steps), tuple(carried))
+        return (
+            constant("one", "int64", 1),
+            Compute("last_row", "sub", (row.extent, "one"), "int64"),
+            Loop(row.index, 0, row.extent, SEVERAL, (*rows, along, *results)),
+        )
 
     # ---- the innermost dim is kept
 
     def columns(self) -> tuple[Node, ...]:
         outer, column = self.kept[:-1], self.kept[-1]
-        depth, place = self.fused.depth, Place("accumulated", (("position",),))
-        accumulate = (
-            *self.fused.nodes(depth),
-            Compute("position", "sub", (column.index, "tile"), "int64"),
-            ReadElement("before", place),
-            self.combine("after", "before", self.fused.name(self.reduced)),
-            WriteElement(place, "after"),
-        )
-        along = Loop(column.index, "tile", "tile_end", 1, accumulate, independent=True)
-        walk = (*self.fused.nodes(depth - 1), along)
-        for at in reversed(range(len(outer), depth - 1)):
-            axis = self.fused.axes[at]
-            hoisted = self.fused.nodes(at) if at > len(outer) else ()
-            walk = (*hoisted, Loop(axis.index, 0, axis.extent, 1, walk))
-        tiles = Loop("tile", 0, column.extent, TILE, self.tile(walk))
+        walk = self.rows_together() if self.is_plain else self.row_by_row()
+        accumulated = Array("accumulated", self.accumulator, TILE)
+        tiles = Loop("tile", 0, column.extent, TILE, (accumulated, *self.tile(walk)))
         hoisted = self.fused.nodes(len(outer))
         return (
-            Array("accumulated", self.accumulator, TILE),
             constant("tile_size", "int64", TILE),
             *self.nest(outer, 0, (*hoisted, tiles)),
         )
+
+    def row_by_row(self) -> tuple[Node, ...]:
+        """Return the loops over the reduced axes, which accumulate a tile of each row."""
+        depth, first = self.fused.depth, len(self.kept) - 1
+        values = (*self.fused.nodes(depth), self.combine("after0", "before", self.fused.name(self.reduced)))
+        walk = (*self.fused.nodes(depth - 1), self.along_tile(values, "after0"))
+        for at in reversed(range(first, depth - 1)):
+            axis = self.fused.axes[at]
+            hoisted = self.fused.nodes(at) if at > first else ()
+            walk = (*hoisted, Loop(axis.index, 0, axis.extent, 1, walk))
+        return walk
+
+    def rows_together(self) -> tuple[Node, ...]:
+        """Return the loop over TOGETHER rows at a time, which reads and writes a tile's totals once for all.
+
+        The last rows may be fewer: for others the last one is read, and the neutral element taken.
+        """
+        (cast,), (axis,), operand = self.fused.statements, self.gone, self.fused.place(0)
+        rows: list[Node] = []
+        values: list[Node] = []
+        for n in range(TOGETHER):
+            rows.append(constant(f"behind{n}", "int64", n))
+            rows.append(Compute(f"full_row{n}", "add", (axis.index, f"behind{n}"), "int64"))
+            rows.append(Compute(f"row{n}", "minimum", (f"full_row{n}", "last_row"), "int64"))
+            rows.append(Compute(f"is_row{n}", "lt", (f"full_row{n}", axis.extent), "bool"))
+            terms = tuple([(_renamed(term, axis.index, f"row{n}")) for term in operand.terms])
+            values.append(ReadElement(f"element{n}", Place("x0", terms)))
+            values.append(Compute(f"value{n}", cast.op, (f"element{n}",), self.accumulator))
+            chosen = (f"is_row{n}", f"value{n}", "neutral")
+            values.append(Compute(f"chosen{n}", "where", chosen, self.accumulator))
+            values.append(self.combine(f"after{n}", f"after{n - 1}" if n else "before", f"chosen{n}"))
+        along = self.along_tile(tuple(values), f"after{TOGETHER - 1}")
+        return (
+            constant("one", "int64", 1),
+            Compute("last_row", "sub", (axis.extent, "one"), "int64"),
+            Loop(axis.index, 0, axis.extent, TOGETHER, (*rows, along)),
+        )
+
+    def along_tile(self, values: tuple[Node, ...], after: str) -> Loop:
+        """Return the loop along a tile in which `values` make the total `after` of `before`."""
+        column, place = self.kept[-1], Place("accumulated", (("position",),))
+        accumulate = (
+            Compute("position", "sub", (column.index, "tile"), "int64"),
+            ReadElement("before", place),
+            *values,
+            WriteElement(place, after),
+        )
+        return Loop(column.index, "tile", "tile_end", 1, accumulate, independent=True)
 
     def tile(self, walk: tuple[Node, ...]) -> tuple[Node, ...]:
         column = self.kept[-1]
@@ -324,11 +445,15 @@ def neutral_element(kind: str, dtype: str) -> bytes:
         elif dtype == "bool":
             value = not lowest
         else:
-            smallest = -(1 << (8 * ITEM_SIZES[dtype] - 1))
-            value = smallest if lowest else -smallest - 1
+            numbers = integer_range(dtype)
+            value = numbers[0] if lowest else numbers[-1]
     else:
         value = kind in ("prod", "all")
     return number_bytes(dtype, value)
+
+
+def _renamed(term: tuple[str, ...], name: str, new: str) -> tuple[str, ...]:
+    return tuple([new if factor == name else factor for factor in term])
 
 
 def _product(target: str, axes: Sequence[Axis]) -> tuple[Node, ...]:

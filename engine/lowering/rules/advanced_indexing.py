@@ -7,19 +7,24 @@ from typing import cast
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
-from engine.lowering.kernels.gather import Base, gather, positions, scatter_add, scatter_set, wrap
+from engine.lowering.kernels.elementwise import elementwise
+from engine.lowering.kernels.gather import Base, check, gather, positions, scatter_add, scatter_set, wrap
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
-from engine.lowering.rules.elementwise import elementwise_body, has_loops
+from engine.lowering.rules.elementwise import Loops, elementwise_body, has_loops, stored_work
 from engine.lowering.statements import Statement
 from engine.lowering.steps import Check, Value
 from engine.runtime.registers import ADDRESS_OF_DETAILS
 from engine.tensor.masks import FlatNonzero
+from engine.tensor.reduction import Sum
 from engine.tensor.subtensor import AdvancedIncSubtensor1, AdvancedSubtensor1, WrapIndex
 from engine.tensor.type import is_data
+
+MANY_TAKEN = 4096
+"""Elements from which on a gather is worth a check of the index before, and a loop with its readers."""
 
 
 def _lower_gather(lowering: Lowering, node: Apply) -> None:
@@ -31,9 +36,53 @@ def _lower_gather(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     reads = [lowering.contiguous(lowering.value_of(variable)) for variable in (source, index)]
+    if not rest and _may_run_in_loops(lowering, output):
+        _lower_take(lowering, node, reads, rows)
+        return
     kernel = gather(dtype(source), dtype(index), not rest)
     result = lowering.allocate(output, reads, lowering.dims[output], (rows,))
     _call_with_index(lowering, kernel, reads, result, (count, rows, rest), node)
+
+
+def _may_run_in_loops(lowering: Lowering, output: Variable) -> bool:
+    """Return True if a gather of many elements is read only by loops that it may become a part of."""
+    (count,) = map(lowering.table.number, lowering.dims[output])
+    if lowering.table.floor or output in lowering.outputs or (count is not None and count < MANY_TAKEN):
+        return False
+    readers = lowering.analysis.readers.get(output, ())
+    return all(has_loops(reader) or isinstance(reader.op, Sum) for reader in readers)
+
+
+def _lower_take(lowering: Lowering, node: Apply, reads: list[Value], rows: int) -> None:
+    """Lower a gather from a vector to a check of the index, and a loop that cannot fail."""
+    table, output, (source, index) = lowering.table, node.outputs[0], reads
+    operands = (
+        NestOperand(source.dtype, (True,), is_indexed=True),
+        NestOperand(index.dtype, (False,)),
+        NestOperand("int64", (True,)),
+    )
+    statements = (
+        Statement("cast", (("input", 1),), "int64"),
+        Statement("take", (("input", 0), ("value", 0), ("input", 2)), source.dtype),
+    )
+    values = source, index, _checked(lowering, node, index, rows)
+    loops = Loops(values, operands, statements, (("value", 1),), lowering.dims[output])
+    result = lowering.allocate(output, values, loops.dims, (rows,))
+    kernel = elementwise(operands, statements, loops.outputs, 1)
+    work = stored_work(table, loops, [result])
+    table.call(kernel, values, [result], str(node.op), loops.dims, work=work)
+
+
+def _checked(lowering: Lowering, node: Apply, index: Value, rows: int) -> Value:
+    """Return an array with the number `rows`, written when the index has been found to be in range."""
+    table, key = lowering.table, (node.inputs[1], lowering.table.canonical(rows))
+    found = lowering.checked.get(key)
+    if found is None:
+        found = table.buffer("int64", (), max(index.stage, table.stage((rows, *index.dims))))
+        named = {"count": index.dims[0], "size": rows, "details": ADDRESS_OF_DETAILS}
+        table.call(check(index.dtype), [index], [found], str(node.op), named=named)
+        lowering.checked[key] = found
+    return found
 
 
 def _lower_scatter(lowering: Lowering, node: Apply) -> None:

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from engine.graph.apply import Apply
 from engine.lowering.kernels.along import cumulative, position_of_extreme
-from engine.lowering.kernels.sort import argsort
+from engine.lowering.kernels.sort import argsort, sort
 from engine.lowering.loops import Kernel
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import OpRule, Rules
-from engine.tensor.ordering import Argmax, Argmin, ArgSortOp
+from engine.tensor.ordering import Argmax, Argmin, ArgSortOp, SortOp
 from engine.tensor.reduction import CumOp
 
 
@@ -50,8 +50,19 @@ def _lower_argsort(lowering: Lowering, node: Apply) -> None:
     value = lowering.contiguous(lowering.value_of(node.inputs[0]))
     extents = (table.product(dims[:-1]), dims[-1])
     result = lowering.allocate(output, [value], dims, extents)
-    scratch = [table.buffer(of, dims[-1:], result.stage) for of in ("int64", value.dtype, value.dtype)]
-    table.call(argsort(value.dtype), [value], [result, *scratch], str(node.op), extents)
+    table.call(argsort(value.dtype), [value], [result], str(node.op), extents)
+
+
+def _lower_sort(lowering: Lowering, node: Apply) -> None:
+    table, output = lowering.table, node.outputs[0]
+    dims = lowering.dims[output] = lowering.dims_of(node.inputs[0])
+    if not lowering.is_needed(output):
+        return
+    value = lowering.value_of(node.inputs[0])
+    extents = (table.product(dims[:-1]), dims[-1])
+    result = lowering.allocate(output, [value], dims, extents)
+    lowering.copy(value, result)
+    table.call(sort(value.dtype), [], [result], str(node.op), extents)
 
 
 RULES: Rules = {
@@ -59,4 +70,5 @@ RULES: Rules = {
     Argmax: OpRule(_lower_extreme),
     Argmin: OpRule(_lower_extreme),
     ArgSortOp: OpRule(_lower_argsort),
+    SortOp: OpRule(_lower_sort),
 }

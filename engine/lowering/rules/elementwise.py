@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from engine.graph.apply import Apply
 from engine.graph.user_ops import needs_python
@@ -24,8 +26,7 @@ from engine.tensor.type import is_data
 _IN_REGISTERS = {"add": "ADD", "sub": "SUB", "mul": "MUL", "maximum": "MAX", "minimum": "MIN"}
 
 
-@dataclass(frozen=True, slots=True)
-class Loops:
+class Loops(Struct, frozen=True):
     """An elementwise computation ready for a nest of lengths `dims`: operands, statements and outputs."""
 
     values: tuple[Value, ...]
@@ -153,7 +154,8 @@ def flat_work(table: Table, loops: Loops) -> FlatWork | None:
     for value, operand in zip(loops.values, loops.operands, strict=True):
         is_repeated = operand.broadcast[0]
         stride = value.stride_in(0, 1) if operand.strided and not is_repeated else None
-        operands.append(FlatOperand(value.pointer, value.dtype, is_repeated, stride, value.buffer))
+        pointer, buffer = value.pointer, value.buffer
+        operands.append(FlatOperand(pointer, value.dtype, is_repeated, stride, buffer, operand.is_indexed))
     return FlatWork(table.product(loops.dims), tuple(operands), loops.statements)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from engine.graph.apply import Apply
 from engine.graph.op import Op
@@ -17,6 +18,9 @@ from engine.lowering.steps import FlatReduction, FlatWork, Value
 from engine.tensor import quantifiers
 from engine.tensor.reduction import Max, Min, Prod, Sum
 
+FEW = 64
+"""Elements that are reduced one at a time: such kernels may become parts of larger ones."""
+
 
 def _lower_reduction(lowering: Lowering, node: Apply) -> None:
     source, output = node.inputs[0], node.outputs[0]
@@ -26,6 +30,7 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
     if not lowering.is_needed(output):
         return
     loops = _loops(lowering, source, lengths)
+    count = lowering.table.number(lowering.table.product([lengths[dim] for dim in op.axis]))
     kernel = reduction(
         _KINDS[type(op)],
         loops.operands,
@@ -36,6 +41,7 @@ def _lower_reduction(lowering: Lowering, node: Apply) -> None:
         getattr(op, "acc_dtype", dtype(source)),
         dtype(output),
         getattr(op, "initial", False),
+        count is not None and count <= FEW,
     )
     result = lowering.allocate(output, loops.values, lowering.dims[output], lengths)
     work = _flat_work(lowering, node, loops, result)

@@ -7,8 +7,9 @@ step is computed outside the loop (body.py).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
+
+from msgspec import Struct
 
 from engine.graph.apply import Apply
 from engine.graph.variables import Variable
@@ -17,13 +18,11 @@ from engine.inner.scan_info import ScanInfo
 from engine.lowering.body import Body, InnerGraph, inner_graph
 from engine.lowering.lower import Lowering, dtype
 from engine.lowering.op_rule import FindRule, OpRule, count_uses
-from engine.lowering.operations import INTEGERS
 from engine.lowering.rules.scan_rows import Mapped, Ring, Rows, Trace, sequence_row
 from engine.lowering.steps import CarriedRegister, Check, LoopStep
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """The part of a step that the wanted outer outputs need.
 
     It has the inner outputs at `positions`, and the number of reads of each variable of its graph.
@@ -132,7 +131,7 @@ class _Lowered:
             v for node in self.step.graph.nodes for v in lowering.analysis.rule(node).lengths(node)
         }
         for inner, outer in zip(self.inner.non_sequences, self.outer.non_sequences, strict=True):
-            if inner in in_registers and dtype(inner) in INTEGERS and not lowering.dims_of(outer):
+            if inner in in_registers and dtype(inner) == "int64" and not lowering.dims_of(outer):
                 stages.append(table.stage((lowering.scalar_of(outer),)))
         return max(stages)
 

@@ -7,8 +7,9 @@ of rows, exchanges the addresses. No row is ever moved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from engine.graph.variables import Variable
 from engine.lowering.lower import Lowering, dtype

@@ -7,8 +7,9 @@ choice is then arithmetic with a register that holds 0 or 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from cachegraph.named_tuples import NamedTuple
 from engine.graph.apply import Apply
 from engine.graph.variables import Constant, Variable
 from engine.lowering.kernels.elementwise import elementwise, update

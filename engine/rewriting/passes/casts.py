@@ -6,18 +6,29 @@ from engine import scalar
 from engine.graph import Apply, FunctionGraph, Variable
 from engine.rewriting.rewriters import node_rewriter
 from engine.scalar import Cast
-from engine.scalar.promotion import DTYPES
+from engine.scalar.promotion import DTYPES, FLOATS, integer_range
 from engine.tensor.elemwise import Elemwise, cast, elemwise
 from engine.tensor.matching import dtype_of
 
 CASTS = [elemwise(Cast(dtype)) for dtype in DTYPES]
 
+_EXACT_TO = {"float32": 2**24, "float64": 2**53}
+"""The number to which a float has all integers."""
+
+
+def _holds_exactly(dtype: str, values: str) -> bool:
+    if dtype == values or values == "bool":
+        return True
+    if values in FLOATS or dtype == "bool":
+        return (values, dtype) == ("float32", "float64")
+    numbers = integer_range(values)
+    if dtype in FLOATS:
+        return numbers[-1] <= _EXACT_TO[dtype]
+    return numbers[0] in integer_range(dtype) and numbers[-1] in integer_range(dtype)
+
+
 HOLDS_EXACTLY = {
-    "bool": frozenset(DTYPES),
-    "int32": frozenset(("int32", "int64", "float64")),
-    "int64": frozenset(("int64",)),
-    "float32": frozenset(("float32", "float64")),
-    "float64": frozenset(("float64",)),
+    values: frozenset([dtype for dtype in DTYPES if _holds_exactly(dtype, values)]) for values in DTYPES
 }
 """For each dtype, the dtypes that hold all of its values."""
 

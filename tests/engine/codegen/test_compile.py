@@ -14,6 +14,7 @@ from cachegraph.object_code.elf import read_symbols
 from engine.codegen import compile as compiler
 from engine.codegen.compile import compile_kernel
 from engine.codegen.llvm import modules
+from engine.codegen.llvm.ir_text import WIDTH_OF_64_BITS
 from engine.codegen.llvm.modules import KERNELS, open_module
 from engine.codegen.llvm.printer import print_kernel
 from engine.lowering.kernels.dot import matrix_matrix
@@ -24,7 +25,7 @@ from engine.lowering.operations import SIGNATURES
 from engine.lowering.statements import Statement
 from engine.runtime.errors import KernelCompileError
 from engine.runtime.externals import is_allowed
-from engine.runtime.target import has_fma, process_level
+from engine.runtime.target import process_level
 
 TWO = ("constant", "float64", np.float64(2).tobytes())
 FLAT = NestOperand("float64", (False,))
@@ -35,7 +36,9 @@ def everything():
     names = [op for op, signature in SIGNATURES.items() if "float64" in signature.dtypes]
     body = [
         Statement(
-            op, (("input", 0), TWO)[: SIGNATURES[op].arity], "bool" if SIGNATURES[op].compares else "float64"
+            op,
+            (("input", 0), TWO, TWO, TWO)[: SIGNATURES[op].arity],
+            "bool" if SIGNATURES[op].compares else "float64",
         )
         for op in names
     ]
@@ -48,6 +51,14 @@ def test_only_the_kernels_symbol_is_seen_at_each_level(level):
     assert symbols.defined == {"k_everything"}
     assert all(is_allowed(name) for name in symbols.undefined)
     assert {"lgamma", "tgamma"} <= symbols.undefined
+
+
+@pytest.mark.parametrize(("kind", "has_width"), [("sum", True), ("prod", False)])
+def test_only_what_is_added_in_any_order_is_told_how_wide_vectors_are(kind, has_width):
+    body = [Statement("exp", (("input", 0),), "float64")]
+    kernel = reduction(kind, [FLAT], body, ("value", 0), 1, (0,), "float64", "float64")
+    loops = [line for line in print_kernel(kernel, "k").text.splitlines() if " = distinct !{" in line]
+    assert any(f"{WIDTH_OF_64_BITS}}}" in line for line in loops) == has_width
 
 
 def test_externals_are_asked_for_by_name():
@@ -67,7 +78,7 @@ def test_code_that_needs_more_than_is_allowed_is_not_accepted(monkeypatch):
 
 
 def assembly(kernel, level):
-    with open_module(print_kernel(kernel, "k_x").module(has_fma(level)), level) as module:
+    with open_module(print_kernel(kernel, "k_x").module(level), level) as module:
         module.optimize(KERNELS)
         return module.assembly()
 

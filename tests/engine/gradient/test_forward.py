@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 
 import engine
 import engine.tensor as pt
@@ -69,6 +69,7 @@ def test_forward_and_backward_are_adjoint(graph: Graph):
     back = engine.gradient.pullback(outputs, inputs, cotangents, disconnected_inputs="ignore")
     pairs = [*products(forward, cotangents), *products(back, tangents)]
     found = evaluate(graph.inputs, pairs, graph.values)
+    assume(np.all(np.isfinite(found)))  # x mod 0 has no derivative
     here, there = found[: len(outputs)], found[len(outputs) :]
     scale = 1 + max([abs(float(value)) for value in found], default=0) * graph.scale**2
     assert abs(sum(here) - sum(there)) <= 1e-4 * scale

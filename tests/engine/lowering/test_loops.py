@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import digest
 from engine.codegen.llvm.printer import print_kernel
+from engine.lowering import loops
 from engine.lowering.check import check_kernel
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
@@ -51,6 +54,19 @@ def add(**changes):
     described = {"op": "add", "dtype": "float64", "arguments": (("input", 0), ("input", 1))} | changes
     operands = [NestOperand(described["dtype"], (False,))] * 2
     return elementwise(operands, [Statement(**described)], [("value", 0)], 1)
+
+
+def test_a_node_is_encoded_as_a_dataclass_of_its_fields():
+    @dataclass
+    class Place:
+        pointer: str
+        terms: tuple[tuple[str, ...], ...]
+
+    Place.__module__, Place.__qualname__ = loops.__name__, "Place"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loops, "Place", Place)
+        due = encode(Place("x", (("i", "n"),)))
+    assert encode(loops.Place("x", (("i", "n"),))) == due
 
 
 def test_what_is_computed_decides_the_encoding():
@@ -126,35 +142,35 @@ def test_a_kernel_is_printed_as_one_function():
         "  store double %v12, ptr %v13, align 8",
         "  %v14 = add nsw i64 %v10, 1",
         "  %v15 = icmp slt i64 %v14, %v6",
-        "  br i1 %v15, label %loop7, label %after8, !llvm.loop !1",
+        "  br i1 %v15, label %loop7, label %after8, !llvm.loop !3",
         "after8:",
         "  ret i32 0",
         "}",
-        '!0 = !{!"llvm.loop.unroll.runtime.disable"}',
-        "!1 = distinct !{!1, !0}",
+        '!2 = !{!"llvm.loop.unroll.runtime.disable"}',
+        "!3 = distinct !{!3, !2}",
     ]
 
 
 def test_the_reads_and_writes_of_an_independent_loop_are_parallel():
     text = print_kernel(kernel(replace(COPY, independent=True)), "k_x").text
-    assert text.count(", !llvm.access.group !0") == 2
-    assert "label %after8, !llvm.loop !4" in text
+    assert text.count(", !llvm.access.group !2") == 2
+    assert "label %after8, !llvm.loop !6" in text
     assert text.splitlines()[-5:] == [
-        "!0 = distinct !{}",
-        '!1 = !{!"llvm.loop.unroll.runtime.disable"}',
-        '!2 = !{!"llvm.loop.parallel_accesses", !0}',
-        '!3 = !{!"llvm.loop.interleave.count", i32 2}',
-        "!4 = distinct !{!4, !1, !2, !3}",
+        "!2 = distinct !{}",
+        '!3 = !{!"llvm.loop.unroll.runtime.disable"}',
+        '!4 = !{!"llvm.loop.parallel_accesses", !2}',
+        '!5 = !{!"llvm.loop.interleave.count", i32 2}',
+        "!6 = distinct !{!6, !3, !4, !5}",
     ]
 
 
 def test_a_loop_that_is_not_interleaved_says_so():
     text = print_kernel(kernel(replace(COPY, interleaved=False)), "k_x").text
     assert text.splitlines()[-2:] == [
-        '!1 = !{!"llvm.loop.interleave.count", i32 1}',
-        "!2 = distinct !{!2, !0, !1}",
+        '!3 = !{!"llvm.loop.interleave.count", i32 1}',
+        "!4 = distinct !{!4, !2, !3}",
     ]
-    assert text.count("!llvm.loop !2") == 1
+    assert text.count("!llvm.loop !4") == 1
     assert "access.group" not in text
 
 

@@ -1,15 +1,33 @@
 """Every scalar operation on every dtype gives what numpy gives, special values included."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import special
 
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.operations import DTYPES, FLOATS, INTEGERS, OPERATIONS, SIGNATURES, check_operation
+from engine.lowering.operations import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    OPERATIONS,
+    SIGNATURES,
+    SIGNED,
+    UNSIGNED,
+    check_operation,
+)
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import NEGATIVE_POWER, OK
+from engine.scalar.special import SPECIAL_FUNCTIONS
+
+
+def in_double(op: str, *arguments: np.ndarray) -> np.ndarray:
+    """Return SciPy's function of the arguments as doubles, in their dtype."""
+    return getattr(special, op)(*[x.astype("float64") for x in arguments]).astype(arguments[0].dtype)
+
 
 UFUNCS = {
     "add": np.add,
@@ -35,6 +53,8 @@ UFUNCS = {
     "sign": np.sign,
     "maximum": np.maximum,
     "minimum": np.minimum,
+    "maximum_of_numbers": np.maximum,
+    "minimum_of_numbers": np.minimum,
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
@@ -72,7 +92,9 @@ UFUNCS = {
     "gammaln": lambda x: np.where(x == 5e-324, -np.log(x), special.gammaln(x)),
     "psi": special.psi,
     "tri_gamma": lambda x: special.polygamma(1, x).astype(x.dtype),
+    **{op: partial(in_double, op) for op in SPECIAL_FUNCTIONS},
 }
+OF_NUMBERS = ("maximum_of_numbers", "minimum_of_numbers")
 INEXACT = set(
     "pow exp expm1 log log1p sin cos tanh sigmoid softplus exp2 log2 log10 tan arcsin arccos arctan "
     "arctan2 sinh cosh arcsinh arccosh arctanh erf erfc gamma gammaln psi tri_gamma".split()
@@ -85,7 +107,10 @@ ABSOLUTE = {"psi": 2e-15}
 def special_values(dtype: str) -> np.ndarray:
     if dtype == "bool":
         return np.array([False, True])
-    if dtype in INTEGERS:
+    if dtype in UNSIGNED:
+        most = np.iinfo(dtype).max
+        return np.array([0, 1, 2, 3, 7, 40, most // 2, most // 2 + 1, most - 1, most], dtype)
+    if dtype in SIGNED:
         limits = np.iinfo(dtype)
         return np.array([0, 1, -1, 2, -2, 3, 7, -7, 40, limits.max, limits.min, limits.min + 1], dtype=dtype)
     limits = np.finfo(dtype)
@@ -125,9 +150,11 @@ def test_an_operation_gives_what_numpy_gives(run, dtype, arity):
     for op, found in zip(names, outputs, strict=True):
         expected = expected_of(op, *grid)
         assert found.dtype == expected.dtype, op
+        if op in OF_NUMBERS:
+            found = np.where(np.isnan(expected), np.nan, found)
         if op not in INEXACT or dtype not in FLOATS:
             np.testing.assert_array_equal(found, expected, err_msg=op)
-            if dtype in FLOATS and op not in ("maximum", "minimum"):
+            if dtype in FLOATS and op not in ("maximum", "minimum", *OF_NUMBERS):
                 finite = ~np.isnan(expected)
                 np.testing.assert_array_equal(
                     np.signbit(found)[finite], np.signbit(expected)[finite], err_msg=op
@@ -165,15 +192,38 @@ def test_a_cast_gives_what_numpy_gives(run, source):
 
 
 def c_cast(values: np.ndarray, target: str) -> np.ndarray:
-    """Return numpy's cast and, where C leaves it open, what x86-64 gives: the smallest integer."""
+    """Return numpy's cast and, where C leaves it open, what operations.py says."""
+    if values.dtype.kind != "f" or target not in INTEGERS:
+        return values.astype(target)
+    if target == "uint64":
+        is_large = values >= 2.0**63
+        large = to_signed(values - values.dtype.type(2.0**63), "int64") ^ np.int64(-(2**63))
+        return np.where(is_large, large, to_signed(values, "int64")).astype(target)
+    through = "int64" if target in ("int64", "uint32") else "int32"
+    return to_signed(values, through).astype(target)
+
+
+def to_signed(values: np.ndarray, target: str) -> np.ndarray:
+    """Return the floats truncated, and the smallest integer for those that `target` cannot hold."""
+    limits = np.iinfo(target)
     with np.errstate(all="ignore"):
-        converted = values.astype(target)
-        if values.dtype.kind != "f" or target not in INTEGERS:
-            return converted
-        limits = np.iinfo(target)
         whole = np.trunc(values.astype("float64"))
         fits = (whole >= float(limits.min)) & (whole < -float(limits.min))
-    return np.where(fits, converted, limits.min)
+        return np.where(fits, values.astype(target), limits.min)
+
+
+@pytest.mark.parametrize("order", [("int64", "uint64"), ("uint64", "int64")])
+def test_an_int64_and_a_uint64_compare_as_the_numbers_they_are(run, order):
+    grid = [axis.ravel() for axis in np.meshgrid(*map(special_values, order))]
+    names = ["lt", "le", "gt", "ge", "eq", "neq"]
+    body = [Statement(op, (("input", 0), ("input", 1)), "bool") for op in names]
+    operands = [NestOperand(dtype, (False,)) for dtype in order]
+    outputs = [np.empty(grid[0].shape, bool) for _ in names]
+    kernel = elementwise(operands, body, [("value", j) for j in range(len(body))], 1)
+    assert run(kernel, grid, outputs, grid[0].shape) == OK
+    for op, found in zip(names, outputs, strict=True):
+        expected = [UFUNCS[op](int(x), int(y)) for x, y in zip(*grid, strict=True)]
+        np.testing.assert_array_equal(found, expected, err_msg=op)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -188,7 +238,7 @@ def test_integer_powers_wrap_as_numpys_do(run, dtype):
         np.testing.assert_array_equal(found, np.power(bases, exponents))
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", SIGNED)
 def test_an_integer_to_a_negative_power_stops_the_kernel(run, dtype):
     bases, exponents = np.array([2, 1], dtype), np.array([3, -1], dtype)
     assert run(power_kernel(dtype), [bases, exponents], [np.empty(2, dtype)], (2,)) == NEGATIVE_POWER

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from engine.lowering.kernels.along import position_of_extreme
+from engine.lowering.kernels.dot import matrix_vector
 from engine.lowering.kernels.elementwise import arange, copy, elementwise, update
 from engine.lowering.kernels.gather import gather, positions, scatter_add, scatter_set, wrap
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import reduction
+from engine.lowering.kernels.sort import argsort, sort
 from engine.lowering.loops import (
     Array,
     Compute,
@@ -48,6 +51,12 @@ def sum_over(dims, rank=2):
         gather("float64", "int64", vector=True),
         gather("float64", "int64", vector=False),
         wrap("int64"),
+        copy(NestOperand("float64", (False, False), strided=True, unit=0)),
+        sum_over((0,)),
+        reduction("max", [MATRIX], [EXP], ("value", 0), 2, (0,), "float64", "float64", True),
+        sort("float64"),
+        argsort("float32"),
+        position_of_extreme("max", "int64", True),
     ],
     ids=lambda kernel: kernel.summary,
 )
@@ -55,7 +64,8 @@ def test_passes_that_do_not_need_each_other_run_in_parts(kernel):
     found = in_parts(kernel)
     assert found is not None
     assert found.kernel.parameters[:-2] == kernel.parameters
-    assert kernel.arguments[found.passes][0] in ("extent", "count")
+    assert kernel.arguments[found.stop][0] in ("extent", "count")
+    assert found.step == next(node.step for node in kernel.body if isinstance(node, Loop))
     assert found.kernel.encoding() != kernel.encoding()
 
 
@@ -64,6 +74,8 @@ def test_passes_that_do_not_need_each_other_run_in_parts(kernel):
     [
         sum_over((0, 1)),
         sum_over((0,), rank=1),
+        reduction("prod", [MATRIX], [], ("input", 0), 2, (1,), "float64", "float64"),
+        matrix_vector("float64", False),
         positions(),
         scatter_add("float64", "int64", vector=True, base="overwritten"),
         scatter_set("float64", "int64", vector=False, base="overwritten"),

@@ -22,7 +22,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def functions(kernels_once):
-    """Functions whose calls need about 16 bytes of scratch memory an element."""
+    """Functions whose calls need about 8 bytes of scratch memory an element."""
     x = pt.vector("x")
     e = pt.exp(x - pt.max(x))
     outputs = pt.sum(e) + pt.dot(pt.sort(e), x)
@@ -55,7 +55,7 @@ def test_a_call_that_needs_much_less_leaves_little(functions):
 
 def test_more_than_all_may_keep_is_freed_at_once(functions, monkeypatch):
     f, *_ = functions
-    monkeypatch.setattr(call_state, "IDLE_LIMIT", 2 * 2**17)
+    monkeypatch.setattr(call_state, "IDLE_LIMIT", 2**17)
     large = f(np.ones(30_000))
     assert kept(f) == 0
     assert f(np.ones(30_000)) == large

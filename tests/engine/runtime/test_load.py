@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cachegraph.errors import ObjectFormatError
-from cachegraph.object_code.cpu import known_levels
+from cachegraph.object_code.cpu import known_levels, machine_levels
 from engine.lowering.kernels.elementwise import elementwise
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.statements import Statement
@@ -151,6 +151,15 @@ def test_a_kernel_of_no_level_of_this_machine_is_foreign():
         Loader().load(pack_kernel("k_x", process_triple(), "x86-64-v9", b"code"), "k_x")
 
 
+@pytest.mark.skipif(len(machine_levels()) == 1, reason="this machine has but one CPU level")
+def test_a_kernel_of_a_better_level_than_a_process_runs_is_foreign(kernel, monkeypatch):
+    better, lesser = machine_levels()[:2]
+    symbol, content = kernel
+    monkeypatch.setenv("CACHEGRAPH_CPU", lesser)
+    with pytest.raises(ForeignTarget, match=f"it is for {better}; this process runs {lesser}"):
+        Loader().load(content, symbol)
+
+
 def test_a_damaged_kernel_is_refused_and_the_loader_goes_on(kernel):
     symbol, content = kernel
     loader = Loader()
@@ -227,35 +236,46 @@ from engine.runtime import load
 taken = set()
 known = load.unpack_kernel
 load.unpack_kernel = lambda content: (stored := known(content), taken.add(stored.level))[0]
-import cachegraph.object_code.cpu
-cachegraph.object_code.cpu._has_v3 = {has_v3}
+import cachegraph.object_code.cpu as cpu
+present = cpu.host_features()
+cpu.host_features = lambda: present - {lacking}
 x = pt.vector("x")
 assert engine.function([x], pt.exp(x) + 1)([0.0]) == 2
 print(taken)
 """
 
 
+NOT_USED = "the CPU level that is asked for is not used: reading CACHEGRAPH_CPU: found"
+
+
 @pytest.mark.skipif(len(known_levels()) == 1, reason="there is but one level here")
 @pytest.mark.parametrize(
-    ("has_v3", "asked", "expected"),
+    ("lacking", "asked", "expected"),
     [
-        ("lambda: True", "", "{'x86-64-v3'}"),
-        ("lambda: True", "x86-64", "{'x86-64'}"),
-        ("lambda: False", "", "{'x86-64'}"),
+        (set(), "x86-64-v4", "{'x86-64-v4'}"),
+        (set(), "x86-64-v3", "{'x86-64-v3'}"),
+        (set(), "x86-64", "{'x86-64'}"),
+        ({"avx512vl"}, "", "{'x86-64-v3'}"),
+        ({"avx2", "avx512vl"}, "", "{'x86-64'}"),
         (
-            "lambda: False",
+            {"avx512vl"},
+            "x86-64-v4",
+            f"{NOT_USED} 'x86-64-v4'; set it to one of x86-64-v3, x86-64, or unset it\n{{'x86-64-v3'}}",
+        ),
+        (
+            {"avx2", "avx512vl"},
             "x86-64-v3",
-            "the CPU level that is asked for is not used: reading CACHEGRAPH_CPU: found 'x86-64-v3'; set it to one of "
-            "x86-64, or unset it\n{'x86-64'}",
+            f"{NOT_USED} 'x86-64-v3'; set it to one of x86-64, or unset it\n{{'x86-64'}}",
         ),
     ],
 )
 def test_code_of_a_level_that_the_machine_has_not_is_never_run(
-    has_v3, asked, expected, kernels_once, monkeypatch
+    lacking, asked, expected, kernels_once, monkeypatch
 ):
-    if has_v3 == "lambda: True" and "x86-64-v3" not in runnable_levels():
-        pytest.skip("this machine has it not")
+    used = expected.split("'")[-2]
+    if used not in machine_levels():
+        pytest.skip(f"this machine has no {used}")
     monkeypatch.setenv("CACHEGRAPH_CPU", asked)
-    command = [sys.executable, "-c", _ASKING.format(has_v3=has_v3)]
+    command = [sys.executable, "-c", _ASKING.format(lacking=lacking)]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout.strip() == expected

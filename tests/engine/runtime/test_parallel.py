@@ -38,18 +38,24 @@ def shared_calls(monkeypatch):
     return calls
 
 
-X, M, INDEX = pt.vector("x"), pt.matrix("m"), pt.lvector("i")
+X, M, W, INDEX = pt.vector("x"), pt.matrix("m"), pt.matrix("w"), pt.lvector("i")
 GRAPHS = {
     "elementwise": ([X], [pt.exp(X) * 2.0 + pt.sqr(X), pt.sigmoid(X)]),
     "broadcasting": ([M, X], [M + X, M.T * 2.0]),
     "rows and columns": ([M], [M.sum(axis=0), M.sum(axis=1), M.max(axis=1), M.sum()]),
+    "tiles of columns": ([W], [W.sum(axis=0), pt.max(pt.exp(W), axis=0)]),
+    "transposed tiles": ([W], [W.T * 2.0]),
     "gathering": ([X, INDEX], [X[INDEX], X[INDEX] + 1.0]),
     "setting a part": ([M, X], [pt.set_subtensor(M[1:, 2], X[0]), pt.inc_subtensor(M[1:, 1:3], 1.5)]),
-    "along an axis": ([M], [pt.cumsum(M, axis=1), pt.argmax(M, axis=1), pt.sort(M, axis=1)]),
+    "along an axis": ([M], [pt.cumsum(M, axis=1)]),
+    "places of extremes": ([M], [pt.argmax(M, axis=1)]),
+    "places of sorted elements": ([M], [pt.argsort(pt.round(M), axis=1)]),
+    "sorted rows": ([M], [pt.sort(M, axis=1)]),
 }
 VALUES = {
     "x": np.linspace(-3.0, 3.0, 53),
     "m": np.sin(np.arange(31.0 * 53)).reshape(31, 53),
+    "w": np.cos(np.arange(7.0 * 3111)).reshape(7, 3111),
     "i": np.arange(53)[::-1] % 50,
 }
 

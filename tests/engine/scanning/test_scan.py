@@ -379,3 +379,15 @@ def test_the_reference_computes_a_loop_on_shared_variables_without_a_function():
     scale, x = engine.shared(3.0), pt.dvector()
     found, _ = engine.scan(lambda x_t: x_t * scale, x)
     np.testing.assert_allclose(evaluate([x], [found], [X])[0], 3 * X)
+
+
+def test_a_condition_from_outside_is_computed_before_the_loop():
+    x, y = pt.dvector("x"), pt.dmatrix("y")
+    stops = pt.sum(pt.tanh(pt.sum(y, axis=0))) > 1.0
+    trace = engine.scan(
+        lambda s: (s + 0.5, engine.until(stops)), outputs_info=x, n_steps=4, return_updates=False
+    )
+    f = engine.function([x, y], [pt.sum(trace, axis=0), pt.constant(0.0), pt.exp(pt.sum(y))])
+    for value, passes in ((-1.0, 4), (2.0, 1), (-1.0, 4)):
+        due = sum(np.ones(2) + 0.5 * (n + 1) for n in range(passes))
+        np.testing.assert_allclose(f(np.ones(2), np.full((2, 2), value))[0], due)

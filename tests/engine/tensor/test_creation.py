@@ -12,7 +12,15 @@ SHAPES = {
     "col": (None, 1),
     "tensor3": (None,) * 3,
 }
-PREFIXES = {"": "float64", "d": "float64", "f": "float32", "i": "int32", "l": "int64"}
+PREFIXES = {
+    "": "float64",
+    "d": "float64",
+    "f": "float32",
+    "b": "int8",
+    "w": "int16",
+    "i": "int32",
+    "l": "int64",
+}
 
 
 @pytest.mark.parametrize("kind", SHAPES)

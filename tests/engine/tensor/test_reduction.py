@@ -10,9 +10,13 @@ import engine.tensor as pt
 from engine import verify_grad
 from engine.graph.reference import evaluate
 from engine.tensor import Max, Min, Sum
-from tests.engine.special_values import DTYPES, arrays, same
+from tests.engine.special_values import DTYPES, SIGNED, UNSIGNED, arrays, same
 
-SUMS = {"bool": "int64", "int32": "int64", "int64": "int64", "float32": "float32", "float64": "float64"}
+SUMS = {
+    **dict.fromkeys(("bool", *SIGNED), "int64"),
+    **dict.fromkeys(UNSIGNED, "uint64"),
+    **{dtype: dtype for dtype in ("float32", "float64")},
+}
 AXES = [None, 0, 1, -1, (0, 1), (1, -3), (2, 0), (), (0, 1, 2)]
 
 
@@ -21,7 +25,7 @@ AXES = [None, 0, 1, -1, (0, 1), (1, -3), (2, 0), (), (0, 1, 2)]
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions_over_any_axes_are_numpys(dtype, axis, keepdims):
     rng = np.random.default_rng(7)
-    value = (rng.normal(size=(2, 3, 4)) * 3).astype(dtype)
+    value = (rng.normal(size=(2, 3, 4)) * 3).astype("int8" if dtype in UNSIGNED else dtype).astype(dtype)
     x = pt.tensor3("x", dtype=dtype)
     total, mean, largest, smallest = evaluate(
         [x], [f(x, axis=axis, keepdims=keepdims) for f in (pt.sum, pt.mean, pt.max, pt.min)], [value]
@@ -88,7 +92,7 @@ def test_nothing_has_the_extremum_that_it_starts_from(dtype):
     outputs = [Max(0, initial=True)(x), Min(0, initial=True)(x)]
     for value in (np.zeros((0, 2), dtype), np.ones((3, 2), dtype)):
         ends = [-np.inf, np.inf] if dtype.startswith("float") else [False, True]
-        if dtype.startswith("int"):
+        if dtype in SIGNED + UNSIGNED:
             ends = [np.iinfo(dtype).min, np.iinfo(dtype).max]
         expected = [np.full(2, value[0, 0] if len(value) else end, dtype) for end in ends]
         for found in (evaluate([x], outputs, [value]), engine.function([x], outputs)(value)):

@@ -1,4 +1,4 @@
-"""Sorting is numpy's, along every axis, stable, with NaNs last."""
+"""Sorting is numpy's, along every axis, with NaNs last; positions are those of a stable sort."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,17 @@ import pytest
 import engine
 import engine.tensor as pt
 from engine import verify_grad
+from tests.engine.special_values import DTYPES
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.integers(-3, 4, (3, 7, 2)) / 2
 
 
 @pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_axis_is_sorted_and_equal_elements_keep_their_order(dtype, mode, kernels_once):
     x = pt.tensor("x", dtype, (None, None, None))
-    axes, value = (None, 0, 1, -1), X.astype(dtype)
+    axes, value = (None, 0, 1, -1), (X + 2 * dtype.startswith("u")).astype(dtype)
     outputs = [pt.sort(x, axis) for axis in axes] + [pt.argsort(x, axis) for axis in axes]
     function = engine.function([x], outputs, mode=mode)
     for array in (value, value[:, :1], value[:0], value[:, :0]):
@@ -35,6 +36,41 @@ def test_vectors_of_any_length_are_sorted(length, kernels_once):
     np.testing.assert_array_equal(positions, np.argsort(value, kind="stable"))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool"])
+@pytest.mark.parametrize("distinct", [1, 2, 10, 700])
+def test_positions_of_equal_elements_ascend(dtype, distinct, kernels_once):
+    x = pt.tensor("x", dtype, (None, None))
+    value = RANDOM.integers(-distinct, distinct, (3, 700)).astype(dtype)
+    if dtype.startswith("float"):
+        value[0, ::5], value[1, 3::7], value[1, 4::7] = np.nan, -0.0, 0.0
+        value[2, ::3], value[2, 1::3] = np.inf, -np.inf
+    found = engine.function([x], pt.argsort(x))(value)
+    np.testing.assert_array_equal(found, np.argsort(value, axis=-1, kind="stable"))
+
+
+def test_special_values_are_sorted_as_numpys(kernels_once):
+    value = np.array([np.nan, np.inf, 5e-324, -np.inf, -0.0, np.nan, 1.0, 0.0, -1e308] * 9)
+    x = pt.dvector("x")
+    np.testing.assert_array_equal(engine.function([x], pt.sort(x))(value), np.sort(value))
+
+
+def test_what_is_sorted_stays_as_it_is():
+    x, value = pt.dmatrix("x"), RANDOM.normal(size=(5, 9))
+    before = value.copy()
+    found = engine.function([x], [pt.sort(x), pt.sort(x.T), x + 1.0])(value)
+    np.testing.assert_array_equal(value, before)
+    np.testing.assert_array_equal(found[1], np.sort(before.T))
+    np.testing.assert_array_equal(found[2], before + 1.0)
+
+
+def test_the_tangent_moves_with_its_element():
+    x, t = pt.dmatrix("x"), pt.dmatrix("t")
+    value, tangent = RANDOM.normal(size=(2, 4, 5))
+    found = engine.function([x, t], engine.gradient.pushforward(pt.sort(x), x, t))(value, tangent)
+    order = np.argsort(value, axis=1)
+    np.testing.assert_array_equal(found, np.take_along_axis(tangent, order, axis=1))
+
+
 def test_the_gradient_goes_where_an_element_came_from():
     verify_grad(lambda x: pt.sort(x, 0) * pt.arange(3.0)[:, None], [RANDOM.normal(size=(3, 4))], n_tests=1)
 
@@ -44,3 +80,5 @@ def test_what_has_no_axis_is_not_sorted():
         pt.sort(pt.dvector("x"), 1)
     with pytest.raises(TypeError, match="no axis"):
         pt.ArgSortOp()(pt.dscalar("x"))
+    with pytest.raises(TypeError, match="no axis"):
+        pt.SortOp()(pt.dscalar("x"))

@@ -151,9 +151,9 @@ def test_a_variable_of_a_more_specific_type_may_be_used():
         variable.type.filter_variable(dvector())
 
 
-@pytest.mark.parametrize("dtype", ["int8", "complex64", "float16", "object", "nothing"])
+@pytest.mark.parametrize("dtype", ["complex64", "float16", "object", "nothing"])
 def test_other_dtypes_are_refused(dtype):
-    with pytest.raises(TypeError, match="the engine has bool, int32, int64, float32, float64"):
+    with pytest.raises(TypeError, match=r"the engine has bool, int8, .* uint64, float32, float64;"):
         TensorType(dtype, ())
 
 

@@ -8,18 +8,23 @@ the result for a number is the same wherever it lies in an array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, INT32, WORD, FunctionText, LlvmType, LlvmValue
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A binary floating-point format: the integer `word` of its size, the `digits` of its fraction."""
 
     word: LlvmType
     digits: int
     bias: int
+
+    @property
+    def sign(self) -> int:
+        """The position of the sign's bit."""
+        return int(self.word.name[1:]) - 1
 
     @property
     def rounder(self) -> float:
@@ -45,10 +50,16 @@ def with_sign(b: FunctionText, x: LlvmValue, sign: LlvmValue) -> LlvmValue:
     return b.call(x.type, f"llvm.copysign.{x.type.suffix}", [x, sign])
 
 
-def nearest_integer(b: FunctionText, x: LlvmValue, factor: float = 1.0) -> LlvmValue:
-    """Return `factor * x`, rounded to an integer; its magnitude must be below 2**(digits - 1)."""
-    rounder = x.type(format_of(x).rounder)
-    return b.op("fsub", b.muladd(x, x.type(factor), rounder), rounder)
+def rounded_product(
+    b: FunctionText, x: LlvmValue, factor: float, bias: int = 0
+) -> tuple[LlvmValue, LlvmValue]:
+    """Return a number whose last digits are the integer k + bias, and k: `factor * x`, rounded.
+
+    Its magnitude must be below 2**(digits - 1).
+    """
+    rounder = x.type(format_of(x).rounder + bias)
+    rounded = b.muladd(x, x.type(factor), rounder)
+    return rounded, b.op("fsub", rounded, rounder)
 
 
 def polynomial(b: FunctionText, x: LlvmValue, coefficients: Sequence[float]) -> LlvmValue:
@@ -96,11 +107,15 @@ def power_of_two(b: FunctionText, k: LlvmValue, offset: int = 0) -> LlvmValue:
     return from_bits(b, b.op("shl", to_bits(b, shifted), form.word(form.digits)), k.type)
 
 
-def is_odd(b: FunctionText, k: LlvmValue, digit: int = 0) -> LlvmValue:
-    """Return the bit of the integer `k` with the value 2**digit: `k` is below 2**(digits - 1)."""
-    form = format_of(k)
-    bits = to_bits(b, b.op("fadd", k, k.type(form.rounder)))
-    return b.compare("icmp ne", b.op("and", bits, form.word(1 << digit)), form.word(0))
+def sign_bit(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Return the bits of `x` without all but the sign."""
+    word = format_of(x).word
+    return b.op("and", to_bits(b, x), word(-(1 << format_of(x).sign)))
+
+
+def negated_if(b: FunctionText, x: LlvmValue, sign: LlvmValue) -> LlvmValue:
+    """Return `x`, negated if the bit of the sign is set in `sign`."""
+    return from_bits(b, b.op("xor", to_bits(b, x), sign), x.type)
 
 
 def two_sum(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
@@ -127,6 +142,14 @@ def two_product(b: FunctionText, x: LlvmValue, y: LlvmValue) -> tuple[LlvmValue,
     error = b.op("fadd", error, b.op("fmul", x_high, y_low))
     error = b.op("fadd", error, b.op("fmul", x_low, y_high))
     return product, b.op("fadd", error, b.op("fmul", x_low, y_low))
+
+
+def minus_product(b: FunctionText, z: LlvmValue, x: LlvmValue, y: LlvmValue) -> LlvmValue:
+    """Return z - x * y, for an x * y so near to `z` that the difference is exact."""
+    if b.has_fma:
+        return b.muladd(b.op("fneg", x), y, z)
+    product, error = two_product(b, x, y)
+    return b.op("fsub", b.op("fsub", z, product), error)
 
 
 def halves(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:

@@ -37,6 +37,19 @@ EXP: Table = {
 }
 """(exp(r) - 1 - r) / r**2 for |r| <= ln(2) / 2."""
 
+EXP2: Table = {
+    DOUBLE: _numbers(  # 2**-58.0
+        "0x1.62e42fefa39efp-1 0x1.ebfbdff82c5a5p-3 0x1.c6b08d704a0d7p-5 0x1.3b2ab6fb9ff34p-7 "
+        "0x1.5d87fe78a0e20p-10 0x1.4309130f36d0dp-13 0x1.ffcbfc7c4b5d5p-17 0x1.62bfc6b941101p-20 "
+        "0x1.b524cde1c4145p-24 0x1.e61ccbc518bf1p-28 0x1.ea18542bbaa65p-32"
+    ),
+    FLOAT: _numbers(  # 2**-29.0
+        "0x1.62e430cc9001fp-1 0x1.ebfbe0d7bd70bp-3 0x1.c6aecf1361902p-5 0x1.3b29a9e48810ep-7 "
+        "0x1.5f47ddd0ec483p-10 0x1.448fe4a419ac8p-13"
+    ),
+}
+"""(2**r - 1) / r for |r| <= 1/2."""
+
 LOG: Table = {
     DOUBLE: _numbers(  # 2**-59.5
         "0x1.5555555555593p-1 0x1.999999997fb5ap-2 0x1.2492494215c1dp-2 0x1.c71c51e94be6ep-3 "
@@ -46,18 +59,22 @@ LOG: Table = {
 }
 """(log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, for (1 + s) / (1 - s) within sqrt(1/2) and sqrt(2)."""
 
-HALF_PI: Table = {
-    DOUBLE: _numbers("0x1.921fb544p+0 0x1.0b4611a6p-34 0x1.3198a2e037073p-69"),
+HALF_PI = _numbers("0x1.921fb544p+0 0x1.0b4611a6p-34 0x1.3198a2e037073p-69")
+"""Half of pi, in parts: 33 bits, 33 bits and the rest; for float64."""
+
+HALF_PI_FUSED: Table = {
+    DOUBLE: _numbers("0x1.921fb54442d18p+0 0x1.1a62633145c07p-54 -0x1.f1976b7ed8fbcp-110"),
+    FLOAT: _numbers("0x1.921fb6p+0 -0x1.777a5cp-25 -0x1.ee59dap-50"),
 }
-"""Half of pi, in parts: 33 bits, 33 bits and the rest."""
+"""Half of pi, in parts that have all digits: for products that are fused with sums."""
 
 SIN: Table = {
     DOUBLE: _numbers(  # 2**-58
         "-0x1.5555555555549p-3 0x1.111111110f882p-7 -0x1.a01a019c126b3p-13 0x1.71de35785199fp-19 "
         "-0x1.ae5e66a50e365p-26 0x1.5d931ca4e04f2p-33"
     ),
-    FLOAT: _numbers(  # 2**-37.6, used in float64
-        "-0x1.5555554cbb191p-3 0x1.11110896bb7f0p-7 -0x1.a00f9dcfd64e3p-13 0x1.6cd85bba6caaep-19"
+    FLOAT: _numbers(  # 2**-37.3
+        "-0x1.5555554b44295p-3 0x1.1111078751a8dp-7 -0x1.a00ec4b1be032p-13 0x1.6ca5043a7fdd6p-19"
     ),
 }
 """(sin(r) - r) / r**3 in r**2, for |r| <= pi / 4."""
@@ -67,7 +84,7 @@ COS: Table = {
         "0x1.555555555554cp-5 -0x1.6c16c16c151b4p-10 0x1.a01a019cb65e4p-16 -0x1.27e4f80ce92d5p-22 "
         "0x1.1ee9edbcd986dp-29 -0x1.8faf7a741a07cp-37"
     ),
-    FLOAT: _numbers("0x1.55554ab5d2444p-5 -0x1.6c0c8c70f6c28p-10 0x1.9a027a06a7507p-16"),  # 2**-33
+    FLOAT: _numbers("0x1.5555496199145p-5 -0x1.6c0bb71d569dbp-10 0x1.99c438b95a0a4p-16"),  # 2**-33.0
 }
 """(cos(r) - 1 + r**2 / 2) / r**4 in r**2, for |r| <= pi / 4."""
 
@@ -96,6 +113,14 @@ ERF: Table = {
     ),
 }
 """erf(x) / x in x**2, for |x| <= 1."""
+
+ERFC_ABOVE_ONE = _numbers(  # 2**-30.6 beside 1
+    "0x1.aab86e8634c99p-12 -0x1.1d82e45f9140ep-9 0x1.64e3889f728d1p-8 -0x1.119eaf9e72761p-7 "
+    "0x1.1a8b7e6e5d117p-7 -0x1.90daeae758faap-8 0x1.6eb02796e9e9dp-9 -0x1.1d860df5df4a8p-11 "
+    "-0x1.0f60278241d91p-12 0x1.09d01a5483eecp-12 -0x1.53f14d01ea1eep-14 -0x1.05eb58f32d725p-17 "
+    "0x1.076cbc718aac1p-16 -0x1.ce8f1848f548ep-19 -0x1.dc96912f50cadp-21 0x1.76eab898e905cp-22"
+)
+"""erfc(t + 2.5) for |t| <= 1.5, for erf in float32: above 4 it is 1."""
 
 ERFC: Table = {
     DOUBLE: _numbers(  # 2**-57
@@ -133,3 +158,30 @@ LOGS_OF_TWO: dict[LlvmType, dict[int, tuple[float, ...]]] = {
     FLOAT: {2: (1.0, 0.0), 10: _numbers("0x1.344p-2 0x1.3509f8p-18")},
 }
 """log(2) / log(base), in parts."""
+
+LOG_OF_SUM = _numbers(  # 2**-27.8
+    "-0x1.fffff8b94b243p-2 0x1.5555448743dabp-2 -0x1.0003fd6b816a2p-2 0x1.99a96922a643ap-3 "
+    "-0x1.5432450796977p-3 0x1.22115d1ae1462p-3 -0x1.0e841c32cf74cp-3 0x1.0a56ce9522183p-3 "
+    "-0x1.40723daf559c3p-4"
+)
+"""(log(1 + f) - f) / f**2, for 1 + f within sqrt(1/2) and sqrt(2): for float32."""
+
+LOG_TAIL: Table = {
+    DOUBLE: _numbers(  # 2**-55.6
+        "0x1.999999999999ap-2 0x1.249249249207ep-2 0x1.c71c71c81ef13p-3 0x1.745d1689511a7p-3 "
+        "0x1.3b13f0091fa9ep-3 0x1.11076c25af25ap-3 0x1.e2ce43b69943bp-4 0x1.c03d7d6a4e248p-4"
+    ),
+    FLOAT: _numbers(  # 2**-29.7
+        "0x1.5555554b89131p-1 0x1.9999ec3498fccp-2 0x1.245bf1b6dc6b8p-2 0x1.ddde50914b6d0p-3"
+    ),
+}
+"""More terms of LOG, for powers; in float64 less 2/3, over s**2."""
+
+TWO_BY_LN2: Table = {
+    DOUBLE: _numbers("0x1.71547652b82fep+1 0x1.777d0ffda0d24p-55"),
+    FLOAT: _numbers("0x1.7154760000000p+1 0x1.4ae0c00000000p-25"),
+}
+"""2 / log(2), in parts: rounded, and what that lost."""
+
+THIRD_BY_LN2 = _numbers("0x1.ec709dc3a03fdp-1 0x1.d27f05548af0cp-55")
+"""2/3 / log(2), in parts; in float64."""

@@ -1,14 +1,14 @@
 """erf and erfc.
 
-Below 1, erf is x times a polynomial in x**2. Above 0.5, erfc is exp(-x**2), with the rounding error of x**2
-taken into account, times a polynomial in 1 / (x + 2) (after Schonfelder, "Chebyshev expansions for the error
-and related functions", 1978).
+Below 1, erf is x times a polynomial in x**2; above, in float32, a polynomial. Above 0.5, erfc is exp(-x**2),
+with the rounding error of x**2 taken into account, times a polynomial in 1 / (x + 2) (after Schonfelder,
+"Chebyshev expansions for the error and related functions", 1978), and so is 1 - erf in float64.
 """
 
 from __future__ import annotations
 
 from engine.codegen.llvm.elementary.arithmetic import absolute, limited, polynomial, two_product, with_sign
-from engine.codegen.llvm.elementary.coefficients import ERF, ERFC, ERFC_SHIFT
+from engine.codegen.llvm.elementary.coefficients import ERF, ERFC, ERFC_ABOVE_ONE, ERFC_SHIFT
 from engine.codegen.llvm.elementary.exponential import exp_of_sum
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
@@ -18,8 +18,8 @@ _ERFC_HIGH = {DOUBLE: 27.5, FLOAT: 10.1}
 def emit_erf(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit the error function, within 3 ulp."""
     one, size = x.type(1.0), absolute(b, x)
-    far = with_sign(b, b.op("fsub", one, _erfc_of_large(b, size)), x)
-    return b.select(b.compare("fcmp olt", size, one), _erf_of_small(b, x), far)
+    far = _erf_of_large_float(b, size) if x.type is FLOAT else b.op("fsub", one, _erfc_of_large(b, size))
+    return b.select(b.compare("fcmp olt", size, one), _erf_of_small(b, x), with_sign(b, far, x))
 
 
 def emit_erfc(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -34,6 +34,12 @@ def emit_erfc(b: FunctionText, x: LlvmValue) -> LlvmValue:
 def _erf_of_small(b: FunctionText, x: LlvmValue) -> LlvmValue:
     z = b.op("fmul", x, x)
     return b.op("fmul", x, polynomial(b, z, ERF[x.type]))
+
+
+def _erf_of_large_float(b: FunctionText, x: LlvmValue) -> LlvmValue:
+    """Return erf(x) for x >= 1, in float32."""
+    t = b.op("fsub", limited(b, x, 1.0, 4.0), x.type(2.5))
+    return b.op("fsub", x.type(1.0), polynomial(b, t, ERFC_ABOVE_ONE))
 
 
 def _erfc_of_large(b: FunctionText, x: LlvmValue) -> LlvmValue:

@@ -15,14 +15,15 @@ from engine.codegen.llvm.elementary.arithmetic import (
     limited,
     polynomial,
     power_of_two,
+    rounded_product,
     to_bits,
     with_sign,
 )
-from engine.codegen.llvm.elementary.coefficients import EXP, LN2, LOG2_E
+from engine.codegen.llvm.elementary.coefficients import EXP, EXP2, LN2, LOG2_E
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
-_EXP_LIMITS = {DOUBLE: (-746.0, 710.0), FLOAT: (-104.0, 89.0)}
-_EXP2_LIMITS = {DOUBLE: (-1076.0, 1025.0), FLOAT: (-151.0, 129.0)}
+EXP_LIMITS = {DOUBLE: (-746.0, 710.0), FLOAT: (-104.0, 89.0)}
+EXP2_LIMITS = {DOUBLE: (-1076.0, 1025.0), FLOAT: (-151.0, 129.0)}
 _EXPM1_LOW = {DOUBLE: -38.0, FLOAT: -18.0}
 _HYPERBOLIC_HIGH = {DOUBLE: 710.6, FLOAT: 89.6}
 TINY = {DOUBLE: 2.0**-54, FLOAT: 2.0**-25}  # x is the rounded value of expm1(x) and sinh(x)
@@ -31,13 +32,13 @@ _TANH_HIGH = {DOUBLE: 40.0, FLOAT: 20.0}
 
 def emit_exp(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit exp(x), within 1.5 ulp."""
-    return exp_of_sum(b, limited(b, x, *_EXP_LIMITS[x.type]))
+    return exp_of_sum(b, limited(b, x, *EXP_LIMITS[x.type]))
 
 
 def exp_of_sum(b: FunctionText, x: LlvmValue, y: LlvmValue | None = None) -> LlvmValue:
     """Return exp(x + y), for `y` tiny beside 1 and `x` between the limits of overflow and underflow."""
     form = format_of(x)
-    rounded, k = _rounded(b, x, LOG2_E, 2 * form.bias)
+    rounded, k = rounded_product(b, x, LOG2_E, 2 * form.bias)
     r = _rest(b, x, k)
     if y is not None:
         r = b.op("fadd", r, y)
@@ -46,12 +47,17 @@ def exp_of_sum(b: FunctionText, x: LlvmValue, y: LlvmValue | None = None) -> Llv
 
 def emit_exp2(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit 2**x, within 1.5 ulp; exact for integers."""
-    x = limited(b, x, *_EXP2_LIMITS[x.type])
-    rounded, k = _rounded(b, x, 1.0, 2 * format_of(x).bias)
-    high, low = LN2[x.type]
-    f = b.op("fsub", x, k)
-    r = b.muladd(f, x.type(high), b.op("fmul", f, x.type(low)))
-    return _scaled(b, b.op("fadd", x.type(1.0), _expm1_of_reduced(b, r)), rounded)
+    return exp2_of_sum(b, limited(b, x, *EXP2_LIMITS[x.type]))
+
+
+def exp2_of_sum(b: FunctionText, x: LlvmValue, y: LlvmValue | None = None) -> LlvmValue:
+    """Return 2**(x + y), for `y` tiny beside 1 and `x` between the limits of overflow and underflow."""
+    of = x.type
+    rounded, k = rounded_product(b, x, 1.0, 2 * format_of(x).bias)
+    r = b.op("fsub", x, k)
+    if y is not None:
+        r = b.op("fadd", r, y)
+    return _scaled(b, b.muladd(r, polynomial(b, r, EXP2[of]), of(1.0)), rounded)
 
 
 def emit_expm1(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -60,7 +66,7 @@ def emit_expm1(b: FunctionText, x: LlvmValue) -> LlvmValue:
     2**(k - 1) is used, which does not overflow, and the last step doubles.
     """
     of = x.type
-    half, _, r = _reduced(b, limited(b, x, _EXPM1_LOW[of], _EXP_LIMITS[of][1]), -1)
+    half, _, r = _reduced(b, limited(b, x, _EXPM1_LOW[of], EXP_LIMITS[of][1]), -1)
     part = b.muladd(half, _expm1_of_reduced(b, r), b.op("fsub", half, of(0.5)))
     is_tiny = b.compare("fcmp olt", absolute(b, x), of(TINY[of]))
     return b.select(is_tiny, x, b.op("fadd", part, part))
@@ -116,16 +122,9 @@ def _hyperbolic(b: FunctionText, size: LlvmValue, sign: str) -> LlvmValue:
 def _reduced(b: FunctionText, x: LlvmValue, offset: int = 0) -> tuple[LlvmValue, LlvmValue, LlvmValue]:
     """Return 2**(k + offset), k and r, with x = k ln(2) + r."""
     form = format_of(x)
-    rounded, k = _rounded(b, x, LOG2_E, form.bias + offset)
+    rounded, k = rounded_product(b, x, LOG2_E, form.bias + offset)
     power = b.op("shl", to_bits(b, rounded), form.word(form.digits))
     return from_bits(b, power, x.type), k, _rest(b, x, k)
-
-
-def _rounded(b: FunctionText, x: LlvmValue, factor: float, bias: int) -> tuple[LlvmValue, LlvmValue]:
-    """Return a number whose last digits are the integer k + bias, and k: `factor * x`, rounded."""
-    rounder = x.type(format_of(x).rounder + bias)
-    rounded = b.muladd(x, x.type(factor), rounder)
-    return rounded, b.op("fsub", rounded, rounder)
 
 
 def _rest(b: FunctionText, x: LlvmValue, k: LlvmValue) -> LlvmValue:

@@ -7,12 +7,11 @@ vectorizer finds them by the attribute of the function for one number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmType, LlvmValue
 
 PREFIX = "large"
-_WIDTHS = (2, 4, 8)
 _PURE = "nounwind willreturn memory(none)"
 
 
@@ -23,12 +22,12 @@ def call_for_large(b: FunctionText, name: str, x: LlvmValue) -> LlvmValue:
     return b.value(x.type, f"call {x.type.name} @{symbol}({x})")
 
 
-def define_for_large(symbol: str) -> tuple[str, dict[str, str]]:
-    """Return the text of the function `symbol` and of its variants, and what they declare."""
+def define_for_large(symbol: str, widths: Sequence[int]) -> tuple[str, dict[str, str]]:
+    """Return the text of the function `symbol` and of its variants for `widths`, and what they declare."""
     _, name, suffix = symbol.split(".")
     of = DOUBLE if suffix == DOUBLE.suffix else FLOAT
     called = name if of is DOUBLE else f"{name}f"
-    variants = ",".join(f"_ZGV_LLVM_M{width}v_{symbol}({symbol}.{width})" for width in _WIDTHS)
+    variants = ",".join(f"_ZGV_LLVM_M{width}v_{symbol}({symbol}.{width})" for width in widths)
     attributes = f'noinline {_PURE} "vector-function-abi-variant"="{variants}"'
     lines = [
         f"define internal {of.name} @{symbol}({of.name} %x) {attributes} {{",
@@ -36,14 +35,14 @@ def define_for_large(symbol: str) -> tuple[str, dict[str, str]]:
         f"  ret {of.name} %result",
         "}",
     ]
-    for width in _WIDTHS:
+    for width in widths:
         lines += _variant(symbol, called, of, width)
     return "\n".join(lines), {called: f"declare {of.name} @{called}({of.name}) {_PURE}"}
 
 
-def keep_variants(symbols: Iterable[str]) -> list[str]:
+def keep_variants(symbols: Iterable[str], widths: Sequence[int]) -> list[str]:
     """Return the text that keeps the variants of these functions until loops are vectorized."""
-    kept = [f"ptr @{symbol}.{width}" for symbol in symbols for width in _WIDTHS]
+    kept = [f"ptr @{symbol}.{width}" for symbol in symbols for width in widths]
     if not kept:
         return []
     head = f"@llvm.compiler.used = appending global [{len(kept)} x ptr]"

@@ -7,6 +7,7 @@ function.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -28,10 +29,19 @@ from engine.codegen.llvm.elementary.logarithm import (
     emit_log10,
     emit_softplus,
 )
+from engine.codegen.llvm.elementary.power import emit_pow
 from engine.codegen.llvm.elementary.trigonometric import emit_arctan, emit_cos, emit_sin, emit_tan
-from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
+from engine.codegen.llvm.ir_text import (
+    DOUBLE,
+    FLOAT,
+    WIDTH_OF_32_BITS,
+    WIDTH_OF_64_BITS,
+    FunctionText,
+    LlvmValue,
+)
+from engine.runtime.target import has_fma, vector_bits
 
-_EMITTERS: dict[str, Callable[[FunctionText, LlvmValue], LlvmValue]] = {
+_EMITTERS: dict[str, Callable[..., LlvmValue]] = {
     "arctan": emit_arctan,
     "cos": emit_cos,
     "cosh": emit_cosh,
@@ -44,6 +54,7 @@ _EMITTERS: dict[str, Callable[[FunctionText, LlvmValue], LlvmValue]] = {
     "log10": emit_log10,
     "log1p": emit_log1p,
     "log2": emit_log2,
+    "pow": emit_pow,
     "sigmoid": emit_sigmoid,
     "sin": emit_sin,
     "sinh": emit_sinh,
@@ -51,6 +62,7 @@ _EMITTERS: dict[str, Callable[[FunctionText, LlvmValue], LlvmValue]] = {
     "tan": emit_tan,
     "tanh": emit_tanh,
 }
+_ARITY = {"pow": 2}
 ELEMENTARY = frozenset(_EMITTERS)
 """The scalar operations that are computed here, for float64 and float32."""
 
@@ -58,29 +70,60 @@ _PREFIX = "elementary"
 _MOST_INLINED = 32
 """Inlined calls of a kernel: each takes about 4 ms to compile, and then saves 2 to 15 ns an element."""
 _IN_LOOP, _ONCE = "#0", "#1"
+_TOUCHES_WORDS = re.compile(r" = load i64, | store i64 ").search
 
 
-def call_elementary(b: FunctionText, op: str, x: LlvmValue) -> LlvmValue:
-    """Emit a call of the function of `op` for the type of `x`."""
-    name = f"{_PREFIX}.{op}.{x.type.suffix}"
+def call_elementary(b: FunctionText, op: str, arguments: Sequence[LlvmValue]) -> LlvmValue:
+    """Emit a call of the function of `op` for the type of the arguments."""
+    of = arguments[0].type
+    name = f"{_PREFIX}.{op}.{of.suffix}"
     b.elementary.append(name)
-    return b.value(x.type, f"call {x.type.name} @{name}({x}) {_IN_LOOP if b.loop_depth else _ONCE}")
+    passed = ", ".join(map(str, arguments))
+    return b.value(of, f"call {of.name} @{name}({passed}) {_IN_LOOP if b.loop_depth else _ONCE}")
 
 
-def define_elementary(called: Sequence[str], has_fma: bool, declared: dict[str, str]) -> list[str]:
-    """Return the text of the functions `called`, and of `declared` and all else that they declare."""
-    defined = {name: _definition(name, has_fma) for name in called}
+def vector_width(lines: Sequence[str]) -> str:
+    """Return the node that says how wide the vectors of a loop with the code `lines` are, or "".
+
+    LLVM would compare several widths, which takes long where functions are inlined, and on AVX-512 chooses
+    half a register. A loop with other calls or loops inside is left to it.
+    """
+    calls = [line for line in lines if " call " in line and "@llvm." not in line]
+    is_left = any(" = phi " in line or " frem " in line for line in lines)
+    if not calls or is_left or not all(f"@{_PREFIX}." in line for line in calls):
+        return ""
+    has_64_bits = any(" double" in line or _TOUCHES_WORDS(line) for line in lines)
+    return WIDTH_OF_64_BITS if has_64_bits else WIDTH_OF_32_BITS
+
+
+def define_elementary(called: Sequence[str], level: str, declared: dict[str, str]) -> list[str]:
+    """Return the text of the functions `called`, and of `declared` and all else that they declare.
+
+    What the calls and the loops around them refer to follows: attributes, and widths of vectors.
+    """
+    is_inlined = len(called) <= _MOST_INLINED
+    defined = {name: _definition(name, has_fma(level)) for name in called}
     large = dict.fromkeys(name for _, _, needed in defined.values() for name in needed)
     texts = [text for text, _, _ in defined.values()]
+    lanes = vector_bits(level) // 64, vector_bits(level) // 32
     for name in large:
-        text, declarations = define_for_large(name)
+        text, declarations = define_for_large(name, lanes)
         texts.append(text)
         declared = declared | declarations
     for _, declarations, _ in defined.values():
         declared = declared | declarations
-    inlines = "alwaysinline" if len(called) <= _MOST_INLINED else "noinline"
-    attributes = f"attributes {_IN_LOOP} = {{ {inlines} }}", f"attributes {_ONCE} = {{ noinline }}"
-    return [*texts, *keep_variants(large), *declared.values(), *attributes]
+    said = (
+        f"attributes {_IN_LOOP} = {{ {'alwaysinline' if is_inlined else 'noinline'} }}",
+        f"attributes {_ONCE} = {{ noinline }}",
+        f"{WIDTH_OF_64_BITS} = {_width(lanes[0] if is_inlined else 0)}",
+        f"{WIDTH_OF_32_BITS} = {_width(lanes[1] if is_inlined else 0)}",
+    )
+    return [*texts, *keep_variants(large, lanes), *declared.values(), *said]
+
+
+def _width(lanes: int) -> str:
+    """Return what says that vectors have so many elements; for 0, LLVM ignores it and chooses."""
+    return f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}'
 
 
 @cache
@@ -89,6 +132,8 @@ def _definition(name: str, has_fma: bool) -> tuple[str, dict[str, str], list[str
     _, op, suffix = name.split(".")
     of = DOUBLE if suffix == DOUBLE.suffix else FLOAT
     b = FunctionText(has_fma=has_fma)
-    result = _EMITTERS[op](b, LlvmValue(of, "%x"))
-    head = f"define internal {of.name} @{name}({of.name} %x) nounwind willreturn memory(none) {{"
+    arguments = [LlvmValue(of, f"%{argument}") for argument in ("x", "y")[: _ARITY.get(op, 1)]]
+    result = _EMITTERS[op](b, *arguments)
+    passed = ", ".join(map(str, arguments))
+    head = f"define internal {of.name} @{name}({passed}) nounwind willreturn memory(none) {{"
     return "\n".join([head, "start:", *b.lines, f"  ret {result}", "}"]), b.declarations, b.elementary

@@ -20,7 +20,7 @@ from engine.codegen.llvm.elementary.arithmetic import (
     to_bits,
     two_product,
 )
-from engine.codegen.llvm.elementary.coefficients import INVERSE_LOGS, LN2, LOG, LOGS_OF_TWO
+from engine.codegen.llvm.elementary.coefficients import INVERSE_LOGS, LN2, LOG, LOG_OF_SUM, LOGS_OF_TWO
 from engine.codegen.llvm.elementary.exponential import TINY, emit_small_exp
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmValue
 
@@ -32,9 +32,8 @@ _INVERSE_BITS = {DOUBLE: 0x7FDE623822835EEA, FLOAT: 0x7EF311C3}  # 1 / u within 
 
 def emit_log(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit the natural logarithm, within 1 ulp; minus infinity at 0, NaN below."""
-    k, m = _split_any(b, x)
-    found = _sum(b, k, b.op("fsub", m, x.type(1.0)))
-    return b.op("fadd", _not_positive(b, x, found), _not_finite(b, x))
+    k, m = split_any(b, x)
+    return _or_of_any(b, x, _sum(b, k, b.op("fsub", m, x.type(1.0))))
 
 
 def emit_log1p(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -50,10 +49,8 @@ def emit_log1p(b: FunctionText, x: LlvmValue) -> LlvmValue:
     f = b.select(is_small, x, b.op("fsub", m, one))
     is_large = b.compare("fcmp oge", size, of(_LOG1P_SMALL))
     correction = only_if(b, is_large, b.op("fmul", lost, _rough_inverse(b, at_most(b, u, 2.0**60))))
-    found = _not_positive(b, u, _sum(b, only_if(b, is_large, k), f, correction))
-    is_tiny = b.compare("fcmp olt", size, of(TINY[of]))
-    is_itself = b.op("or", is_tiny, b.compare("fcmp ueq", x, of(math.inf)))
-    return b.select(is_itself, x, found)
+    found = _or_of_any(b, u, _sum(b, only_if(b, is_large, k), f, correction))
+    return b.select(b.compare("fcmp olt", size, of(TINY[of])), x, found)
 
 
 def emit_softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -70,41 +67,37 @@ def emit_softplus(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def emit_log2(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """Emit the logarithm to base 2, within 1.5 ulp; exact for powers of two."""
+    """Emit the logarithm to base 2, within 2 ulp; exact for powers of two."""
     return _to_base(b, x, 2)
 
 
 def emit_log10(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """Emit the logarithm to base 10, within 1.5 ulp."""
+    """Emit the logarithm to base 10, within 2 ulp."""
     return _to_base(b, x, 10)
 
 
-def _normal(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """Return a normal number and an integer e with x = number 2**e, if `x` is positive and finite."""
+def split_any(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
+    """Return k and m with x = 2**k m, for a positive finite `x`."""
     of, digits = x.type, format_of(x).digits
     is_subnormal = b.compare("fcmp olt", x, of(_SMALLEST_NORMAL[of]))
-    factor = b.op("fadd", of(1.0), only_if(b, is_subnormal, of(2.0**digits - 1.0)))
-    return b.op("fmul", x, factor), only_if(b, is_subnormal, of(-digits))
+    k, m = _split(b, b.op("fmul", x, b.select(is_subnormal, of(2.0**digits), of(1.0))))
+    return b.op("fadd", k, only_if(b, is_subnormal, of(-digits))), m
 
 
 def _split(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return k and m with x = 2**k m, for a normal positive `x`."""
-    of, form = x.type, format_of(x)
-    root, one = _SQRT_HALF_BITS[of], form.bias << form.digits
-    moved = b.op("add", to_bits(b, x), form.word(one - root))
-    biased = b.op("lshr", moved, form.word(form.digits))
+    of, form, root = x.type, format_of(x), _SQRT_HALF_BITS[x.type]
+    # Few CPU levels have an instruction that makes a double of an integer: it gets a bias, to be positive.
+    bias = form.bias << form.digits if of is DOUBLE else 0
+    moved = b.op("add", to_bits(b, x), form.word(bias - root))
     fraction = b.op("and", moved, form.word((1 << form.digits) - 1))
     m = from_bits(b, b.op("add", fraction, form.word(root)), of)
+    if of is FLOAT:
+        return b.convert("sitofp", b.op("ashr", moved, form.word(form.digits)), of), m
+    biased = b.op("lshr", moved, form.word(form.digits))
     # The integer becomes the last digits of a number as large as 2**digits.
     whole = from_bits(b, b.op("or", biased, form.word((form.bias + form.digits) << form.digits)), of)
     return b.op("fsub", whole, of(2.0**form.digits + form.bias)), m
-
-
-def _split_any(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """Return k and m with x = 2**k m, for a positive finite `x`."""
-    number, exponent = _normal(b, x)
-    k, m = _split(b, number)
-    return b.op("fadd", k, exponent), m
 
 
 def _series(b: FunctionText, f: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
@@ -130,28 +123,43 @@ def _rough_inverse(b: FunctionText, u: LlvmValue) -> LlvmValue:
     return b.op("fmul", rough, b.muladd(b.op("fneg", rough), u, u.type(2.0)))
 
 
-def _not_positive(b: FunctionText, x: LlvmValue, found: LlvmValue) -> LlvmValue:
-    """Return the finite number `found`, or the logarithm of an `x` that is not positive."""
-    at_zero = only_if(b, b.compare("fcmp oeq", x, x.type(0.0)), x.type(-math.inf))
-    below = only_if(b, b.compare("fcmp olt", x, x.type(0.0)), x.type(math.nan))
-    return b.op("fadd", b.op("fadd", found, at_zero), below)
+def or_of_special(b: FunctionText, x: LlvmValue, found: LlvmValue) -> LlvmValue:
+    """Return `found`, or the logarithm of an `x` that is 0, infinite or NaN."""
+    found = b.select(b.compare("fcmp oeq", x, x.type(0.0)), x.type(-math.inf), found)
+    return b.select(b.compare("fcmp uge", x, x.type(math.inf)), x, found)
 
 
-def _not_finite(b: FunctionText, x: LlvmValue) -> LlvmValue:
-    """Return an `x` that is infinite or NaN, else 0."""
-    return only_if(b, b.compare("fcmp uge", x, x.type(math.inf)), x)
+def _or_of_any(b: FunctionText, x: LlvmValue, found: LlvmValue) -> LlvmValue:
+    """Return `found`, or the logarithm of an `x` that is not positive and finite."""
+    found = or_of_special(b, x, found)
+    return b.select(b.compare("fcmp olt", x, x.type(0.0)), x.type(math.nan), found)
 
 
 def _to_base(b: FunctionText, x: LlvmValue, base: int) -> LlvmValue:
-    """Return log(m) / log(base), computed in two parts, plus k log(2) / log(base)."""
-    k, m = _split_any(b, x)
+    """Return log(m) / log(base) plus k log(2) / log(base)."""
+    k, m = split_any(b, x)
     f = b.op("fsub", m, x.type(1.0))
+    return _or_of_any(b, x, (_double_to_base if x.type is DOUBLE else _float_to_base)(b, k, f, base))
+
+
+def _double_to_base(b: FunctionText, k: LlvmValue, f: LlvmValue, base: int) -> LlvmValue:
+    """Return log(1 + f) / log(base), computed in two parts, plus k log(2) / log(base)."""
     s, t = _series(b, f)
-    (factor, rest), (of_two, of_two_rest) = INVERSE_LOGS[x.type][base], LOGS_OF_TWO[x.type][base]
+    (factor, rest), (of_two, of_two_rest) = INVERSE_LOGS[f.type][base], LOGS_OF_TWO[f.type][base]
     log, lost = fast_two_sum(b, f, b.op("fneg", b.op("fmul", s, t)))
-    high, low = two_product(b, log, x.type(factor))
-    low = b.op("fadd", low, b.muladd(log, x.type(rest), b.op("fmul", lost, x.type(factor))))
-    total, error = fast_two_sum(b, b.op("fmul", k, x.type(of_two)), high)
-    small = b.op("fadd", error, b.muladd(k, x.type(of_two_rest), low))
-    found = _not_positive(b, x, b.op("fadd", total, small))
-    return b.op("fadd", found, _not_finite(b, x))
+    high, low = two_product(b, log, f.type(factor))
+    low = b.op("fadd", low, b.muladd(log, f.type(rest), b.op("fmul", lost, f.type(factor))))
+    total, error = fast_two_sum(b, b.op("fmul", k, f.type(of_two)), high)
+    small = b.op("fadd", error, b.muladd(k, f.type(of_two_rest), low))
+    return b.op("fadd", total, small)
+
+
+def _float_to_base(b: FunctionText, k: LlvmValue, f: LlvmValue, base: int) -> LlvmValue:
+    """Return f c + (f**2 p(f) c) for c = 1 / log(base) in two parts, plus k log(2) / log(base)."""
+    (factor, rest), (of_two, of_two_rest) = INVERSE_LOGS[f.type][base], LOGS_OF_TWO[f.type][base]
+    terms = polynomial(b, f, [coefficient * (factor + rest) for coefficient in LOG_OF_SUM])
+    low = b.muladd(f, f.type(rest), b.op("fmul", b.op("fmul", f, f), terms))
+    if base == 2:
+        return b.op("fadd", k, b.muladd(f, f.type(factor), low))
+    found = b.muladd(f, f.type(factor), b.muladd(k, f.type(of_two_rest), low))
+    return b.muladd(k, f.type(of_two), found)

@@ -2,8 +2,9 @@
 
 x = k pi/2 + r with an integer k and |r| <= pi / 4 (Cody and Waite, "Software Manual for the Elementary
 Functions", 1980). The parts of pi / 2 are multiplied by k without error and what the subtractions lose is
-kept, so numbers near a multiple of pi / 2 have exact remainders too. That holds for |k| < 2**20; for greater
-numbers libm is called. Floats are computed as doubles.
+kept, so numbers near a multiple of pi / 2 have exact remainders too. That holds for |k| < 2**20, and in
+float32 for |k| < 2**17; for greater numbers libm is called. Without fused operations, floats are computed as
+doubles.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from collections.abc import Callable
 from engine.codegen.llvm.elementary.arithmetic import (
     absolute,
     fast_two_sum,
-    is_odd,
-    nearest_integer,
+    format_of,
+    negated_if,
+    only_if,
     polynomial,
+    rounded_product,
+    sign_bit,
+    to_bits,
     two_sum,
     with_sign,
 )
-from engine.codegen.llvm.elementary.coefficients import ARCTAN, COS, HALF_PI, SIN
+from engine.codegen.llvm.elementary.coefficients import ARCTAN, COS, HALF_PI, HALF_PI_FUSED, SIN
 from engine.codegen.llvm.elementary.large_numbers import call_for_large
 from engine.codegen.llvm.ir_text import DOUBLE, FLOAT, FunctionText, LlvmType, LlvmValue
 
-_LARGE = 1.6e6
+_LARGE = {DOUBLE: 1.6e6, FLOAT: 2.0e5}
+_LEAST_REST = 2.0**-6
+"""From here on what a fused subtraction loses is known; below it is at most half a unit of the last place."""
 _QUARTER_PI = {
     DOUBLE: (math.pi / 4, float.fromhex("0x1.1a62633145c07p-55")),
     FLOAT: (float.fromhex("0x1.921fb6p-1"), float.fromhex("-0x1.777a5cp-26")),
@@ -33,12 +40,12 @@ _QUARTER_PI = {
 
 def emit_sin(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit the sine, within 1.5 ulp."""
-    return _or_libm(b, x, "sin", lambda number: _sine(b, number, x.type, 0))
+    return _or_libm(b, x, "sin", lambda number: _sine(b, number, x.type))
 
 
 def emit_cos(b: FunctionText, x: LlvmValue) -> LlvmValue:
     """Emit the cosine, within 1.5 ulp."""
-    return _or_libm(b, x, "cos", lambda number: _sine(b, number, x.type, 1))
+    return _or_libm(b, x, "cos", lambda number: _cosine(b, number, x.type))
 
 
 def emit_tan(b: FunctionText, x: LlvmValue) -> LlvmValue:
@@ -47,16 +54,19 @@ def emit_tan(b: FunctionText, x: LlvmValue) -> LlvmValue:
 
 
 def _or_libm(b: FunctionText, x: LlvmValue, name: str, emit: Callable[[LlvmValue], LlvmValue]) -> LlvmValue:
-    """Return what `emit` gives for `x` as a double, or for large numbers the function of libm."""
-    of = x.type
-    number = x if of is DOUBLE else b.convert("fpext", x, DOUBLE)
-    found = emit(number)
-    if name != "cos":  # a zero keeps its sign
-        found = b.select(b.compare("fcmp olt", absolute(b, number), DOUBLE(2.0**-30)), number, found)
-    if of is FLOAT:
+    """Return what `emit` gives for |x|, or for large numbers the function of libm for `x`.
+
+    What is odd gets the sign of `x`, so a zero keeps its sign.
+    """
+    of, size = x.type, absolute(b, x)
+    is_widened = of is FLOAT and not b.has_fma
+    found = emit(b.convert("fpext", size, DOUBLE) if is_widened else size)
+    if is_widened:
         found = b.convert("fptrunc", found, FLOAT)
+    if name != "cos":
+        found = negated_if(b, found, sign_bit(b, x))
     before, large, after = b.block, b.fresh("large"), b.fresh("reduced")
-    b.cbranch(b.compare("fcmp ogt", absolute(b, x), of(_LARGE)), large, after)
+    b.cbranch(b.compare("fcmp ogt", size, of(_LARGE[of])), large, after)
     b.begin_block(large)
     called = call_for_large(b, name, x)
     b.branch(after)
@@ -67,35 +77,53 @@ def _or_libm(b: FunctionText, x: LlvmValue, name: str, emit: Callable[[LlvmValue
 
 
 def _remainder(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue, LlvmValue]:
-    """Return k, and r as a number and what it lacks."""
-    first, second, third = HALF_PI[DOUBLE]
-    k = nearest_integer(b, x, 2 / math.pi)
-    minus_k = b.op("fneg", k)
-    rest = b.muladd(minus_k, x.type(first), x)
-    rest, lost = two_sum(b, rest, b.op("fmul", minus_k, x.type(second)))
-    high, low = fast_two_sum(b, rest, b.muladd(minus_k, x.type(third), lost))
-    return k, high, low
+    """Return the integer k in the last bits of a word, and r as a number and what it lacks."""
+    rounded, k = rounded_product(b, x, 2 / math.pi)
+    minus_k, bits = b.op("fneg", k), to_bits(b, rounded)
+    first, second, third = (x.type(part) for part in (HALF_PI_FUSED[x.type] if b.has_fma else HALF_PI))
+    rest = b.muladd(minus_k, first, x)  # exact
+    if b.has_fma:
+        high = b.muladd(minus_k, second, rest)
+        lost = b.muladd(minus_k, second, b.op("fsub", rest, high))
+        lost = only_if(b, b.compare("fcmp ogt", absolute(b, rest), x.type(_LEAST_REST)), lost)
+        return bits, high, b.muladd(minus_k, third, lost)
+    rest, lost = two_sum(b, rest, b.op("fmul", minus_k, second))
+    high, low = fast_two_sum(b, rest, b.muladd(minus_k, third, lost))
+    return bits, high, low
 
 
-def _sine(b: FunctionText, x: LlvmValue, of: LlvmType, quarter: int) -> LlvmValue:
-    """Return the sine of `x`, `quarter` quarters of a turn further on."""
+def _sine(b: FunctionText, x: LlvmValue, of: LlvmType) -> LlvmValue:
     k, r, low = _remainder(b, x)
-    sine, cosine = _sine_of(b, r, low, of), _cosine_of(b, r, low, of)
-    turned = k if not quarter else b.op("fadd", k, x.type(float(quarter)))
-    found = b.select(is_odd(b, turned), cosine, sine)
-    return b.select(is_odd(b, turned, 1), b.op("fneg", found), found)
+    return _turned(b, k, _cosine_of(b, r, low, of), _sine_of(b, r, low, of))
+
+
+def _cosine(b: FunctionText, x: LlvmValue, of: LlvmType) -> LlvmValue:
+    k, r, low = _remainder(b, x)
+    word = format_of(x).word
+    return _turned(b, b.op("add", k, word(1)), _cosine_of(b, r, low, of), _sine_of(b, r, low, of))
+
+
+def _turned(b: FunctionText, k: LlvmValue, of_odd: LlvmValue, of_even: LlvmValue) -> LlvmValue:
+    """Return the value for the last bit of `k`, negated if the bit before is set."""
+    form = format_of(of_odd)
+    sign = b.op("shl", b.op("and", k, form.word(2)), form.word(form.sign - 1))
+    return negated_if(b, b.select(_is_odd(b, k), of_odd, of_even), sign)
+
+
+def _is_odd(b: FunctionText, k: LlvmValue) -> LlvmValue:
+    return b.compare("icmp ne", b.op("and", k, k.type(1)), k.type(0))
 
 
 def _tangent(b: FunctionText, x: LlvmValue, of: LlvmType) -> LlvmValue:
     k, r, low = _remainder(b, x)
     sine, cosine = _sine_of(b, r, low, of), _cosine_of(b, r, low, of)
-    odd = is_odd(b, k)
+    odd = _is_odd(b, k)
     numerator = b.select(odd, b.op("fneg", cosine), sine)
     return b.op("fdiv", numerator, b.select(odd, sine, cosine))
 
 
 def _sine_of(b: FunctionText, r: LlvmValue, low: LlvmValue, of: LlvmType) -> LlvmValue:
-    """Return sin(r + low) = r + (r**3 p(r**2) + low (1 - r**2 / 2)); minus 0 stays minus 0."""
+    """Return sin(r + low) = r + (r**3 p(r**2) + low (1 - r**2 / 2))."""
     z = b.op("fmul", r, r)
     correction = b.muladd(b.op("fmul", z, r.type(-0.5)), low, low)
     return b.op("fadd", r, b.muladd(b.op("fmul", z, r), polynomial(b, z, SIN[of]), correction))

@@ -1,6 +1,5 @@
-"""Elementary functions beside mpmath, in every regime: each within its bound, and the same bits everywhere."""
+"""Elementary functions beside mpmath, in every regime: within their bounds, the same bits everywhere."""
 
-import ctypes
 import math
 
 import mpmath
@@ -8,15 +7,8 @@ import numpy as np
 import pytest
 
 from cachegraph.object_code.cpu import machine_levels
-from engine.codegen.compile import compile_kernel
 from engine.codegen.llvm.elementary.library import ELEMENTARY
-from engine.lowering.kernels.elementwise import elementwise
-from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.statements import Statement
-from engine.runtime.container import pack_kernel
-from engine.runtime.kernel_interface import OK
-from engine.runtime.load import Loader
-from engine.runtime.target import process_triple
+from tests.engine.codegen.llvm.calls_of_operations import calling, error_in_ulps
 
 BOUNDS = {
     "arctan": 2.0,
@@ -28,9 +20,9 @@ BOUNDS = {
     "exp2": 1.5,
     "expm1": 2.5,
     "log": 1.0,
-    "log10": 1.5,
+    "log10": 2.0,
     "log1p": 1.0,
-    "log2": 1.5,
+    "log2": 2.0,
     "sigmoid": 3.0,
     "sin": 1.5,
     "sinh": 3.0,
@@ -50,32 +42,10 @@ EXACT = {
 LOGARITHMS = ("log", "log2", "log10")
 CASES = [
     (op, dtype, level)
-    for op in sorted(ELEMENTARY)
+    for op in sorted(BOUNDS)
     for dtype in ("float64", "float32")
     for level in machine_levels()
 ]
-LOADER = Loader()
-
-
-def calling(op, dtype, level, rank=1):
-    """Return a function that applies the operation to an array, by a loop or, for rank 0, by one call."""
-    kernel = elementwise(
-        [NestOperand(dtype, (False,) * rank)], [Statement(op, (("input", 0),), dtype)], [("value", 0)], rank
-    )
-    symbol = f"k_{op}_{dtype}_{level.replace('-', '_')}_{rank}"
-    code = compile_kernel(kernel, symbol, level)
-    linked = LOADER.load(pack_kernel(symbol, process_triple(), level, code), symbol)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(linked.address)
-
-    def call(values):
-        found = np.empty_like(values)
-        words = {"input": values.ctypes.data, "output": found.ctypes.data, "extent": values.size}
-        arguments = np.array([words[argument[0]] for argument in kernel.arguments], dtype=np.int64)
-        assert function(arguments.ctypes.data) == OK
-        return found
-
-    call.linked = linked
-    return call
 
 
 def regimes(op, dtype):
@@ -101,7 +71,8 @@ def regimes(op, dtype):
         rng.uniform(0.5, math.sqrt(underflow) + 0.1, 2 * count),
         limits.tiny * rng.uniform(0, 4, count),
         np.round(rng.uniform(-1e6, 1e6, count)) * (math.pi / 2),  # zeros and poles
-        1.6e6 * rng.uniform(0.99, 1.01, count),  # from here on libm computes sines
+        (1.6e6 if dtype == "float64" else 2e5)
+        * rng.uniform(0.99, 1.01, count),  # from here on libm computes sines
     ]
     with np.errstate(over="ignore"):
         numbers = np.concatenate(parts).astype(dtype)
@@ -118,20 +89,6 @@ def exact(op, x):
         if op in ("erf", "erfc"):
             x = min(max(x, -40.0), 40.0)
     return EXACT.get(op, getattr(mpmath, op, None))(mpmath.mpf(x))
-
-
-def error_in_ulps(found, expected, dtype):
-    """Return |found - expected| in units of the last place of `expected`; overflow must be infinite."""
-    limits = np.finfo(dtype)
-    if abs(expected) >= mpmath.mpf(2) ** limits.maxexp:
-        return 0.0 if np.isinf(found) and (found > 0) == (expected > 0) else math.inf
-    exponent = max(mpmath.frexp(expected)[1] - 1, limits.minexp)
-    if np.isinf(found):  # as if the range did not end
-        found = mpmath.sign(float(found)) * mpmath.mpf(2) ** limits.maxexp
-    return float(
-        abs(mpmath.mpf(float(found) if isinstance(found, np.generic) else found) - expected)
-        / mpmath.mpf(2) ** (exponent - limits.nmant)
-    )
 
 
 @pytest.mark.parametrize(("op", "dtype", "level"), CASES)
@@ -218,4 +175,4 @@ def test_powers_of_two_are_exact(dtype, level):
 
 
 def test_every_function_has_a_bound():
-    assert set(BOUNDS) == ELEMENTARY
+    assert set(BOUNDS) == ELEMENTARY - {"pow"}  # see test_power.py

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from engine.lowering.kernels.gather import gather, positions, scatter_add
+from engine.lowering.kernels.gather import BLOCK, gather, positions, scatter_add
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import INDEX_OUT_OF_RANGE, OK
 
-DTYPES = ["float64", "float32", "int64", "int32", "bool"]
-INDICES = ["int64", "int32"]
+DTYPES = ["float64", "float32", "int64", "int32", "int16", "uint64", "uint8", "bool"]
+INDICES = ["int64", "int32", "int8"]
 
 
 def lengths(array_shape, index):
@@ -53,6 +53,7 @@ def test_values_are_added_to_rows_however_often_one_comes(run, dtype, shape, kin
 @pytest.mark.parametrize(("wrong", "size"), [(4, 4), (-5, 4), (2**31 - 1, 4), (-(2**31), 4), (0, 0)])
 def test_an_index_out_of_range_is_reported_with_its_place(run, wrong, size, index_dtype, vector):
     shape = (size,) if vector else (size, 2)
+    wrong = np.clip(wrong, np.iinfo(index_dtype).min, np.iinfo(index_dtype).max)
     index = np.array([0, -1, wrong, 0] if size else [wrong], index_dtype)
     position = 2 if size else 0
     array, values = np.ones(shape), np.ones((index.size, *shape[1:]))
@@ -80,6 +81,26 @@ def test_the_first_wrong_one_of_a_long_index_is_reported(run, wrong, position):
         assert details.tolist() == [position, wrong, 100]
 
 
+@pytest.mark.parametrize("kind", ["zeros", "copied", "overwritten"])
+@pytest.mark.parametrize("length", [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 17])
+@pytest.mark.parametrize("index_dtype", INDICES)
+def test_long_indices_are_checked_and_used_to_the_end(run, kind, length, index_dtype):
+    random = np.random.default_rng(length)
+    index, values = random.integers(-50, 50, length).astype(index_dtype), random.integers(9, size=length)
+    kernel = scatter_add("int64", index_dtype, True, kind)
+    base = np.arange(50)
+    due = np.zeros(50, np.int64) if kind == "zeros" else base.copy()
+    np.add.at(due, index, values)
+    details, others = lengths((50,), index)
+    found = base.copy()
+    assert run(kernel, [index, values, base], [found], (), **others) == OK
+    np.testing.assert_array_equal(found, due)
+    for position in (length - 1, BLOCK - 2):
+        index[position] = 50
+        assert run(kernel, [index, values, base], [base.copy()], (), **others) == INDEX_OUT_OF_RANGE
+        assert details.tolist() == [position, 50, 50]
+
+
 @pytest.mark.parametrize("mask", [[], [0], [1], [0, 0, 1], [1, 1, 1, 0, 0], [0] * 40, [1] * 33, [0, 1] * 50])
 def test_the_positions_of_true_elements_fill_the_output_and_nothing_behind(run, mask):
     mask = np.array(mask, bool)
@@ -90,15 +111,13 @@ def test_the_positions_of_true_elements_fill_the_output_and_nothing_behind(run, 
 
 
 @pytest.mark.parametrize("vector", [True, False])
-def test_nothing_is_written_by_a_scatter_whose_index_is_wrong(run, vector):
+def test_nothing_is_changed_by_a_scatter_in_place_whose_index_is_wrong(run, vector):
     shape = (4,) if vector else (4, 2)
     index = np.array([0, 1, 4])
     output, (_, others) = np.full(shape, 7.0), lengths(shape, index)
-    inputs = [index, np.ones((3, *shape[1:])), np.zeros(shape)]
-    assert (
-        run(scatter_add("float64", "int64", vector, "copied"), inputs, [output], (), **others)
-        == INDEX_OUT_OF_RANGE
-    )
+    inputs = [index, np.ones((3, *shape[1:]))]
+    kernel = scatter_add("float64", "int64", vector, "overwritten")
+    assert run(kernel, inputs, [output], (), **others) == INDEX_OUT_OF_RANGE
     assert (output == 7.0).all()
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from engine.lowering.kernels.nest import NestOperand
-from engine.lowering.kernels.reduce import BLOCK, TILE, reduction
+from engine.lowering.kernels.reduce import BLOCK, SEVERAL, TILE, TOGETHER, reduction
+from engine.lowering.loops import Loop, walk
 from engine.lowering.statements import Statement
 from engine.runtime.errors import InvalidKernel
 from engine.runtime.kernel_interface import EMPTY_REDUCTION, NEGATIVE_POWER, OK
@@ -19,7 +20,7 @@ AXES = [
     for axes in combinations(range(rank), count)
 ]
 KINDS = [
-    *product(("sum", "prod", "max", "min"), ("float64", "float32", "int64", "int32", "bool")),
+    *product(("sum", "prod", "max", "min"), ("float64", "float32", "int64", "int8", "uint32", "bool")),
     ("all", "bool"),
     ("any", "bool"),
 ]
@@ -224,3 +225,78 @@ def test_a_reduction_that_makes_no_sense_is_refused(kind, dims):
 
     with pytest.raises(InvalidKernel):
         check_kernel(simple(kind, "float64", 2, dims))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [1, 2, SEVERAL - 1, SEVERAL, SEVERAL + 1, 3 * SEVERAL + 5])
+@pytest.mark.parametrize("length", [0, 1, 2, 90])
+def test_products_of_rows_are_those_of_their_elements_in_turn(run, dtype, rows, length):
+    kernel = simple("prod", dtype, 2, (1,))
+    x = np.random.default_rng(4).normal(size=(rows, length)).astype(dtype)
+    x[:, :4:2], x[:, 1:4:2] = np.finfo(dtype).max, np.finfo(dtype).tiny
+    status, found = reduced(run, kernel, [x], x.shape, (1,), dtype)
+    assert status == OK
+    with np.errstate(all="ignore"):
+        due = np.array([np.cumprod(row)[-1] if length else 1.0 for row in x], dtype)
+    assert found.tobytes() == due.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["max", "min"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rank", [1, 2])
+def test_an_extreme_is_nan_if_any_element_is(run, kind, dtype, rank):
+    length = 2 * BLOCK + 13
+    shape, axes = ((length,), (0,)) if rank == 1 else ((3, length), (1,))
+    kernel = simple(kind, dtype, rank, axes)
+    for fill in (1.5, -0.0, np.inf, -np.inf, np.nan):
+        for position in (None, 0, 1, 7, 8, BLOCK - 1, BLOCK, 2 * BLOCK, length - 1):
+            for special in (np.nan, -np.nan, np.inf, -np.inf, 2.5):
+                x = np.full(shape, fill, dtype)
+                if position is not None:
+                    x[..., position] = special
+                status, found = reduced(run, kernel, [x], shape, axes, dtype)
+                assert status == OK
+                np.testing.assert_array_equal(found, NUMPY[kind](x, axis=axes))
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
+@pytest.mark.parametrize("rows", [1, TOGETHER - 1, TOGETHER, TOGETHER + 1, 3 * TOGETHER + 2])
+def test_columns_are_accumulated_row_by_row(run, kind, dtype, rows):
+    x = np.random.default_rng(rows).integers(-3, 4, size=(2, rows, TILE + 5)).astype(dtype)
+    if dtype.startswith("float"):
+        x *= x.dtype.type(0.1)
+        x[:, :, 3], x[:, -1, 4], x[:, 0, 5] = -0.0, np.nan, np.inf
+        x[:, rows // 2, 5] = -np.inf
+    accumulator = "int64" if dtype == "bool" and kind in ("sum", "prod") else dtype
+    kernel = simple(kind, dtype, 3, (1,), accumulator)
+    status, found = reduced(run, kernel, [x], x.shape, (1,), accumulator)
+    assert status == OK
+    with np.errstate(all="ignore"):
+        due = x[:, 0].astype(accumulator)
+        for row in range(1, rows):
+            due = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[kind](
+                due, x[:, row].astype(accumulator)
+            )
+    np.testing.assert_array_equal(found, due)
+
+
+@pytest.mark.parametrize("kind", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("axes", [(0,), (1,)])
+def test_few_elements_are_reduced_one_at_a_time(run, kind, axes):
+    kernel = reduction(
+        kind,
+        [NestOperand("float64", (False, False))],
+        [],
+        ("input", 0),
+        2,
+        axes,
+        *["float64"] * 2,
+        is_short=True,
+    )
+    x = np.array([[1.5, np.nan, -2.0], [3.0, 1.0, -0.5]])
+    status, found = reduced(run, kernel, [x], x.shape, axes, "float64")
+    assert status == OK
+    np.testing.assert_array_equal(found, NUMPY[kind](x, axis=axes))
+    loops = [node for node in walk(kernel.body) if isinstance(node, Loop)]
+    assert all(loop.step in (1, BLOCK, TILE) for loop in loops)

@@ -1,0 +1,174 @@
+"""Special functions that kernels call in SciPy: complements and inverses of the error function, incomplete
+gamma and beta functions, Bessel functions, and others.
+
+Their values are those of `scipy.special`. A derivative that has no closed form is not defined
+(NullGradientError).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.errors import NullGradientError
+from engine.scalar.arithmetic import add, mul, neg, sqr, sub, true_div
+from engine.scalar.exponential import exp, log, log1p
+from engine.scalar.gamma import erf, gammaln
+from engine.scalar.op import ApplyScalarOp, ScalarOp
+from engine.scalar.promotion import floating
+
+SPECIAL_FUNCTIONS = {
+    **dict.fromkeys(("erfcx", "erfinv", "erfcinv", "ndtri_exp", "i0", "i1", "j0", "j1"), 1),
+    **dict.fromkeys(("gammainc", "gammaincc", "gammaincinv", "gammainccinv"), 2),
+    **dict.fromkeys(("ive", "kve", "jv", "owens_t"), 2),
+    **dict.fromkeys(("betainc", "betaincinv"), 3),
+    "hyp2f1": 4,
+}
+"""The names of the functions in `scipy.special`, with the number of their arguments."""
+
+
+class SpecialFunction(ScalarOp):
+    """The function `scipy.special.{name}` of real numbers, one of SPECIAL_FUNCTIONS."""
+
+    __props__ = ("name",)
+    rule = staticmethod(floating)
+
+    def __init__(self, name: str) -> None:
+        if name not in SPECIAL_FUNCTIONS:
+            raise ValueError(f"Making a special function: {name!r} is none of {', '.join(SPECIAL_FUNCTIONS)}")
+        self.name = name
+        self.nin = SPECIAL_FUNCTIONS[name]
+
+    def _impl(self, *arrays: Any) -> Any:
+        import scipy.special
+
+        wide = [np.asarray(array, "float64") for array in arrays]
+        return np.asarray(getattr(scipy.special, self.name)(*wide)).astype(arrays[0].dtype)[()]
+
+    def partial(self, index: int, inputs: Any, output: Any, cotangent: Any, apply: ApplyScalarOp) -> Any:
+        slope = _SLOPES.get((self.name, index))
+        if slope is None:
+            message = f"Taking a gradient through {self.name}: it declares none for argument {index}"
+            raise NullGradientError(message, self)
+        return apply(mul, cotangent, slope(apply, output, *inputs))
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+erfcx = SpecialFunction("erfcx")
+erfinv = SpecialFunction("erfinv")
+erfcinv = SpecialFunction("erfcinv")
+ndtri_exp = SpecialFunction("ndtri_exp")
+i0 = SpecialFunction("i0")
+i1 = SpecialFunction("i1")
+j0 = SpecialFunction("j0")
+j1 = SpecialFunction("j1")
+gammainc = SpecialFunction("gammainc")
+gammaincc = SpecialFunction("gammaincc")
+gammaincinv = SpecialFunction("gammaincinv")
+gammainccinv = SpecialFunction("gammainccinv")
+ive = SpecialFunction("ive")
+kve = SpecialFunction("kve")
+jv = SpecialFunction("jv")
+owens_t = SpecialFunction("owens_t")
+betainc = SpecialFunction("betainc")
+betaincinv = SpecialFunction("betaincinv")
+hyp2f1 = SpecialFunction("hyp2f1")
+
+
+# ---- derivatives: slope(apply, output, *inputs)
+
+
+def _of_erfcx(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(sub, apply(mul, apply(mul, 2, x), output), 2 / math.sqrt(math.pi))
+
+
+def _of_erfinv(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(mul, math.sqrt(math.pi) / 2, apply(exp, apply(sqr, output)))
+
+
+def _of_erfcinv(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(neg, _of_erfinv(apply, output, x))
+
+
+def _of_ndtri_exp(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    exponent = apply(add, x, apply(mul, 0.5, apply(sqr, output)))
+    return apply(mul, math.sqrt(2 * math.pi), apply(exp, exponent))
+
+
+def _of_i0(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(i1, x)
+
+
+def _of_j0(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(neg, apply(j1, x))
+
+
+def _of_j1(apply: ApplyScalarOp, output: Any, x: Any) -> Any:
+    return apply(mul, 0.5, apply(sub, apply(j0, x), apply(jv, 2, x)))
+
+
+def _of_jv(apply: ApplyScalarOp, output: Any, v: Any, x: Any) -> Any:
+    below, above = apply(jv, apply(sub, v, 1), x), apply(jv, apply(add, v, 1), x)
+    return apply(mul, 0.5, apply(sub, below, above))
+
+
+def _of_gammainc(apply: ApplyScalarOp, output: Any, k: Any, x: Any) -> Any:
+    power = apply(sub, apply(mul, apply(sub, k, 1), apply(log, x)), x)
+    return apply(exp, apply(sub, power, apply(gammaln, k)))
+
+
+def _of_gammaincc(apply: ApplyScalarOp, output: Any, k: Any, x: Any) -> Any:
+    return apply(neg, _of_gammainc(apply, output, k, x))
+
+
+def _of_betainc(apply: ApplyScalarOp, output: Any, a: Any, b: Any, x: Any) -> Any:
+    powers = apply(
+        add,
+        apply(mul, apply(sub, a, 1), apply(log, x)),
+        apply(mul, apply(sub, b, 1), apply(log1p, apply(neg, x))),
+    )
+    beta = apply(sub, apply(add, apply(gammaln, a), apply(gammaln, b)), apply(gammaln, apply(add, a, b)))
+    return apply(exp, apply(sub, powers, beta))
+
+
+def _of_owens_t(apply: ApplyScalarOp, output: Any, h: Any, a: Any) -> Any:
+    density = apply(exp, apply(mul, -0.5, apply(sqr, h)))
+    area = apply(erf, apply(mul, apply(mul, a, h), 1 / math.sqrt(2)))
+    return apply(mul, -1 / math.sqrt(8 * math.pi), apply(mul, density, area))
+
+
+def _of_owens_t_angle(apply: ApplyScalarOp, output: Any, h: Any, a: Any) -> Any:
+    wide = apply(add, 1, apply(sqr, a))
+    density = apply(exp, apply(mul, -0.5, apply(mul, apply(sqr, h), wide)))
+    return apply(true_div, density, apply(mul, 2 * math.pi, wide))
+
+
+def _of_hyp2f1(apply: ApplyScalarOp, output: Any, a: Any, b: Any, c: Any, z: Any) -> Any:
+    following = apply(hyp2f1, apply(add, a, 1), apply(add, b, 1), apply(add, c, 1), z)
+    return apply(mul, apply(true_div, apply(mul, a, b), c), following)
+
+
+_SLOPES: dict[tuple[str, int], Callable[..., Any]] = {
+    ("erfcx", 0): _of_erfcx,
+    ("erfinv", 0): _of_erfinv,
+    ("erfcinv", 0): _of_erfcinv,
+    ("ndtri_exp", 0): _of_ndtri_exp,
+    ("i0", 0): _of_i0,
+    ("j0", 0): _of_j0,
+    ("j1", 0): _of_j1,
+    ("jv", 1): _of_jv,
+    ("gammainc", 1): _of_gammainc,
+    ("gammaincc", 1): _of_gammaincc,
+    ("betainc", 2): _of_betainc,
+    ("owens_t", 0): _of_owens_t,
+    ("owens_t", 1): _of_owens_t_angle,
+    ("hyp2f1", 3): _of_hyp2f1,
+}
+"""The derivatives in closed form, by function and argument."""

@@ -1,0 +1,138 @@
+"""Special functions are SciPy's, bit for bit, compiled or not; close to mpmath's; and so are their slopes."""
+
+import subprocess
+import sys
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import engine
+import engine.tensor as pt
+from cachegraph.errors import CythonFunctionError
+from cachegraph.object_code.cython_functions import function_of_doubles
+from engine import verify_grad
+from engine.errors import NullGradientError
+from engine.runtime.errors import LoadError
+from engine.runtime.externals import is_allowed, resolve
+from engine.scalar.special import SPECIAL_FUNCTIONS, SpecialFunction
+
+FEW = [-1.5, 0.0, 0.3, 1.0, 2.5, np.inf, np.nan]
+MANY = [*FEW, -0.0, -np.inf, 0.5, 0.9, 2.0, -3.0, 10.0, 30.0, -30.0, 1e-300, 1e300]
+EXACT = {
+    "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+    "erfinv": mpmath.erfinv,
+    "gammainc": lambda k, x: mpmath.gammainc(k, 0, x, regularized=True),
+    "gammaincc": lambda k, x: mpmath.gammainc(k, x, regularized=True),
+    "i0": lambda x: mpmath.besseli(0, x),
+    "i1": lambda x: mpmath.besseli(1, x),
+    "j0": lambda x: mpmath.besselj(0, x),
+    "j1": lambda x: mpmath.besselj(1, x),
+    "jv": mpmath.besselj,
+    "ive": lambda v, x: mpmath.besseli(v, x) * mpmath.exp(-x),
+    "kve": lambda v, x: mpmath.besselk(v, x) * mpmath.exp(x),
+    "betainc": lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+    "hyp2f1": mpmath.hyp2f1,
+}
+INSIDE = [
+    (0.3,),
+    (0.7,),
+    (0.3, 2.5),
+    (1.5, 0.4),
+    (2.5, 7.0),
+    (0.5, 1.5, 0.3),
+    (3.0, 2.0, 0.9),
+    (1.2, 0.4, 2.2, 0.6),
+]
+
+
+def vectors(arity: int, dtype: str = "float64") -> list[np.ndarray]:
+    grid = np.meshgrid(*[np.array(MANY if arity < 3 else FEW, "float64").astype(dtype)] * arity)
+    return [axis.ravel() for axis in grid]
+
+
+@pytest.mark.parametrize("mode", ["FAST_RUN", "NUMPY"])
+@pytest.mark.parametrize("name", SPECIAL_FUNCTIONS)
+def test_values_are_scipys(name, mode):
+    arity = SPECIAL_FUNCTIONS[name]
+    for dtype in ("float64", "float32"):
+        inputs = [pt.vector(f"x{i}", dtype=dtype) for i in range(arity)]
+        with np.errstate(all="ignore"):
+            values = vectors(arity, dtype)
+            expected = getattr(scipy.special, name)(*[v.astype("float64") for v in values]).astype(dtype)
+        found = engine.function(inputs, getattr(pt, name)(*inputs), mode=mode)(*values)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "point"), [(n, p) for n, p in product(EXACT, INSIDE) if len(p) == SPECIAL_FUNCTIONS[n]]
+)
+def test_values_are_close_to_mpmaths(name, point):
+    with mpmath.workdps(40):
+        expected = float(EXACT[name](*map(mpmath.mpf, point)))
+    found = SpecialFunction(name).impl(*map(np.float64, point))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["erfcx", "erfinv", "erfcinv", "i0", "j0", "j1"])
+def test_slopes_of_one_number(name):
+    verify_grad(lambda x: getattr(pt, name)(x), [np.array([0.2, 0.45, 0.9])], n_tests=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "points"),
+    [
+        (pt.ndtri_exp, [np.array([-0.2, -1.5, -8.0])]),
+        (pt.owens_t, [np.array([0.4, -1.2]), np.array([0.3, 2.0])]),
+        (lambda x: pt.jv(1.5, x), [np.array([0.7, 3.0])]),
+        (lambda x: pt.gammainc(2.5, x), [np.array([0.7, 3.0])]),
+        (lambda x: pt.gammaincc(2.5, x), [np.array([0.7, 3.0])]),
+        (lambda x: pt.betainc(2.5, 0.8, x), [np.array([0.1, 0.7])]),
+        (lambda z: pt.hyp2f1(0.5, 1.5, 2.0, z), [np.array([0.1, -0.7])]),
+    ],
+)
+def test_slopes_of_several_numbers(make, points):
+    verify_grad(make, points, n_tests=1)
+
+
+def test_a_slope_without_a_closed_form_is_refused():
+    k = pt.dscalar("k")
+    with pytest.raises(NullGradientError, match="gammainc: it declares none for argument 0"):
+        engine.grad(pt.gammainc(k, 2.0), k)
+
+
+def test_another_function_is_refused():
+    with pytest.raises(ValueError, match="'zeta' is none of"):
+        SpecialFunction("zeta")
+
+
+def test_only_functions_of_doubles_are_linked():
+    assert is_allowed("special_erfcx_1")
+    assert not is_allowed("special_erfcx")
+    with pytest.raises(LoadError, match="no such function of 3 doubles"):
+        resolve("special_erfcx_3")
+    with pytest.raises(CythonFunctionError, match="no such function"):
+        function_of_doubles("scipy.special.cython_special", "itj0y0", 1)
+
+
+def test_a_second_process_links_them_and_one_without_them_never_imports_scipy():
+    program = """
+import sys, numpy as np, engine, engine.tensor as pt
+x = pt.dvector("x")
+f = engine.function([x], pt.{}(x))
+print(f.cache_info.outcome, float(f(np.array([0.5]))[0]), "scipy.special" in sys.modules)
+"""
+
+    def run(name):
+        found = subprocess.run(
+            [sys.executable, "-c", program.format(name)], capture_output=True, text=True, check=True
+        )
+        return found.stdout.split()
+
+    expected = str(float(scipy.special.erfcx(0.5)))
+    assert run("erfcx") == ["miss", expected, "True"]
+    assert run("erfcx") == ["hit", expected, "True"]
+    assert run("exp")[2] == "False"
