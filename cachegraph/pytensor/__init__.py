@@ -1,17 +1,20 @@
-"""The adapter for PyTensor: every function that it compiles with numba comes from the cache.
+"""The adapter for PyTensor: every function that it compiles comes from the cache.
 
     import cachegraph.pytensor
 
-    cachegraph.pytensor.install()
+    cachegraph.pytensor.install()                    # compiled by numba, as before
+    cachegraph.pytensor.install(backend="engine")    # computed by the engine
 
 Importing this does nothing; `install` imports PyTensor. From below, each floor importing only those before
 it:
 
+    backends    numba, and others that are found by entry points
     errors      what the adapter refuses, and how its own failures are logged and counted
     describe    PyTensor's graphs and all that rewriting depends on -> cache key; explanations of keys
     stored      optimized graphs and inner graphs in the form in which entries hold them
     code        code that numba compiled, of functions and of single Ops
     making      hooks into PyTensor, and the maker that looks functions up
+    activation  the same, installed by a variable of the environment
 """
 
 from __future__ import annotations
@@ -20,12 +23,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cachegraph.pytensor.backends import UnknownBackend as UnknownBackend
     from cachegraph.pytensor.errors import UnsupportedPyTensor as UnsupportedPyTensor
     from cachegraph.pytensor.making.installing import install as install
     from cachegraph.pytensor.making.installing import uninstall as uninstall
     from cachegraph.pytensor.making.outcome import explain as explain
 
 _MODULE_OF = {
+    "UnknownBackend": "cachegraph.pytensor.backends",
     "UnsupportedPyTensor": "cachegraph.pytensor.errors",
     "explain": "cachegraph.pytensor.making.outcome",
     "install": "cachegraph.pytensor.making.installing",

@@ -12,6 +12,7 @@ From below, each floor importing only those before it:
     scope           the engine's variables that stand for PyTensor's, in one graph
     rules           one rule an Op: PyTensor's node -> the engine's variables
     stages          a graph as functions of the engine, and nodes that PyTensor computes
+    nodes           nodes that PyTensor's own code computes
     linker          PyTensor's linker of that name
     explanation     who computes the nodes of a function
     registration    linker and mode in PyTensor's registries

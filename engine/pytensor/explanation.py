@@ -13,17 +13,25 @@ def explain(function: Any) -> str:
     """Return a text of a line for each stage of a function of PyTensor's (or of a PyMC point function).
 
     It says how many nodes the engine computes and how that code was found, and for each Op that PyTensor
-    computes the reason.
+    computes the reason. Of a model that nutpie compiled it shows both functions.
     """
+    if hasattr(function, "expand_func"):
+        parts = {"density": function.logp_func, "all variables": function.expand_func}
+        return "\n".join(
+            f"{name}: {line}" for name, part in parts.items() for line in explain(part).split("\n")
+        )
     made = getattr(function, "f", function)
     program = getattr(made.vm, "jit_fn", None)
     if not isinstance(program, StagedProgram):
-        return f"PyTensor computes it: its linker is {type(made.maker.linker).__name__}, not the engine's"
+        other = f"PyTensor computes it: its linker is {type(made.maker.linker).__name__}, not the engine's"
+        why = getattr(getattr(made.maker, "cache_info", None), "reason", "")
+        return f"{other} ({why})" if why else other
     lines = []
     for stage, step in zip(program.stages, program.steps, strict=True):
         if isinstance(step, EngineStep):
             found = step.function.cache_info
             lines.append(f"the engine computes {len(stage.nodes)} nodes: {found.outcome}")
+            lines += [f"PyTensor computed them in {n} calls: {why}" for why, n in step.repeats.items()]
         elif isinstance(stage, NodeStage):
             counts = Counter(zip([str(node.op) for node in stage.nodes], stage.reasons, strict=True))
             lines += [f"PyTensor computes {op} ({n}): {why}" for (op, why), n in counts.items()]

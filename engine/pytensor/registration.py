@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 NAME = "ENGINE"
+LINKER = "engine"
+OLDEST = "3.3.7"
+"""The oldest release of PyTensor that the rules were tested with; others have other Ops."""
 
 
-def register() -> Any:
-    """Add the linker "engine" and the mode "ENGINE" to PyTensor's; return the mode.
+def register() -> str:
+    """Add the linker "engine" and the mode "ENGINE" to PyTensor's; return the mode's name.
 
-    Afterwards `mode="ENGINE"` and `pytensor.config.mode = "ENGINE"` name it. A second call changes nothing.
+    Afterwards `mode="ENGINE"` and `pytensor.config.mode = "ENGINE"` name it, and with
+    `pytensor.config.linker = "engine"` the modes "Mode" and "FAST_RUN" are made with the engine. A second
+    call changes nothing. Raises UnsupportedPyTensor for a release before 3.3.7.
     """
-    from pytensor.compile.mode import Mode, predefined_modes, register_linker, register_mode
+    check_release()
+    from pytensor.compile.mode import (
+        Mode,
+        fast_run_linkers_to_mode,
+        predefined_modes,
+        register_linker,
+        register_mode,
+    )
     from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 
-    from engine.pytensor.linker import EngineLinker
+    from engine.pytensor.cached_linker import CachedEngineLinker
 
     if NAME not in predefined_modes:
-        linker = EngineLinker()
-        register_linker("engine", linker)
+        linker = CachedEngineLinker()
+        register_linker(LINKER, linker)
         register_mode(NAME, Mode(linker, RewriteDatabaseQuery(include=["fast_run"])))
-        _accept_name()
-    return predefined_modes[NAME]
+        fast_run_linkers_to_mode[LINKER] = predefined_modes[NAME]
+        _accept("mode", NAME)
+        _accept("linker", LINKER)
+    return NAME
 
 
-def _accept_name() -> None:
-    """Have `pytensor.config.mode` accept the name: PyTensor lists those of its own modes only."""
+def check_release() -> None:
+    """Raise UnsupportedPyTensor if the installed PyTensor is older than `OLDEST`."""
+    import pytensor
+
+    if _numbers(pytensor.__version__) < _numbers(OLDEST):
+        from cachegraph.pytensor.errors import UnsupportedPyTensor
+
+        raise UnsupportedPyTensor(
+            f"PyTensor {pytensor.__version__}",
+            f"PyTensor {OLDEST} or newer for the engine",
+            "upgrade PyTensor, or use the backend 'numba'",
+        )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+def _accept(flag: str, name: str) -> None:
+    """Have a flag of PyTensor's accept the name: PyTensor lists those of its own modes and linkers only."""
     from pytensor import config
 
-    parameter = config._config_var_dict["mode"]
+    parameter = config._config_var_dict[flag]
     accept = parameter._apply
-    parameter._apply = lambda value: value if value == NAME else accept(value)
+    parameter._apply = lambda value: value if value == name else accept(value)

@@ -1,9 +1,4 @@
-"""PyTensor's types and values as the engine's.
-
-The engine has bool, int32, int64, float32 and float64. A variable of a smaller or unsigned integer dtype
-is represented by an int64 with the same value. Arithmetic is done in int64, and its result is brought back
-into the range of the dtype: modulo a power of two both give the same number.
-"""
+"""PyTensor's types and values as the engine's, of the same dtype. float16 and complex numbers have none."""
 
 from __future__ import annotations
 
@@ -14,23 +9,12 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import TensorType
 
 import engine.tensor as pt
+from engine.scalar.promotion import DTYPES, FLOATS
 from engine.tensor.conversion import number
-
-_OWN = ("bool", "int32", "int64", "float32", "float64")
-_BITS = {"int8": 8, "int16": 16, "uint8": 8, "uint16": 16, "uint32": 32}
 
 
 class Untranslatable(Exception):
     """A node, or a type, has no counterpart in the engine; the message is the reason."""
-
-
-def engine_dtype(dtype: str) -> str:
-    """Return the dtype by which the engine represents `dtype`. Raises Untranslatable if there is none."""
-    if dtype in _OWN:
-        return dtype
-    if dtype in _BITS:
-        return "int64"
-    raise Untranslatable(f"the engine has no {dtype}")
 
 
 def check_type(type: Any) -> None:
@@ -38,7 +22,8 @@ def check_type(type: Any) -> None:
     # A subclass, such as a sparse matrix, has other values.
     if type.__class__ is not TensorType and type.__class__ is not ScalarType:
         raise Untranslatable(f"the engine has no {type}")
-    engine_dtype(type.dtype)
+    if type.dtype not in DTYPES:
+        raise Untranslatable(f"the engine has no {type.dtype}")
 
 
 def static_shape(type: Any) -> tuple[int | None, ...]:
@@ -49,30 +34,16 @@ def static_shape(type: Any) -> tuple[int | None, ...]:
 def new_variable(type: Any, name: str | None = None) -> Any:
     """Return a new engine variable for a type of PyTensor's. Raises Untranslatable as `check_type` does."""
     check_type(type)
-    return pt.tensor(name, engine_dtype(type.dtype), static_shape(type))
+    return pt.tensor(name, type.dtype, static_shape(type))
 
 
 def constant(type: Any, value: Any) -> Any:
     """Return a constant of PyTensor's as one of the engine's."""
     check_type(type)
-    dtype = engine_dtype(type.dtype)
     array = np.asarray(value)
-    if array.ndim == 0 and dtype not in ("float32", "float64"):
-        return number(bool(array) if dtype == "bool" else int(array), dtype)
-    return pt.constant(array, dtype=dtype)
-
-
-def narrowed(variable: Any, dtype: str) -> Any:
-    """Return `variable` as a representation of `dtype`: cast, and brought into its range modulo its size."""
-    bits = _BITS.get(dtype)
-    found = pt.cast(variable, engine_dtype(dtype))
-    if bits is None or variable.type.dtype == "bool":
-        return found
-    low = pt.and_(found, number(2**bits - 1, "int64"))
-    if dtype.startswith("u"):
-        return low
-    half = number(2 ** (bits - 1), "int64")
-    return pt.sub(pt.xor(low, half), half)
+    if array.ndim == 0 and type.dtype not in FLOATS:
+        return number(int(array), type.dtype)
+    return pt.constant(array, dtype=type.dtype)
 
 
 def fitted(variable: Any, type: Any) -> Any:
@@ -85,7 +56,7 @@ def fitted(variable: Any, type: Any) -> Any:
     shape = static_shape(type)
     if variable.type.ndim != len(shape):
         raise Untranslatable(f"it has {len(shape)} dimensions, and {variable.type.ndim} in the engine")
-    found = pt.cast(variable, engine_dtype(type.dtype))
+    found = pt.cast(variable, type.dtype)
     lengths = zip(shape, variable.type.shape, strict=True)
     kept = [axis for axis, (due, known) in enumerate(lengths) if due != 1 or known == 1]
     if len(kept) == len(shape):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytensor.graph.basic import Constant
 from pytensor.tensor.type_other import NoneTypeT
 
 import engine.tensor as pt
+from cachegraph.named_tuples import NamedTuple
 from engine.pytensor.representation import Untranslatable, constant, fitted
 
 _REFUSED = (TypeError, ValueError, IndexError, OverflowError, NotImplementedError)

@@ -7,7 +7,6 @@ between two stages of the engine, so any Op and any type may occur. Most graphs 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from pytensor.graph.basic import Constant
@@ -39,12 +38,12 @@ class EngineStage(Scope):
         return found
 
 
-@dataclass(eq=False)
 class NodeStage:
     """Nodes that PyTensor computes, in their order, each with the reason."""
 
-    nodes: list[Any] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    def __init__(self, nodes: list[Any] | None = None, reasons: list[str] | None = None) -> None:
+        self.nodes = [] if nodes is None else nodes
+        self.reasons = [] if reasons is None else reasons
 
 
 Stage = EngineStage | NodeStage
@@ -86,8 +85,11 @@ def _add(stages: dict[int, Stage], place: dict[Any, int], node: Any, earliest: i
 
 
 def read_later(stages: Sequence[Stage], outputs: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield for each stage the variables computed in it that later stages, or the function's caller, read."""
+    """Yield for each stage the variables computed in it that the function's caller, or later stages, read.
+
+    The caller's come first, in the order of `outputs`.
+    """
     for position, stage in enumerate(stages):
-        read = {v for later in stages[position + 1 :] for node in later.nodes for v in node.inputs}
-        read.update(outputs)
-        yield [output for node in stage.nodes for output in node.outputs if output in read]
+        made = {output for node in stage.nodes for output in node.outputs}
+        later = [v for other in stages[position + 1 :] for node in other.nodes for v in node.inputs]
+        yield list(dict.fromkeys([v for v in [*outputs, *later] if v in made]))

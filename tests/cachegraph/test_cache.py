@@ -14,7 +14,7 @@ import pytest
 
 from cachegraph.cache import Artifact, Cache, Correction, Found, Hit, Miss, default_cache
 from cachegraph.caching.counters import Counters, Tally
-from cachegraph.errors import CacheMissError
+from cachegraph.errors import CacheMissError, SourceError
 from cachegraph.key import CacheKey
 from cachegraph.settings import Mode, OnMiss, Settings
 from cachegraph.store.local.statistics import Totals, totals
@@ -363,3 +363,43 @@ def test_a_comparison_that_fails_is_no_hit(make: MakeCache, caplog: pytest.LogCa
     assert (found.value, found.outcome, found.reason) == (b"built", "miss", "unverified")
     assert make("readwrite").get_or_build(key_of("a"), never, identity).value == b"built"
     assert "building it again to verify it failed" in caplog.text
+
+
+def test_of_what_is_built_together_nothing_is_stored_once_the_source_has_changed(
+    make: MakeCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks: list[int] = []
+
+    def changed() -> None:
+        looks.append(1)
+        raise SourceError("describing the source under", Path("package"), "a file that was changed")
+
+    monkeypatch.setattr("cachegraph.caching.writing.check_relied_on", changed)
+    keys = [key_of("a"), key_of("b"), key_of("c")]
+    found = make().get_or_build_many(
+        keys, lambda missing: [build()() for _ in missing], lambda _, content: content
+    )
+    assert [each.value for each in found.values()] == [b"built"] * 3
+    assert len(looks) == 1
+    assert "a file that was changed" in caplog.text
+    monkeypatch.undo()
+    fresh = make()
+    assert [isinstance(fresh.lookup(key), Miss) for key in keys] == [True] * 3
+
+
+def test_one_artifact_that_cannot_be_stored_leaves_the_others_stored(
+    make: MakeCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = LocalStore.put
+
+    def failing(self: LocalStore, key: CacheKey, artifact: Artifact, load_seconds: float = 0.0) -> None:
+        if key == key_of("b"):
+            raise OSError(errno.ENOSPC, "full")
+        put(self, key, artifact, load_seconds)
+
+    monkeypatch.setattr(LocalStore, "put", failing)
+    keys = [key_of("a"), key_of("b"), key_of("c")]
+    make().get_or_build_many(keys, lambda missing: [build()() for _ in missing], lambda _, content: content)
+    monkeypatch.undo()
+    fresh = make()
+    assert [isinstance(fresh.lookup(key), Hit) for key in keys] == [True, False, True]

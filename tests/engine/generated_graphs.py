@@ -20,10 +20,10 @@ import engine.tensor as pt
 from engine.graph import Apply, Constant, Variable
 from engine.graph.reference import evaluate
 from engine.graph.traversal import ancestors, io_toposort
-from tests.engine.special_values import DTYPES, special
+from tests.engine.special_values import DTYPES, SIGNED, UNSIGNED, special
 
 FLOATS = ("float64", "float32")
-INTEGERS = ("int64", "int32")
+INTEGERS = (*SIGNED, *UNSIGNED)
 EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7}
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -146,7 +146,7 @@ def numbers(draw: Draw, dtype: str, shape: tuple[int, ...], specials: bool) -> n
     if dtype == "bool":
         return random.random(shape) > 0.5
     if dtype in INTEGERS:
-        found = random.integers(-4, 5, shape).astype(dtype)
+        found = random.integers(0 if dtype in UNSIGNED else -4, 5, shape).astype(dtype)
     else:
         # Halves and thirds: sums and products of these differ when rounded, and some are equal.
         found = (random.integers(-12, 13, shape) / random.choice([2, 3, 8], shape)).astype(dtype)
@@ -250,6 +250,8 @@ def _with_number(draw: Draw, graph: Graph) -> bool:
     op = draw(st.sampled_from([pt.add, pt.sub, pt.mul, pt.maximum, pt.minimum]))
     if x.type.dtype == "bool" and op is pt.sub and isinstance(number, bool):
         return False
+    if x.type.dtype in UNSIGNED and number == -1 and isinstance(number, int):
+        return False
     result = op(x, number) if draw(st.booleans()) else op(number, x)
     return graph.add(result, result.type.dtype in INTEGERS)
 
@@ -263,7 +265,8 @@ def _divide(draw: Draw, graph: Graph) -> bool:
 def _power(draw: Draw, graph: Graph) -> bool:
     x = _pick(draw, graph, lambda v: v in graph.exact and v.type.dtype in INTEGERS)
     y = _mate(draw, graph, x, lambda v: v in graph.exact and v.type.dtype in INTEGERS)
-    return graph.add(x ** pt.abs(y), True)
+    result = x ** pt.abs(y)
+    return graph.add(result, result.type.dtype in INTEGERS)
 
 
 def _compare(draw: Draw, graph: Graph) -> bool:
@@ -276,9 +279,10 @@ def _logic(draw: Draw, graph: Graph) -> bool:
     x = _pick(draw, graph, _dtype_in("bool", *INTEGERS))
     if draw(st.booleans()):
         return graph.add(pt.invert(x), True)
-    return graph.add(
-        draw(st.sampled_from(_LOGICAL))(x, _mate(draw, graph, x, _dtype_in("bool", *INTEGERS))), True
-    )
+    y = _mate(draw, graph, x, _dtype_in("bool", *INTEGERS))
+    if np.result_type(x.type.dtype, y.type.dtype).kind == "f":  # int64 and uint64 have no common integers
+        return False
+    return graph.add(draw(st.sampled_from(_LOGICAL))(x, y), True)
 
 
 def _where(draw: Draw, graph: Graph) -> bool:
@@ -301,7 +305,10 @@ def _cast(draw: Draw, graph: Graph) -> bool:
 
 def _is_safe_as(value: np.ndarray, dtype: str) -> bool:
     """Casting what an integer does not hold is undefined."""
-    return dtype == "bool" or value.dtype.kind != "f" or bool(np.all(np.abs(value) < 2**31 - 1))
+    if dtype == "bool" or value.dtype.kind != "f":
+        return True
+    held = np.iinfo(dtype)
+    return bool(np.all((value >= held.min) & (value <= min(held.max, 2**31 - 2))))
 
 
 def _is_moderate(value: np.ndarray) -> bool:
@@ -384,7 +391,7 @@ def _gather(draw: Draw, graph: Graph) -> bool:
     length = graph.known[x].shape[0]
     if length and draw(st.booleans()):
         indices = draw(st.lists(st.integers(-length, length - 1), min_size=1, max_size=6))
-        return graph.add(x[np.array(indices, draw(st.sampled_from(INTEGERS)))], x in graph.exact)
+        return graph.add(x[np.array(indices, draw(st.sampled_from(SIGNED)))], x in graph.exact)
     return graph.add(x[_pick(draw, graph, _is_index(graph, length))], x in graph.exact)
 
 

@@ -4,7 +4,9 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-DTYPES = ("float64", "float32", "int64", "int32", "bool")
+SIGNED = ("int64", "int32", "int16", "int8")
+UNSIGNED = ("uint64", "uint32", "uint16", "uint8")
+DTYPES = ("float64", "float32", *SIGNED, *UNSIGNED, "bool")
 
 _FLOATS = [
     0.0,
@@ -35,6 +37,8 @@ def special(dtype: str) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.array(_FLOATS, dtype)
     bounds = np.iinfo(dtype)
+    if dtype in UNSIGNED:
+        return np.array([0, 1, 2, 3, 7, 100, bounds.max - 1, bounds.max, bounds.max // 2 + 1], dtype)
     return np.array([0, 1, -1, 2, -3, 7, 100, bounds.min, bounds.max, bounds.min + 1], dtype)
 
 

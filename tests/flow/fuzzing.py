@@ -13,7 +13,7 @@ import signal
 import struct
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -93,20 +93,21 @@ def _stored(cache: Path) -> dict[str, list[bytes]]:
 
     os.environ["CACHEGRAPH_DIR"] = str(cache)
     found: dict[str, list[bytes]] = {"function": [], "kernel": [], "op": [], "graph": []}
-    keep = EntryWriter.keep
+    keep_all = EntryWriter.keep_all
 
-    def noting(self: EntryWriter, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
-        found[key.level].append(artifact.payload)
-        found["graph"] += artifact.blobs.values()
-        return keep(self, key, artifact, *others)
+    def noting(self: EntryWriter, built: Mapping[CacheKey, tuple[Artifact, float]]) -> Any:
+        for key, (artifact, _) in built.items():
+            found[key.level].append(artifact.payload)
+            found["graph"] += artifact.blobs.values()
+        return keep_all(self, built)
 
-    EntryWriter.keep = noting  # type: ignore[method-assign]
+    EntryWriter.keep_all = noting  # type: ignore[method-assign]
     try:
         x, y = pt.vector("x"), pt.scalar("y")
         inner = engine.OpFromGraph([x, y], [pt.exp(x * y) * 2 + pt.constant(np.arange(40.0))[:1], y + 1])
         engine.function([x, y], [*inner(x, y), pt.sum(x[1:]), x[x > 0]])
     finally:
-        EntryWriter.keep = keep  # type: ignore[method-assign]
+        EntryWriter.keep_all = keep_all  # type: ignore[method-assign]
     found["graph"] += found["op"]
     return found
 

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +60,17 @@ def write(directory: Path, file: str, count: int) -> None:
 
 
 def _attack(content: bytes, target: str) -> str:
-    keep = EntryWriter.keep
+    keep_all = EntryWriter.keep_all
 
-    def keep_hostile(self: EntryWriter, key: CacheKey, artifact: Artifact, *others: Any) -> Any:
-        hostile = (
-            artifact._replace(payload=content)
-            if target == "payloads"
-            else artifact._replace(blobs=dict.fromkeys(artifact.blobs, content))
-        )
-        return keep(self, key, hostile, *others)
+    def keep_hostile(self: EntryWriter, built: Mapping[CacheKey, tuple[Artifact, float]]) -> Any:
+        return keep_all(self, {key: (hostile(artifact), load) for key, (artifact, load) in built.items()})
 
-    EntryWriter.keep = keep_hostile  # type: ignore[method-assign]
+    def hostile(artifact: Artifact) -> Artifact:
+        if target == "payloads":
+            return artifact._replace(payload=content)
+        return artifact._replace(blobs=dict.fromkeys(artifact.blobs, content))
+
+    EntryWriter.keep_all = keep_hostile  # type: ignore[method-assign]
     make()
     return "written"
 

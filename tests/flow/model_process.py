@@ -26,6 +26,7 @@ COMPILING = (
     "llvmlite.binding",
     "cachegraph.pickling.import_path",
     "scipy.linalg",
+    "msgspec",
     "sqlalchemy",
     "engine.rewriting",
     "engine.lowering",

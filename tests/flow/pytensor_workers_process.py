@@ -43,6 +43,7 @@ def sample(start_method: str) -> Any:
             chains=4,
             cores=4,
             mp_ctx=start_method,
+            nuts_sampler="pymc",  # nutpie's chains are threads
             random_seed=1,
             progressbar=False,
             compute_convergence_checks=False,

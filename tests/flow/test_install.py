@@ -73,7 +73,7 @@ def test_the_wheel_holds_both_packages_with_their_types_and_the_migrations(wheel
 
 def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert tops == {"cachegraph", "engine", "cachegraph-0.1.0.dist-info"}
+    assert tops == {"cachegraph", "engine", "cachegraph_pytensor.pth", "cachegraph-0.1.0.dist-info"}
 
 
 @pytest.mark.parametrize("kind", ["standard", "editable"])

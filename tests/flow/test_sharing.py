@@ -95,16 +95,17 @@ def test_another_process_with_a_related_model_reuses_kernels(tmp_path: Any) -> N
 
 @pytest.mark.skipif(len(machine_levels()) == 1, reason="this machine has but one CPU level")
 def test_processes_of_two_cpu_levels_compile_one_variant_each_and_share_a_directory(tmp_path: Any) -> None:
-    best, weakest = (
+    environments = [
         {"CACHEGRAPH_DIR": str(tmp_path / "cache"), "CACHEGRAPH_CPU": level} for level in machine_levels()
-    )
-    first = in_fresh_process("regression", **best)
-    other = in_fresh_process("regression", **weakest)
-    assert (first["outcome"], other["outcome"], other["reason"]) == ("miss", "miss", "foreign-target")
-    assert other["compilations"] == first["compilations"] == other["found"]["kernel"][1]
-    for level, before in ((best, first), (weakest, other)):
-        again = in_fresh_process("regression", **level)
+    ]
+    first, *others = (in_fresh_process("regression", **environment) for environment in environments)
+    assert first["outcome"] == "miss"
+    for other in others:
+        assert (other["outcome"], other["reason"]) == ("miss", "foreign-target")
+        assert other["compilations"] == first["compilations"] == other["found"]["kernel"][1]
+        for found, due in zip(other["results"], expected("regression"), strict=True):
+            np.testing.assert_allclose(found, due, rtol=1e-12)
+    for environment, before in zip(environments, [first, *others], strict=True):
+        again = in_fresh_process("regression", **environment)
         assert (again["outcome"], again["key"]) == ("hit", before["key"])
         assert again["results"] == before["results"]
-    for found, due in zip(other["results"], expected("regression"), strict=True):
-        np.testing.assert_allclose(found, due, rtol=1e-12)

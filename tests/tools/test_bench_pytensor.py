@@ -14,19 +14,23 @@ driver = load_program("bench/pytensor_cache/__main__.py")
 def report(seconds, results=(1.0, 2.0), imports=0.0):
     steps = {"dispatch": [imports, imports], "function": [seconds, seconds], "call": [seconds, seconds]}
     bits = [np.array(results).tobytes().hex()]
-    return {"nodes": 600, "steps": steps, "results": bits, "found": {}}
+    return {"nodes": 600, "steps": steps, "results": bits, "found": {}, "call_us": seconds}
 
 
-def summary(own=1.0, other=10.0, **results):
-    cold = {"pytensor": report(50.0), "cachegraph": report(60.0)}
-    warm = {"pytensor": [report(other, imports=1.0)] * 3, "cachegraph": [report(own, **results)] * 3}
+def summary(own=1.0, other=10.0, engine=0.5, **results):
+    cold = {"pytensor": report(50.0), "cachegraph": report(60.0), "engine": report(4.0)}
+    warm = {
+        "pytensor": [report(other, imports=1.0)] * 3,
+        "cachegraph": [report(own, **results)] * 3,
+        "engine": [report(engine)] * 3,
+    }
     return driver.summary(cold, warm)
 
 
 def test_every_model_is_asked_for_and_has_a_gradient_at_a_point():
     pytest.importorskip("pymc", reason="PyMC is not installed")
     models = load_program("bench/pytensor_cache/models.py")
-    assert tuple(models.MODELS) == driver.MODELS
+    assert list(models.MODELS) == driver.MODELS
     subject = models.MODELS["50-layers"]()
     assert subject.nodes > 100
     assert [np.shape(value) for value in subject.point] == [(16,), (16, 16)]
@@ -49,15 +53,27 @@ def test_a_budget_that_is_missed_is_said():
 
 def test_other_bits_of_a_hit_and_other_numbers_than_pytensors_are_said():
     assert list(driver.missed(summary(results=(1.0, 2.0 + 1e-15)))) == [
-        "a hit gives other bits than the miss"
+        "cachegraph: a hit gives other bits than the miss"
     ]
-    cold = {"pytensor": report(1.0, (1.0, 3.0)), "cachegraph": report(1.0)}
-    assert driver.same(cold, {"cachegraph": []}) == "other results than PyTensor's"
+    cold = {"pytensor": report(1.0), "cachegraph": report(1.0), "engine": report(1.0, (1.0, 3.0))}
+    assert driver.same(cold, {"cachegraph": [], "engine": []}) == "engine: other results than PyTensor's"
+
+
+def test_the_engine_has_budgets_for_each_model_and_for_means():
+    found = summary()
+    assert found["engine"] == {"cold": 0.08, "warm": 0.0476, "call": 0.05}
+    slow = summary(engine=11.0)
+    assert [miss.split(":")[0] for miss in driver.missed(slow)] == ["the engine, warm", "the engine, call"]
+    assert list(driver.missed_means({"a": found, "b": found | {"engine": {"cold": 0.15}}})) == [
+        "the engine, cold: 0.110 of PyTensor's on average, at most 0.100 is due"
+    ]
+    small = found | {"nodes": 100, "engine": {"cold": 0.9}}
+    assert list(driver.missed_means({"a": small})) == []
 
 
 def test_the_table_shows_ratios():
     console = Console(file=io.StringIO(), width=140)
     console.print(driver.table({"kalman": summary()}))
-    shown = console.file.getvalue()
-    for words in ("kalman", "600", "0.10"):
-        assert words in shown
+    console.print(driver.engine_table({"kalman": summary()}))
+    for words in ("kalman", "600", "0.10", "geometric mean", "0.080"):
+        assert words in console.file.getvalue()

@@ -41,6 +41,26 @@ def test_after_it():
     pass
 """
 
+MODE_TESTS = """
+import pytensor
+from pytensor.compile.mode import get_default_mode
+
+def test_the_engine_is_the_default():
+    from engine.pytensor.linker import EngineLinker
+
+    assert isinstance(get_default_mode().linker, EngineLinker)
+    assert isinstance(pytensor.compile.mode.get_mode("FAST_RUN").linker, EngineLinker)
+
+def test_passes():
+    pass
+
+def test_fails():
+    assert 1 == 2
+
+def test_numba_is_the_default():
+    assert type(get_default_mode().linker).__name__ == "NumbaLinker"
+"""
+
 
 @pytest.fixture(scope="module")
 def differences():
@@ -151,13 +171,50 @@ def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(diffe
     assert run.counters == {"levels": {"function": {"hits": 3}, "op": {"hits": 1}}, "seconds_saved": 1.5}
 
 
-def test_an_explained_difference_has_its_explanation(differences, monkeypatch):
-    monkeypatch.setattr(differences, "EXPLAINED", {"warm tests/one.py::test_a*": "they look at the cache"})
+def test_a_difference_is_explained_if_run_test_and_message_fit(monkeypatch):
+    explanations = load_program("pytensor_suite/explanations.py")
+    fitting = explanations.ExplainedDifference(
+        "warm", "tests/one.py::test_a*", "1 == 2", "they look at the cache"
+    )
+    monkeypatch.setattr(explanations, "EXPLAINED", (fitting,))
+    found = [
+        explanations.explanation_of(run, f"tests/one.py::{test}", message)
+        for run, test, message in (
+            ("warm", "test_ab", "assert 1 == 2"),
+            ("cold", "test_ab", "assert 1 == 2"),
+            ("warm", "test_b", "assert 1 == 2"),
+            ("warm", "test_ab", "assert 1 == 3"),
+        )
+    ]
+    assert found == ["they look at the cache", "", "", ""]
+
+
+def test_differences_carry_their_message_and_equal_outcomes_are_none(differences):
     plain, other = (
-        differences.Run({f"tests/one.py::test_{name}": outcome for name in "abc"}, {}, 0.0, {})
-        for outcome in ("passed", "failed")
+        differences.Run({f"tests/one.py::test_{name}": outcome for name in "ab"}, messages, 0.0, {})
+        for outcome, messages in (("passed", {}), ("failed", {"tests/one.py::test_a": "assert 1 == 2"}))
     )
     found = differences.differences(plain, "warm", other)
-    assert [each.explanation for each in found] == ["they look at the cache", "", ""]
-    assert differences.differences(plain, "cold", other)[0].explanation == ""
+    assert [(each.message, each.explanation) for each in found] == [("assert 1 == 2", ""), ("", "")]
     assert differences.differences(plain, "warm", plain) == []
+
+
+def test_with_a_mode_a_failure_that_was_not_compared_is_a_difference(differences):
+    numba = differences.Run({"b": "failed"}, {}, 0.0, {})
+    engine = differences.Run({"a": "failed", "b": "failed", "c": "passed"}, {}, 0.0, {})
+    plain = differences.with_tests_not_run(numba, engine)
+    [found] = differences.differences(plain, "engine", engine)
+    assert (found.test, found.plain, found.outcome) == ("a", "not run", "failed")
+
+
+@pytest.mark.slow
+def test_with_a_mode_only_tests_that_do_not_pass_in_it_are_run_in_the_default_one(checkout, tmp_path):
+    pytest.importorskip("pytensor", reason="PyTensor is not installed")
+    (checkout / "tests" / "test_one.py").write_text(MODE_TESTS)
+    code, report, _ = run_tool(checkout, tmp_path / "runs", "--mode", "ENGINE")
+    assert code == 1
+    assert report["runs"]["engine"]["outcomes"] == {"passed": 2, "failed": 2}
+    assert report["runs"]["numba"]["outcomes"] == {"passed": 1, "failed": 1}
+    [found] = report["differences"]
+    assert (found["test"], found["run"]) == ("tests/test_one.py::test_numba_is_the_default", "engine")
+    assert (found["plain"], found["outcome"], found["explanation"]) == ("passed", "failed", "")

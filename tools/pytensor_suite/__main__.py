@@ -10,8 +10,15 @@ only its tests are used, on the PyTensor that is installed. Three runs:
 
 Each file of tests is a process of its own in each run, and PyTensor's own compile directory is
 empty at the start of each run. Prints each test with another outcome than in the plain run, whether
-it is explained (differences.py), what was not run, and what the adapter counted. Exit code 1 if
+it is explained (explanations.py), what was not run, and what the adapter counted. Exit code 1 if
 there is a difference that is not explained.
+
+With `--mode ENGINE` there are two other runs, and the adapter is in neither:
+
+    engine  with that mode of PyTensor's (and its linker) as the default one
+    numba   the tests that do not pass in it, with PyTensor's own default mode
+
+A test that fails in both is not a difference; one that has not run in numba mode yet is.
 
 All that happened is kept in `--directory`, from which a run that was stopped goes on: files that
 are done and tests that are done are not run again. `--shard 2/4` runs the second quarter of the
@@ -33,13 +40,16 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from differences import NEVER_ENDED, Run, differences, run_of, tally
-from recorded import ADAPTER, RECORD, events
+from differences import GOOD, NEVER_ENDED, Run, differences, run_of, tally, with_tests_not_run
+from recorded import ADAPTER, MODE, ONLY, RECORD, events
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SUITES = ("tests/compile", "tests/link/numba", "tests/scan")
+MODE_SUITES = ("tests/compile", "tests/scan", "tests/tensor")
 RUNS = ("plain", "cold", "warm")
+MODE_RUNS = ("engine", "numba")
+"""The runs with `--mode`: those tests are run in the second that do not pass in the first."""
 
 
 def main() -> int:
@@ -47,12 +57,19 @@ def main() -> int:
     arguments = parsed()
     suite = copied(arguments.checkout, arguments.directory)
     if not arguments.report:
-        files = shard(test_files(suite, arguments.tests or SUITES), arguments.shard)
+        default = MODE_SUITES if arguments.mode else SUITES
+        files = shard(test_files(suite, arguments.tests or default), arguments.shard)
         end = monotonic() + arguments.seconds
-        for run in arguments.run or RUNS:
-            for file in files:
-                carry_out(arguments.directory, suite, run, file, arguments.file_seconds, end)
-    return report(arguments.directory, arguments.json)
+        for run, file in in_order(arguments.run, arguments.mode, files):
+            carry_out(arguments, suite, run, file, end)
+    return report(arguments.directory, MODE_RUNS[::-1] if arguments.mode else RUNS, arguments.json)
+
+
+def in_order(chosen: list[str] | None, mode: str | None, files: list[str]) -> list[tuple[str, str]]:
+    """Return the runs of the files, one after the other; with a mode, all runs of a file together."""
+    if mode:
+        return [(run, file) for file in files for run in MODE_RUNS if not chosen or run in chosen]
+    return [(run, file) for run in chosen or RUNS for file in files]
 
 
 def parsed() -> argparse.Namespace:
@@ -67,8 +84,15 @@ def parsed() -> argparse.Namespace:
         required=True,
         help="where runs are kept, and the stores",
     )
-    parser.add_argument("--run", action="append", choices=RUNS, help="only this one; may be repeated")
-    parser.add_argument("--tests", action="append", help=f"a folder or a file; default: {', '.join(SUITES)}")
+    parser.add_argument("--mode", choices=("ENGINE",), help="compare this mode with PyTensor's default one")
+    parser.add_argument(
+        "--run", action="append", choices=RUNS + MODE_RUNS, help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--tests",
+        action="append",
+        help=f"a folder or a file; default: {', '.join(SUITES)}; with a mode: {', '.join(MODE_SUITES)}",
+    )
     parser.add_argument("--shard", default="1/1", help="K/N: the K-th of N parts of the files")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no file later than this")
     parser.add_argument(
@@ -117,12 +141,20 @@ def shard(files: list[str], which: str) -> list[str]:
     return files[number - 1 :: count]
 
 
-def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float, end: float) -> None:
+def carry_out(arguments: argparse.Namespace, suite: Path, run: str, file: str, end: float) -> None:
     """Run a file of tests in fresh processes until each has an outcome; one in which the process dies has
     none.
     """
+    directory, seconds = arguments.directory, arguments.file_seconds
     record = record_of(directory, run, file)
     record.parent.mkdir(parents=True, exist_ok=True)
+    variables = environment(directory, run, record)
+    if run == "engine":
+        variables[MODE] = arguments.mode
+    elif run == "numba":
+        variables[ONLY] = json.dumps(not_passed(directory, file))
+    if variables.get(ONLY) == "[]":
+        return
     while monotonic() < end and not any("end" in event for event in events(record)):
         before = len(list(events(record)))
         print(f"{run} {file}", file=sys.stderr, flush=True)
@@ -131,7 +163,7 @@ def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float,
             code: int | str = subprocess.run(
                 command(file),
                 cwd=suite,
-                env=environment(directory, run, record),
+                env=variables,
                 timeout=seconds,
                 check=False,
                 stdout=subprocess.PIPE,
@@ -142,6 +174,12 @@ def carry_out(directory: Path, suite: Path, run: str, file: str, seconds: float,
         print(f"{run} {file}: {code}, {monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         if code == "time limit" or len(list(events(record))) == before:
             return
+
+
+def not_passed(directory: Path, file: str) -> list[str]:
+    """Return the tests of a file that did not pass with the mode."""
+    run = run_of(events(record_of(directory, "engine", file)))
+    return [test for test, outcome in run.outcomes.items() if outcome not in GOOD]
 
 
 def record_of(directory: Path, run: str, file: str) -> Path:
@@ -178,16 +216,21 @@ def environment(directory: Path, run: str, record: Path) -> dict[str, str]:
         "CACHEGRAPH_DIR": str(directory / "store"),
         "TMPDIR": str(scratch),
         RECORD: str(record),
-        ADAPTER: str(int(run != "plain")),
+        ADAPTER: str(int(run in ("cold", "warm"))),
     }
 
 
-def report(directory: Path, as_json: bool) -> int:
-    """Print the results of the runs in `directory` and their differences; return the exit code."""
-    runs = {run: run_of(all_events(directory, run)) for run in RUNS}
-    found = [each for run in RUNS[1:] for each in differences(runs["plain"], run, runs[run])]
+def report(directory: Path, names: tuple[str, ...], as_json: bool) -> int:
+    """Print the results of the runs in `directory` and their differences from the first of them; return the
+    exit code.
+    """
+    runs = {run: run_of(all_events(directory, run)) for run in names}
+    plain = runs[names[0]]
+    # With a mode, a failure that was not compared is a difference.
+    others = {run: with_tests_not_run(plain, runs[run]) if run in MODE_RUNS else plain for run in names[1:]}
+    found = [each for run, other in others.items() for each in differences(other, run, runs[run])]
     told = {
-        "runs": {name: summary(run, runs["plain"]) for name, run in runs.items()},
+        "runs": {name: summary(run, plain) for name, run in runs.items()},
         "differences": [asdict(each) for each in found],
     }
     if as_json:

@@ -1,22 +1,21 @@
-"""Outcomes of each test in each run, differences between runs, and explanations of expected ones."""
+"""Outcomes of each test in each run, and differences between runs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
 from typing import Any
 
-EXPLAINED = {
-    "warm tests/link/numba/test_compile_ops.py::test_ofg_inner_compilation_reused": "it counts how often "
-    "an inner graph is converted for numba, and expects 2: where the function is found, none is",
-}
-"""A pattern of runs and test ids -> why the adapter changes the outcome of the test, and rightly so."""
+from explanations import explanation_of
 
 Outcomes = Mapping[str, str]
 NEVER_ENDED = "never ended"
 """The outcome of a test in which the process died, or was stopped."""
+NOT_RUN = "not run"
+"""The outcome of a test that still has to run: never equal to that of one that failed."""
+GOOD = ("passed", "skipped", "xfailed")
+"""Outcomes that are not looked into."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +80,17 @@ def differences(plain: Run, name: str, other: Run) -> list[ChangedOutcome]:
             plain.outcomes[test],
             outcome,
             other.messages.get(test, ""),
-            explanation_of(name, test),
+            explanation_of(name, test, other.messages.get(test, "")),
         )
         for test, outcome in other.outcomes.items()
         if plain.outcomes.get(test, NEVER_ENDED) not in (NEVER_ENDED, outcome)
     ]
 
 
-def explanation_of(run: str, test: str) -> str:
-    """Return why a test may differ in a run; empty if there is no reason."""
-    return next((why for pattern, why in EXPLAINED.items() if fnmatchcase(f"{run} {test}", pattern)), "")
+def with_tests_not_run(plain: Run, other: Run) -> Run:
+    """Return `plain` with the outcome NOT_RUN for tests that it lacks and that did not pass in `other`."""
+    missing = {test: NOT_RUN for test, outcome in other.outcomes.items() if outcome not in GOOD}
+    return replace(plain, outcomes=missing | dict(plain.outcomes))
 
 
 def tally(run: Run) -> dict[str, int]:

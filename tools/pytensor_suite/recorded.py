@@ -2,8 +2,9 @@
 tests are collected.
 
 Loaded with `-p recorded`. CACHEGRAPH_SUITE_RECORD names the file, CACHEGRAPH_SUITE_ADAPTER=1 asks
-for the adapter. A line of JSON for each event, written when it happens, so that a process that is
-killed leaves what it did:
+for the adapter, CACHEGRAPH_SUITE_MODE names a mode to be the default one, and CACHEGRAPH_SUITE_ONLY
+has a JSON list of tests, if not all shall run. A line of JSON for each event, written when it
+happens, so that a process that is killed leaves what it did:
 
     {"start": TEST}
     {"test": TEST, "outcome": "passed" | "failed" | "skipped" | "xfailed" | "xpassed",
@@ -27,6 +28,8 @@ import pytest
 
 RECORD = "CACHEGRAPH_SUITE_RECORD"
 ADAPTER = "CACHEGRAPH_SUITE_ADAPTER"
+MODE = "CACHEGRAPH_SUITE_MODE"
+ONLY = "CACHEGRAPH_SUITE_ONLY"
 
 
 def events(record: Path) -> Iterator[dict[str, Any]]:
@@ -70,11 +73,16 @@ class Recorder:
             import cachegraph.pytensor
 
             cachegraph.pytensor.install()
+        if MODE in os.environ:
+            make_default(os.environ[MODE])
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        known = [item for item in items if item.nodeid in self.known]
-        config.hook.pytest_deselected(items=known)
-        items[:] = [item for item in items if item.nodeid not in self.known]
+        only = json.loads(os.environ.get(ONLY, "null"))
+        wanted = [
+            item for item in items if item.nodeid not in self.known and (only is None or item.nodeid in only)
+        ]
+        config.hook.pytest_deselected(items=[item for item in items if item not in wanted])
+        items[:] = wanted
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.began = process_time()
@@ -99,6 +107,18 @@ class Recorder:
         import pytensor
 
         self.write({"end": int(exitstatus), "pytensor": pytensor.__version__, "counters": counted()})
+
+
+def make_default(mode: str) -> None:
+    """Have PyTensor use a mode of the engine's, and its linker, where none is asked for."""
+    import pytensor
+
+    import engine.pytensor
+    from engine.pytensor.registration import LINKER
+
+    engine.pytensor.register()
+    pytensor.config.linker = LINKER
+    pytensor.config.mode = mode
 
 
 def outcome(report: pytest.TestReport) -> str:

@@ -14,7 +14,7 @@ others, in the order in which data occurs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pytensor.graph.basic import Constant
@@ -22,6 +22,7 @@ from pytensor.graph.basic import Constant
 from cachegraph.errors import Unfingerprintable
 from cachegraph.fingerprint.primitives import counted, pack_uint
 from cachegraph.graph_codec import GraphEncoder
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.describe.held_arrays import name_of_array
 from cachegraph.pytensor.describe.host_packages import host_checkouts
 from cachegraph.pytensor.describe.tags import node_tags, variable_tags

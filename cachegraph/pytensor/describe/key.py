@@ -5,7 +5,8 @@ depends on.
                              objects? notes?
     key := level "op":       scheme graph rewrites registrations options code toolchain target notes?
 
-graph: graphs.py and values.py; rewrites: rewrites.py; registrations: registries.py; options: flags.py. The
+graph: graphs.py and values.py; rewrites: rewrites.py, and
+the name of the backend if it is not numba; registrations: registries.py; options: flags.py. The
 interface says of each input whether it may be overwritten and aliased, and whether it is updated,
 implicit, shared and given; of each output, whether it may be aliased. Names are in none of these parts: a
 hit takes them from the graph in hand. But if rewrites or registrations come from others than PyTensor and
@@ -21,7 +22,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import prefixed
 from cachegraph.fingerprint.releases import package_version
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
+from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.describe.attributes import is_user_op
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.describe.flags import compiles, flags_in_key
@@ -51,8 +53,7 @@ FEW_ELEMENTS = 32
 """The most elements of a constant that rewrites look into; with large_constants, more are data."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphDescription:
+class GraphDescription(NamedTuple):
     """The full description of what a function, or an inner graph, computes.
 
     `key` finds its entry. `classes` and `ops` are those from outside PyTensor and PyMC, in the order in which
@@ -109,7 +110,7 @@ def describe(
     parts |= _surroundings(mode, context)
     if context.foreign != foreign:
         parts["notes"] = encode_notes(roots, (*computed, *updates), nodes, context)
-    key = replace(CacheKey.build("function", parts), names=encoder.names())
+    key = CacheKey.build("function", parts)._replace(names=encoder.names())
     return GraphDescription(
         key, context.user_classes, ops, tuple(encoder.data), len(nodes), tuple(context.rewriters), basis
     )
@@ -180,21 +181,24 @@ def _rewrites(mode: Any, late: frozenset[str], context: EncodingContext) -> byte
     if type(mode) is not Mode:
         raise Unfingerprintable(f"the mode {type(mode).__qualname__}", "only a plain Mode is cached")
     _check_linker(mode.linker)
-    if not compiles(os.environ):
+    backend = backend_of(mode.linker)
+    if backend is None and not compiles(os.environ):
         raise Unfingerprintable("NUMBA_DISABLE_JIT", "nothing is compiled; unset it")
-    parts = (
+    parts = [
         encode_query(mode._optimizer, context),
         encode_databases((mode.optdb, optdb, infer_shape_db), late, context),
-    )
+    ]
+    if backend is not None:  # rewrites of inner graphs are given the linker, too
+        parts.append(encode(backend))
     return b"".join(map(prefixed, parts))
 
 
 def _check_linker(linker: Any) -> None:
-    """Refuse any linker but numba's own, with no setting but when memory is freed."""
-    if type(linker) is not NumbaLinker:
+    """Refuse any linker but numba's and the backends' own, with no setting but when memory is freed."""
+    if type(linker) is not NumbaLinker and backend_of(linker) is None:
         raise Unfingerprintable(
-            f"the linker {type(linker).__qualname__}", "only functions of NumbaLinker are cached"
+            f"the linker {type(linker).__qualname__}", "only functions of numba and of backends are cached"
         )
     for name, value in vars(linker).items():
         if name != "_allow_gc" and value is not None:
-            raise Unfingerprintable(f"a linker with {name}", "only a plain NumbaLinker is cached")
+            raise Unfingerprintable(f"a linker with {name}", "only a plain linker is cached")

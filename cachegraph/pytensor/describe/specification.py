@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytensor.compile.maker import FunctionMaker
 from pytensor.graph.basic import Constant
 
+from cachegraph.named_tuples import NamedTuple
 
-@dataclass(frozen=True)
-class Specification:
+
+class Specification(NamedTuple):
     """The inputs (`In`) and outputs (`Out`) of one function, and how PyTensor hands back its results."""
 
     inputs: Sequence[Any]

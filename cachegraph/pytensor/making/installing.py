@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from cachegraph.pytensor.backends import NUMBA, DefaultMode, add_mode
 from cachegraph.pytensor.errors import UnsupportedPyTensor
 
 KNOWN = ("3.3",)
@@ -50,18 +51,29 @@ _before: list[tuple[Any, str, Any]] = []
 """The objects replaced at installation: owner, name, and the object."""
 
 
-def install(*, force: bool = False, large_constants: bool = False) -> None:
-    """Have every `pytensor.function` that numba compiles come from the cache; a second call changes only the
-    options.
+_default = DefaultMode()
 
-    With `large_constants`, large constants are data: other observations in the same model are a hit. Raises
-    UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose makers are not as it knows
-    them; not with `force`.
+
+def install(*, backend: str | None = None, force: bool = False, large_constants: bool = False) -> None:
+    """Have every `pytensor.function` come from the cache; a second call changes only the options.
+
+    The `backend` computes the functions that are given no mode: "numba", or one that an installed
+    distribution declares (backends.py), such as "engine". Without it, that of an earlier call stays, at first
+    numba. A function whose mode is given keeps its own. With `large_constants`, large constants are data:
+    other observations in the same model are a hit.
+
+    Raises UnknownBackend, and UnsupportedPyTensor for a PyTensor that the adapter does not know, or whose
+    makers are not as it knows them; not with `force`. Nothing is installed then.
     """
+    if not _before and not force:
+        _refuse_unknown()
+    mode = add_mode(backend) if backend not in (None, NUMBA) else None
     if not _before:
-        if not force:
-            _refuse_unknown()
         _hook()
+    if mode is not None:
+        _default.become(mode)
+    elif backend is not None:
+        _default.restore()
     from cachegraph.pytensor.making.maker import CachedMaker
 
     CachedMaker.large_constants = large_constants
@@ -69,6 +81,7 @@ def install(*, force: bool = False, large_constants: bool = False) -> None:
 
 def uninstall() -> None:
     """Restore PyTensor; functions made in between keep working. Does nothing if nothing is installed."""
+    _default.restore()
     while _before:
         owner, name, found = _before.pop()
         if found is _ABSENT:

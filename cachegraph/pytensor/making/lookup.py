@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -13,6 +12,7 @@ from pytensor.compile.maker import FunctionMaker
 from cachegraph.cache import Artifact, Cache, Correction, Found, default_cache
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.errors import CacheMissError, SourceError, Unfingerprintable
+from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.describe.basis import CHANGED
 from cachegraph.pytensor.describe.key import GraphDescription, describe
 from cachegraph.pytensor.describe.purity import recording_folded_ops, refuse_external_reads
@@ -68,7 +68,7 @@ class Lookup:
     @property
     def adopted(self) -> Specification:
         """The requested specification, with its data as further inputs."""
-        return replace(self.wanted, inputs=[*self.wanted.inputs, *self._data])
+        return self.wanted._replace(inputs=[*self.wanted.inputs, *self._data])
 
     def do_without(self) -> None:
         """Have PyTensor make the graph, unless it already has."""
@@ -100,7 +100,7 @@ class Lookup:
         except (Unfingerprintable, SourceError) as error:
             return self._cannot_describe(cache, error)
         self._description = described
-        self._data = data_inputs(described.constants)
+        self._data = data_inputs(described.constants, backend_of(self.mode.linker) is None)
         self.info.seconds["key"] = perf_counter() - begin
         self.info.key = described.key.hex
         try:
@@ -161,10 +161,12 @@ class Lookup:
     def _packed(self, graph: Any, context: Context) -> StoredGraph:
         """Return the stored form of `graph`, after a trial of reading it back."""
         try:
-            content = pack(graph, context)
+            order = graph.toposort()
+            content = pack(graph, order, context)
             inputs = [variable.clone() for variable in graph.inputs]
             stored = StoredGraph(self._described.key, content, inputs, lambda: context, self._described.basis)
             stored.load()
+            stored.nodes = order
         except Exception as error:
             raise _unstorable(error) from error
         return stored

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from pytensor.compile.aliasing import infer_reuse_pattern
@@ -16,22 +15,23 @@ from pytensor.link.basic import Container
 
 from cachegraph.caching.outcome import CacheInfo
 from cachegraph.forking import momentary_lock
+from cachegraph.pytensor.backends import backend_of
 from cachegraph.pytensor.code.linking import (
     Cell,
     InnerFunctionNodes,
-    StoredLinker,
-    expects_code,
+    keeping_linker,
     link,
     link_by_pytensor,
     linking_flags,
+    stored_code,
 )
-from cachegraph.pytensor.code.stored_function import stored_function
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.making.copies import is_same_graph, mark, unmark
 from cachegraph.pytensor.making.lookup import Lookup
 from cachegraph.pytensor.making.outcome import bypass_of
 from cachegraph.pytensor.making.pickled_maker import PickledMaker
+from cachegraph.pytensor.making.refusal import mode_instead, note_refusal
 from cachegraph.pytensor.making.uncached import UncachedMaking
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
@@ -78,6 +78,7 @@ class CachedMaker(FunctionMaker):
         self._code: Any = None
         self._function: Any = None
         self._flags: Any = None
+        self._asked: Any = None if fgraph is not None else (inputs, outputs)
         uncached = self._uncached(inputs, outputs, fgraph=fgraph, no_fgraph_prep=no_fgraph_prep)
         lookup = Lookup(wanted, get_mode(mode), name, uncached)
         self.cache_info = lookup.info
@@ -91,7 +92,7 @@ class CachedMaker(FunctionMaker):
         if bypass is not None:
             lookup.bypass(bypass)
         else:
-            lookup.find(accept_inplace, self.large_constants)
+            self._find(lookup)
             self._try("adopting what was found", lambda: self._adopt_found(lookup, uncached))
         if self._stored is None:
             lookup.do_without()
@@ -115,16 +116,16 @@ class CachedMaker(FunctionMaker):
         if function is not None and input_storage is None and not storage_map:
             return function
         if self._stored is None:
-            return super().create(input_storage, storage_map)
+            return self._create_by_linking(input_storage, storage_map)
         try:
             return self._create_on_code(input_storage, storage_map)
         except Exception as error:
             note_failure("linking a function to stored code", self.name or "it", error)
         self._do_without_code()
-        return super().create(input_storage, storage_map)
+        return self._create_by_linking(input_storage, storage_map)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name != "_function"}
+        state = {name: value for name, value in vars(self).items() if name not in ("_function", "_asked")}
         if self._stored is None:
             return state
         attributes = {name: state[name] for name in _PICKLED}
@@ -133,7 +134,7 @@ class CachedMaker(FunctionMaker):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._function = self._fgraph = None
+        self._function = self._fgraph = self._asked = None
         pickled: PickledMaker | None = state.get("pickled")
         if pickled is None:
             self.__dict__.update(state)
@@ -166,6 +167,15 @@ class CachedMaker(FunctionMaker):
         if self._function is not None:
             self._function.maker = self
 
+    def _find(self, lookup: Lookup) -> None:
+        """Have `lookup` find the function; if a backend's linker refuses it, `create` asks that once more."""
+        mode = get_mode(self.mode)
+        try:
+            lookup.find(self.accept_inplace, self.large_constants or backend_of(mode.linker) is not None)
+        except Exception as error:
+            if not lookup.is_rewritten or mode_instead(mode, error) is None:
+                raise
+
     def _try(self, doing: str, step: Callable[[], Any]) -> Any:
         """Return what `step` does; if it fails, note the failure and forget what came from the cache."""
         try:
@@ -197,10 +207,7 @@ class CachedMaker(FunctionMaker):
     def _expect_code(self, graph: StoredGraph) -> None:
         self.expanded_inputs = self.inputs
         self.linker = copy.copy(get_mode(self.mode).linker)
-        expects = expects_code(graph.description)
-        self._code = (
-            stored_function(graph.description, self._link_by_pytensor, graph.basis) if expects else None
-        )
+        self._code = stored_code(self.linker, graph, self._link_by_pytensor)
         self._stored = graph
         mark(self.inputs, self)
 
@@ -216,6 +223,10 @@ class CachedMaker(FunctionMaker):
         original = unmark(wanted.inputs)
         if original is None or not no_fgraph_prep or self.profile or original._code is None:
             return None
+        if (
+            backend_of(get_mode(self.mode).linker) is not None
+        ):  # its code may have state: each function has its own
+            return None
         is_linked_alike = (
             get_mode(original.mode) is get_mode(self.mode) and original._flags == linking_flags()
         )
@@ -227,13 +238,43 @@ class CachedMaker(FunctionMaker):
         self._results, self._update_mapping = self.fgraph.outputs, self.fgraph.update_mapping
         self._flags, self._code = original._flags, original._code
         self._stored = StoredGraph(graph.key, graph.content, self.fgraph.inputs, graph.context, graph.basis)
-        self.cache_info = replace(original.cache_info, reason="a copy of a function")
+        self.cache_info = original.cache_info.replace(reason="a copy of a function")
         mark(self.inputs, self)
+
+    def _create_by_linking(self, input_storage: Any, storage_map: Any) -> Any:
+        """Return a function that PyTensor's linker makes; numba's if the linker of another backend fails."""
+        try:
+            return super().create(input_storage, storage_map)
+        except Exception as error:
+            instead = mode_instead(get_mode(self.mode), error)
+            if instead is None or self._asked is None or input_storage is not None:
+                raise
+            refusal = note_refusal(self.linker, self.name, error)
+        return self._remade(instead, refusal).create()
+
+    def _remade(self, mode: Any, refusal: str) -> CachedMaker:
+        """Return a maker of the same function by `mode`; `refusal` is the reason."""
+        inputs, outputs = self._asked
+        maker = CachedMaker(
+            inputs,
+            outputs,
+            mode,
+            self.accept_inplace,
+            self.function_class,
+            self.profile,
+            "ignore",  # unused inputs were reported when the request came in
+            name=self.name,
+            trust_input=self.trust_input,
+        )
+        maker.on_unused_input = self.on_unused_input
+        found = maker.cache_info
+        maker.cache_info = found.replace(reason=f"{refusal}; {found.reason}" if found.reason else refusal)
+        return maker
 
     def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
         stored: Any = self._stored
         if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
-            linker = StoredLinker.like(self.linker, stored.description, stored.basis)
+            linker = keeping_linker(self.linker, stored)
             self._code = link_by_pytensor(self.fgraph, linker, self._flags)
         if input_storage is None:
             input_storage = [getattr(spec, "value", None) for spec in self.inputs]
@@ -245,7 +286,7 @@ class CachedMaker(FunctionMaker):
             list(zip(stored.inputs, cells, strict=True)),
             self._results,
             storage_map,
-            self.linker.allow_gc,
+            self.linker,
         )
         function = self._function_on(*linked, stored)
         function.profile = self.profile

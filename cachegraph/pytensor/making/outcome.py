@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pytensor.compile.mode import Mode
 from pytensor.configdefaults import config
 from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.caching.outcome import CacheInfo
+from cachegraph.named_tuples import NamedTuple
+from cachegraph.pytensor.backends import backend_of
 
 
 class Bypass(NamedTuple):
@@ -25,7 +26,7 @@ def bypass_of(mode: Any, fgraph: Any, no_fgraph_prep: bool, profile: Any) -> Byp
         return Bypass("given-graph", "its graph was given, and is linked as it is")
     if type(mode) is not Mode:
         return Bypass("mode", f"the mode is a {type(mode).__qualname__}")
-    if type(mode.linker) is not NumbaLinker:
+    if type(mode.linker) is not NumbaLinker and backend_of(mode.linker) is None:
         return Bypass("linker", f"the linker is a {type(mode.linker).__qualname__}, not numba's")
     if profile or config.profile_optimizer:
         return Bypass("profile", "it is profiled")
@@ -52,4 +53,4 @@ def explain(function: Any) -> CacheInfo:
     hits, misses = getattr(code, "tally", (0, 0))
     found = {**info.found, **({"numba": [hits, misses]} if hits or misses else {})}
     saved = info.seconds_saved + getattr(code, "seconds_saved", 0.0)
-    return replace(info, found=found, seconds_saved=saved, compilations=misses)
+    return info.replace(found=found, seconds_saved=saved, compilations=misses)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytensor.graph.utils import Scratchpad
 
 from cachegraph.key import CacheKey
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.describe.basis import Basis
 from cachegraph.pytensor.making.copies import unmark
 from cachegraph.pytensor.stored.externals import Context
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 
 
-@dataclass(frozen=True)
-class PickledMaker:
+class PickledMaker(NamedTuple):
     """A maker whose function came from the cache, or was stored there.
 
     It holds the graph in stored form (`content`, with its `context`) and the digests of its key. `attributes`

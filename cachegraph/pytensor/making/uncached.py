@@ -6,7 +6,7 @@ from typing import Any
 
 from pytensor.compile.maker import FunctionMaker
 
-from cachegraph.pytensor.code.linking import StoredLinker
+from cachegraph.pytensor.code.linking import keeping_linker
 from cachegraph.pytensor.describe.specification import Specification
 from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
@@ -39,7 +39,7 @@ class UncachedMaking:
         maker = self.maker
         plain = maker.linker
         try:
-            maker.linker = StoredLinker.like(plain, graph.description, graph.basis)
+            maker.linker = keeping_linker(plain, graph)
             self.function = maker.create()
         except Exception as error:
             maker.linker = plain

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
@@ -63,7 +62,6 @@ class LostGradient:
 LOST = LostGradient()
 
 
-@dataclass(frozen=True)
 class Context:
     """The parts of a graph in hand that its stored form refers to.
 
@@ -75,10 +73,17 @@ class Context:
     are alike.
     """
 
-    names: Mapping[int, str] = field(default_factory=dict)
-    classes: tuple[type, ...] = ()
-    ops: tuple[Any, ...] = ()
-    arrays: HeldArrays = field(default_factory=HeldArrays)
+    def __init__(
+        self,
+        names: Mapping[int, str] | None = None,
+        classes: tuple[type, ...] = (),
+        ops: tuple[Any, ...] = (),
+        arrays: HeldArrays | None = None,
+    ) -> None:
+        self.names = {} if names is None else names
+        self.classes = classes
+        self.ops = ops
+        self.arrays = HeldArrays() if arrays is None else arrays
 
     def external(self) -> list[object]:
         """Return the objects that the pickles of a graph refer to by number.

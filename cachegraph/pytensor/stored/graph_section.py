@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -23,6 +22,7 @@ from pytensor.graph.basic import Constant, FrozenApply, NominalVariable
 from pytensor.graph.fg import FrozenFunctionGraph, Output
 
 from cachegraph import pickling
+from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.describe.held_arrays import HeldArrays
 from cachegraph.pytensor.describe.host_packages import HOST_PACKAGES
 from cachegraph.pytensor.stored.constants import pack_constant, same_constant, unpack_constant
@@ -34,8 +34,7 @@ _TRUSTED = (*HOST_PACKAGES, "cachegraph.pytensor.stored.op_pickling")
 StoredConstant = tuple[int, Any, Any]
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One graph: tables of its Ops and types, its constants, and its nodes."""
 
     ops: tuple[Any, ...]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,13 @@ class DataCell(list[Any]):
             )
 
 
-def data_inputs(constants: Sequence[Any]) -> list[Any]:
-    """Return an input per constant, which holds a copy of its value and is never overwritten."""
-    return [_input(_shared(constant)) for constant in constants]
+def data_inputs(constants: Sequence[Any], keep_layout: bool) -> list[Any]:
+    """Return an input per constant, which holds a copy of its value and is never overwritten.
+
+    With `keep_layout` a copy has the layout of its original, which numba compiles for; else rows are
+    contiguous.
+    """
+    return [_input(_shared(constant, keep_layout)) for constant in constants]
 
 
 def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[Any]) -> Specification:
@@ -54,11 +57,12 @@ def with_data(wanted: Specification, constants: Sequence[Any], data: Sequence[An
     outputs = [copy.copy(spec) for spec in wanted.outputs]
     for spec in outputs:
         spec.variable = known.get(spec.variable, spec.variable)
-    return replace(wanted, inputs=[*inputs, *data], outputs=outputs)
+    return wanted._replace(inputs=[*inputs, *data], outputs=outputs)
 
 
-def _shared(constant: Any) -> Any:
-    cell = Container(constant.type, DataCell([_copy(constant.data)]), strict=True, name=constant.name)
+def _shared(constant: Any, keep_layout: bool) -> Any:
+    copied = _copy(constant.data) if keep_layout else constant.data.copy(order="C")
+    cell = Container(constant.type, DataCell([copied]), strict=True, name=constant.name)
     shared = TensorSharedVariable(constant.type, None, None, container=cell, name=constant.name)
     for name, value in (variable_tags(constant) or {}).items():
         setattr(shared.tag, name, value)

@@ -60,7 +60,8 @@ class StoredGraph:
     """An optimized graph in its stored form: `content`, found under `key`, on the variables `inputs`.
 
     `sources` says where each result comes from (see the grammar). `context` gives what `content` refers to
-    when it is read. `basis` tells whether what the key describes is unchanged.
+    when it is read. `basis` tells whether what the key describes is unchanged. `nodes` are those of the graph
+    that was packed, or read last, in the order of `content`.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class StoredGraph:
         self.sources = read_sources(content)
         self.context = context
         self.basis = basis
+        self.nodes: list[Any] = []
 
     @cached_property
     def description(self) -> bytes:
@@ -91,7 +93,8 @@ class StoredGraph:
         """Return the graph; raises InvalidEncoding, and what loading pickles raises."""
         # The graph's maker was warned already; and errors should not name this line as a variable's origin.
         with config.change_flags(warn_float64="ignore", traceback__limit=0):
-            return unpack(self.content, self.context(), self.inputs)
+            graph, self.nodes = unpack(self.content, self.context(), self.inputs)
+        return graph
 
     def outline(self) -> Any:
         """Return what a new Function reads of its graph: inputs, and which results a node computes."""
@@ -109,14 +112,14 @@ _COMPUTED: Any = SimpleNamespace()
 """A stand-in for the node that computes a result."""
 
 
-def pack(fgraph: Any, context: Context) -> bytes:
-    """Return `fgraph` in its stored form, which refers to the objects of `context`; names that it lacks are
-    lost.
+def pack(fgraph: Any, order: Sequence[Any], context: Context) -> bytes:
+    """Return `fgraph`, whose nodes can be computed in `order`, in its stored form.
+
+    It refers to the objects of `context`; names that it lacks are lost.
 
     Raises Unstorable for a constant that is no plain value, and what pickle raises for an Op that it refuses.
     """
     external = context.external()
-    order = fgraph.toposort()
     frozen = pack_inner_graphs(inner_graphs([node.op for node in order], external), external)
     table = GraphTable(fgraph.inputs, order, fgraph.outputs, arrays_in(external))
     kept = _kept_names(table.variables[len(fgraph.inputs) :], len(fgraph.inputs), context.names)
@@ -131,10 +134,11 @@ def read_sources(content: bytes) -> list[int]:
     return _read_sources(Reader(content, "reading an optimized graph"))
 
 
-def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionGraph:
-    """Return the graph that `content` holds, on `inputs`; `context` has what it refers to.
+def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> tuple[FunctionGraph, list[Any]]:
+    """Return the graph that `content` holds, on `inputs`, and its nodes in order.
 
-    Raises InvalidEncoding for what `pack` did not write, and as pickling.loads does.
+    `context` has what `content` refers to. Raises InvalidEncoding for what `pack` did not write, and as
+    pickling.loads does.
     """
     reader = Reader(content, "reading an optimized graph")
     _read_sources(reader)
@@ -149,7 +153,8 @@ def unpack(content: bytes, context: Context, inputs: Sequence[Any]) -> FunctionG
     fgraph = FunctionGraph(inputs, outputs, clone=False)
     for name, detail in features:
         fgraph.attach_feature(_feature(fgraph, name, detail))
-    return fgraph
+    computed = variables[len(inputs) :]
+    return fgraph, list(dict.fromkeys(v.owner for v in computed if v.owner is not None))
 
 
 def output_sources(fgraph: Any) -> list[int]:

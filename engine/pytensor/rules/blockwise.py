@@ -16,7 +16,6 @@ from pytensor.tensor.math import Dot
 import engine.tensor as pt
 from engine.inner.scan import Scan
 from engine.inner.scan_building import ScanBuilder
-from engine.pytensor.representation import engine_dtype, narrowed
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor.conversion import number
 
@@ -47,10 +46,10 @@ def _batched_dot(scope: Scope, node: Any, x: Any, y: Any) -> Any:
     scope.require(pt.eq(pt.shape_i(x, 0), pt.shape_i(y, 0)), TypeError, "Shape mismatch in dimension 0.")
     loop = ScanBuilder(pt.shape_i(x, 0))
     batch = [loop.n_steps]
-    dtype = engine_dtype(node.outputs[0].type.dtype)
+    dtype = node.outputs[0].type.dtype
     matrices = [pt.cast(_argument(loop, value, batch), dtype) for value in (x, y)]
     loop.mapped = [pt.dot(*matrices)]
-    return narrowed(loop.apply(Scan).mapped[0], node.outputs[0].type.dtype)
+    return loop.apply(Scan).mapped[0]
 
 
 def _times_one_matrix(x: Any, y: Any, count: int) -> Any:

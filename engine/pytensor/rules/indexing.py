@@ -14,7 +14,7 @@ from pytensor.tensor.subtensor import (
 
 import engine.tensor as pt
 from engine.graph.variables import Constant
-from engine.pytensor.representation import Untranslatable, narrowed
+from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 
 
@@ -39,10 +39,8 @@ def _changed(scope: Scope, node: Any, x: Any, y: Any, *variables: Any) -> Any:
     op = node.op
     if getattr(op, "ignore_duplicates", False):
         raise Untranslatable("it ignores duplicates")
-    part, dtype = x[_index(op, variables)], node.outputs[0].type.dtype
-    if op.set_instead_of_inc:
-        return part.set(narrowed(pt.cast(y, x.type.dtype), dtype))
-    return narrowed(part.inc(y), dtype)
+    part = x[_index(op, variables)]
+    return part.set(pt.cast(y, x.type.dtype)) if op.set_instead_of_inc else part.inc(y)
 
 
 RULES: dict[type, Rule] = {

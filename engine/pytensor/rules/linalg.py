@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.linalg import LinAlgError
 from pytensor.tensor.blas.gemm import Dot22, Dot22Scalar, Gemm
 from pytensor.tensor.blas.gemv import Gemv
 from pytensor.tensor.linalg.decomposition.cholesky import Cholesky
@@ -15,15 +16,14 @@ from pytensor.tensor.linalg.summary import Det, SLogDet
 from pytensor.tensor.math import Dot
 
 import engine.tensor as pt
-from engine.pytensor.representation import Untranslatable, engine_dtype, narrowed
+from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor import linalg
 
 
 def _dot(scope: Scope, node: Any, x: Any, y: Any) -> Any:
     dtype = node.outputs[0].type.dtype
-    due = engine_dtype(dtype)
-    return narrowed(pt.dot(pt.cast(x, due), pt.cast(y, due)), dtype)
+    return pt.dot(pt.cast(x, dtype), pt.cast(y, dtype))
 
 
 def _dot_scaled(scope: Scope, node: Any, x: Any, y: Any, factor: Any) -> Any:
@@ -60,7 +60,12 @@ def _cho_solve(scope: Scope, node: Any, factor: Any, b: Any) -> Any:
 
 
 def _inverse(scope: Scope, node: Any, x: Any) -> Any:
-    return linalg.inv(_float(node, x))
+    given = _float(node, x)
+    found = linalg.inv(given)
+    # The engine's inverse of a singular matrix is NaN.
+    is_regular = pt.or_(pt.invert(pt.any(pt.isnan(found))), pt.any(pt.isnan(given)))
+    scope.require(is_regular, LinAlgError, "Singular matrix")
+    return found
 
 
 def _det(scope: Scope, node: Any, x: Any) -> Any:
@@ -73,7 +78,7 @@ def _slogdet(scope: Scope, node: Any, x: Any) -> list[Any]:
 
 def _float(node: Any, x: Any) -> Any:
     """Return an input in the dtype of the result."""
-    return pt.cast(x, engine_dtype(node.outputs[0].type.dtype))
+    return pt.cast(x, node.outputs[0].type.dtype)
 
 
 RULES: dict[type, Rule] = {

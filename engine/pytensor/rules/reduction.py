@@ -10,26 +10,23 @@ from pytensor.tensor.math import Any as AnyOf
 from pytensor.tensor.sort import ArgSortOp, SortOp
 
 import engine.tensor as pt
-from engine.pytensor.representation import Untranslatable, engine_dtype, narrowed
+from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 
 
 def _accumulated(function: Any) -> Rule:
     def rule(scope: Scope, node: Any, x: Any) -> Any:
         op, dtype = node.op, node.outputs[0].type.dtype
-        accumulator = engine_dtype(op.acc_dtype or dtype)
+        accumulator = op.acc_dtype or dtype
         # The accumulator may be narrower than PyTensor's dtype of the result, as in the perform of CAReduce.
         found = function(pt.cast(x, accumulator), op.axis, dtype=accumulator, acc_dtype=accumulator)
-        return narrowed(narrowed(found, op.acc_dtype or dtype), dtype)
+        return pt.cast(found, dtype)
 
     return rule
 
 
 def _extreme(op: Any) -> Rule:
     def rule(scope: Scope, node: Any, x: Any) -> Any:
-        dtype = node.outputs[0].type.dtype
-        if node.op.initial and engine_dtype(dtype) != dtype:
-            raise Untranslatable(f"the engine has no {dtype} to start from")
         return op(node.op.axis, node.op.initial)(x) if x.type.ndim else x
 
     return rule
@@ -44,9 +41,9 @@ def _argmax(scope: Scope, node: Any, x: Any) -> Any:
 
 
 def _cumulative(scope: Scope, node: Any, x: Any) -> Any:
-    dtype = node.outputs[0].type.dtype
-    function = pt.cumsum if node.op.mode == "add" else pt.cumprod
-    return narrowed(function(pt.cast(x, engine_dtype(dtype)), node.op.axis), dtype)
+    dtype, axis = node.outputs[0].type.dtype, node.op.axis
+    x, axis = (pt.flatten(x), 0) if axis is None else (x, axis)
+    return pt.CumOp(axis, node.op.mode)(pt.cast(x, dtype))
 
 
 def _sort(scope: Scope, node: Any, x: Any) -> Any:

@@ -1,8 +1,7 @@
 """Rules for PyTensor's scalar Ops on numbers or, elementwise, on tensors.
 
 `rule(scalar_op, dtype, *inputs)` returns the engine's tensor for the one output, of `dtype` in PyTensor.
-Most compute in that dtype: the inputs are cast to it first, and a result of a small integer dtype is
-brought back into its range.
+Most compute in that dtype: the inputs are cast to it first.
 """
 
 from __future__ import annotations
@@ -13,9 +12,12 @@ from typing import Any
 
 import pytensor.scalar as ps
 import pytensor.scalar.math as psm
+from pytensor.scalar.loop import ScalarLoop
 
 import engine.tensor as pt
-from engine.pytensor.representation import Untranslatable, engine_dtype, narrowed
+from engine.graph.variables import Constant
+from engine.pytensor.representation import Untranslatable
+from engine.pytensor.rules.scalar_loops import scalar_loop
 
 ScalarRule = Callable[..., Any]
 
@@ -24,8 +26,7 @@ def _in_result(function: Callable[..., Any]) -> ScalarRule:
     """Return the rule that computes `function` in the dtype of the result."""
 
     def rule(scalar_op: Any, dtype: str, *inputs: Any) -> Any:
-        due = engine_dtype(dtype)
-        return narrowed(function(*[pt.cast(value, due) for value in inputs]), dtype)
+        return function(*[pt.cast(value, dtype) for value in inputs])
 
     return rule
 
@@ -41,25 +42,35 @@ def _folded(function: Callable[[Any, Any], Any]) -> ScalarRule:
 
 
 def _cast(scalar_op: Any, dtype: str, value: Any) -> Any:
-    return narrowed(value, dtype)
+    return pt.cast(value, dtype)
 
 
 def _switch(scalar_op: Any, dtype: str, condition: Any, first: Any, second: Any) -> Any:
-    due = engine_dtype(dtype)
-    return pt.switch(condition, pt.cast(first, due), pt.cast(second, due))
+    return pt.switch(condition, pt.cast(first, dtype), pt.cast(second, dtype))
 
 
 def _second(scalar_op: Any, dtype: str, first: Any, second: Any) -> Any:
-    return pt.second(first, narrowed(second, dtype))
+    return pt.second(first, pt.cast(second, dtype))
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
     return pt.switch(pt.lt(x, low), low, pt.switch(pt.gt(x, high), high, x))
 
 
-def _composite(scalar_op: Any, dtype: str, *inputs: Any) -> Any:
-    (result,) = composite(scalar_op, inputs)
-    return result
+def _round_away_from_zero(x: Any) -> Any:
+    """Return the nearest whole number, of two the one farther from 0, as C's round."""
+    size = pt.abs(x)
+    whole = pt.trunc(size)
+    is_upper = pt.ge(pt.sub(size, whole), 0.5)
+    return pt.mul(pt.sign(x), pt.switch(is_upper, pt.add(whole, 1), whole))
+
+
+def _polygamma(scalar_op: Any, dtype: str, order: Any, x: Any) -> Any:
+    """Return psi or its derivative, if the order says so in the graph."""
+    known = int(order.data.flat[0]) if isinstance(order, Constant) and order.data.size == 1 else None
+    if known not in (0, 1):
+        raise Untranslatable("only the orders 0 and 1 of polygamma have a rule")
+    return pt.second(order, (pt.tri_gamma if known else pt.psi)(pt.cast(x, dtype)))
 
 
 def composite(scalar_op: Any, inputs: Any) -> list[Any]:
@@ -67,13 +78,17 @@ def composite(scalar_op: Any, inputs: Any) -> list[Any]:
 
     Raises Untranslatable if one of its Ops has no rule.
     """
-    values = dict(zip(scalar_op.fgraph.inputs, inputs, strict=True))
-    for node in scalar_op.fgraph.toposort():
+    found = _translated(scalar_op.fgraph, inputs)
+    return [reduce(lambda result, value: pt.second(value, result), inputs, result) for result in found]
+
+
+def _translated(fgraph: Any, inputs: Any) -> list[Any]:
+    values = dict(zip(fgraph.inputs, inputs, strict=True))
+    for node in fgraph.toposort():
         arguments = [_operand(values, variable) for variable in node.inputs]
         results = apply_scalar_op(node.op, [output.type.dtype for output in node.outputs], arguments)
         values.update(zip(node.outputs, results, strict=True))
-    found = [_operand(values, output) for output in scalar_op.fgraph.outputs]
-    return [reduce(lambda result, value: pt.second(value, result), inputs, result) for result in found]
+    return [_operand(values, output) for output in fgraph.outputs]
 
 
 def _operand(values: dict[Any, Any], variable: Any) -> Any:
@@ -81,7 +96,7 @@ def _operand(values: dict[Any, Any], variable: Any) -> Any:
         return values[variable]
     if not hasattr(variable, "data"):
         raise Untranslatable(f"{variable} in a Composite is not known")
-    return pt.constant(variable.data, dtype=engine_dtype(variable.type.dtype))
+    return pt.constant(variable.data, dtype=variable.type.dtype)
 
 
 def apply_scalar_op(scalar_op: Any, dtypes: list[str], inputs: Any) -> list[Any]:
@@ -91,6 +106,8 @@ def apply_scalar_op(scalar_op: Any, dtypes: list[str], inputs: Any) -> list[Any]
     """
     if type(scalar_op) is ps.Composite:
         return composite(scalar_op, inputs)
+    if type(scalar_op) in LOOPS:
+        return scalar_loop(scalar_op, inputs, _translated)
     rule = RULES.get(type(scalar_op))
     if rule is None:
         raise Untranslatable(f"there is no rule for {scalar_op}")
@@ -146,6 +163,26 @@ _COMPUTED: dict[type, Callable[..., Any]] = {
     psm.GammaLn: pt.gammaln,
     psm.Psi: pt.psi,
     psm.TriGamma: pt.tri_gamma,
+    psm.Erfcx: pt.erfcx,
+    psm.Erfinv: pt.erfinv,
+    psm.Erfcinv: pt.erfcinv,
+    psm.NdtriExp: pt.ndtri_exp,
+    psm.GammaInc: pt.gammainc,
+    psm.GammaIncC: pt.gammaincc,
+    psm.GammaIncInv: pt.gammaincinv,
+    psm.GammaIncCInv: pt.gammainccinv,
+    psm.BetaInc: pt.betainc,
+    psm.BetaIncInv: pt.betaincinv,
+    psm.I0: pt.i0,
+    psm.I1: pt.i1,
+    psm.Ive: pt.ive,
+    psm.Kve: pt.kve,
+    psm.J0: pt.j0,
+    psm.J1: pt.j1,
+    psm.Jv: pt.jv,
+    psm.Owens_t: pt.owens_t,
+    psm.Hyp2F1: pt.hyp2f1,
+    ps.RoundHalfAwayFromZero: _round_away_from_zero,
 }
 _FOLDED = {ps.Add: pt.add, ps.Mul: pt.mul, ps.AND: pt.and_, ps.OR: pt.or_, ps.XOR: pt.xor}
 _GIVEN = {
@@ -159,11 +196,16 @@ _GIVEN = {
     ps.IsInf: pt.isinf,
 }
 
+LOOPS = (ScalarLoop, psm.Grad2F1Loop)
 RULES: dict[type, ScalarRule] = {
     **{op: _in_result(function) for op, function in _COMPUTED.items()},
     **{op: _folded(function) for op, function in _FOLDED.items()},
     **{op: _as_given(function) for op, function in _GIVEN.items()},
+    psm.PolyGamma: _polygamma,
     ps.Identity: _cast,
+    # Of real numbers, which the engine has.
+    ps.Real: _cast,
+    ps.Conj: _cast,
     ps.Cast: _cast,
     ps.Switch: _switch,
     ps.Second: _second,

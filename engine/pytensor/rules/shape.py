@@ -19,7 +19,7 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 
 import engine.tensor as pt
-from engine.pytensor.representation import Untranslatable, engine_dtype, narrowed
+from engine.pytensor.representation import Untranslatable
 from engine.pytensor.scope import Rule, Scope
 from engine.tensor.conversion import number
 from engine.tensor.shape import lengths_of, size_over
@@ -76,14 +76,14 @@ def _lengths(x: Any, axes: range) -> list[Any]:
 
 
 def _make_vector(scope: Scope, node: Any, *items: Any) -> Any:
-    dtype = engine_dtype(node.outputs[0].type.dtype)
+    dtype = node.outputs[0].type.dtype
     if not items:
         return pt.constant([], dtype=dtype)
     return pt.MakeVector(dtype)(*[pt.cast(item, dtype) for item in items])
 
 
 def _join(scope: Scope, node: Any, *tensors: Any) -> Any:
-    dtype = engine_dtype(node.outputs[0].type.dtype)
+    dtype = node.outputs[0].type.dtype
     return pt.join(node.op.axis, *[pt.cast(tensor, dtype) for tensor in tensors])
 
 
@@ -105,17 +105,16 @@ def _alloc(scope: Scope, node: Any, value: Any, *lengths: Any) -> Any:
 
 
 def _alloc_empty(scope: Scope, node: Any, *lengths: Any) -> Any:
-    zero = number(0, engine_dtype(node.outputs[0].type.dtype))
+    zero = number(0, node.outputs[0].type.dtype)
     return pt.alloc(zero, *lengths) if lengths else zero
 
 
 def _arange(scope: Scope, node: Any, start: Any, stop: Any, step: Any) -> Any:
-    dtype = node.outputs[0].type.dtype
-    return narrowed(pt.arange(start, stop, step, dtype=engine_dtype(dtype)), dtype)
+    return pt.arange(start, stop, step, dtype=node.outputs[0].type.dtype)
 
 
 def _eye(scope: Scope, node: Any, rows: Any, columns: Any, offset: Any) -> Any:
-    return pt.eye(rows, columns, offset, dtype=engine_dtype(node.outputs[0].type.dtype))
+    return pt.eye(rows, columns, offset, dtype=node.outputs[0].type.dtype)
 
 
 def _extract_diag(scope: Scope, node: Any, x: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,23 +74,23 @@ def test_code_that_asks_for_what_no_overload_may_have_is_refused() -> None:
     code = llvm.Target.from_default_triple().create_target_machine().emit_object(module)
     found = stored(scaled, np.ones(3), 2.0, identity="3" * 32)
     with pytest.raises(LinkError, match="system"):
-        link_overload(replace(found, code=code), "4" * 32)
+        link_overload(found._replace(code=code), "4" * 32)
 
 
 def test_an_address_that_is_not_there_is_refused() -> None:
     identity = "5" * 32
     found = stored(scaled, np.ones(3), 2.0, identity=identity)
     name = next(iter(found.described.environments))
-    described = replace(found.described, addresses={name: ("scipy.linalg.cython_blas", "no_such_routine")})
+    described = found.described._replace(addresses={name: ("scipy.linalg.cython_blas", "no_such_routine")})
     with pytest.raises(CythonFunctionError, match="no_such_routine"):
-        link_overload(replace(found, described=described), identity)
+        link_overload(found._replace(described=described), identity)
 
 
 @pytest.mark.parametrize("length", [0, 3, 100, -1])
 def test_damaged_code_is_refused_before_it_is_linked(length: int) -> None:
     found = stored(scaled, np.ones(3), 2.0, identity="6" * 32)
     with pytest.raises((ObjectFormatError, LinkError)):
-        link_overload(replace(found, code=found.code[:length]), "7" * 32)
+        link_overload(found._replace(code=found.code[:length]), "7" * 32)
 
 
 def test_linking_loads_none_of_numbas_registries() -> None:

@@ -15,6 +15,7 @@ from cachegraph.object_code.llvm_library import LLVMLibraryError
 from cachegraph.settings import current_settings
 
 V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
+V4 = (*V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +39,22 @@ def test_a_cpu_with_all_features_has_the_level_and_without_one_it_has_not(
         cpu.machine_levels.cache_clear()
         give(monkeypatch, *(name for name in V3 if name != missing))
         assert cpu.machine_levels() == ("x86-64",)
+
+
+def test_a_cpu_with_all_of_avx_512_has_the_best_level_and_without_a_part_of_it_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    give(monkeypatch, *V4)
+    assert cpu.machine_levels() == ("x86-64-v4", "x86-64-v3", "x86-64")
+    for missing in V4:
+        cpu.machine_levels.cache_clear()
+        give(monkeypatch, *(name for name in V4 if name != missing))
+        assert cpu.machine_levels() == (("x86-64",) if missing in V3 else ("x86-64-v3", "x86-64"))
+
+
+def test_a_level_says_how_wide_its_vectors_are_and_if_products_and_sums_are_fused() -> None:
+    assert [cpu.vector_bits(level) for level in cpu.known_levels()] == [128, 256, 512]
+    assert [cpu.has_fma(level) for level in cpu.known_levels()] == [False, True, True]
 
 
 def test_the_features_of_the_host_are_those_that_llvmlite_lists() -> None:
@@ -79,6 +96,8 @@ def test_a_level_that_there_is_not_is_no_setting() -> None:
 @pytest.mark.parametrize(
     ("features", "asked", "shown"),
     [
+        (V4, "", "x86-64-v4"),
+        (V4, "x86-64-v3", "x86-64-v3 (as CACHEGRAPH_CPU says; the machine has x86-64-v4)"),
         (V3, "", "x86-64-v3"),
         ((), "", "x86-64"),
         (V3, "x86-64", "x86-64 (as CACHEGRAPH_CPU says; the machine has x86-64-v3)"),

@@ -82,7 +82,7 @@ def function_of(name: str) -> tuple[Any, list[Any]]:
     from pytensor.link.numba.linker import NumbaLinker
 
     from cachegraph.fingerprint import encode
-    from cachegraph.pytensor.code.linking import StoredLinker
+    from cachegraph.pytensor.code.numba_linking import StoredLinker
 
     inputs, outputs, updates, calls = globals()[name]()
     linker = StoredLinker.like(NumbaLinker(), encode(name), basis_of_nothing())

@@ -10,7 +10,7 @@ from pytensor.link.numba.dispatch import basic
 from pytensor.link.numba.linker import NumbaLinker
 
 from cachegraph.fingerprint import encode
-from cachegraph.pytensor.code.linking import StoredLinker
+from cachegraph.pytensor.code.numba_linking import StoredLinker
 from tests.cachegraph.pytensor.code_process import basis_of_nothing
 
 FACTOR = 2

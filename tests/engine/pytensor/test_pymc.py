@@ -1,8 +1,6 @@
-"""PyMC models: log density and gradient by the engine are those of the numba mode."""
+"""What PyMC does with a model, by the engine: gradients, draws, sampling, errors."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -10,49 +8,13 @@ import pytest
 from pymc.logprob.utils import CheckParameterValue, ParameterValueError
 
 import engine.pytensor
-from tests.engine.pytensor.pymc_models import MODELS
-
-LEFT = {"cut_off": {"Erfcx"}}
-"""The Ops that PyTensor computes, by model."""
+from tests.engine.pytensor.comparing_models import density, left_of, points
+from tests.engine.pytensor.models import MODELS
 
 
 @pytest.fixture(autouse=True)
 def registered() -> None:
     engine.pytensor.register()
-
-
-def density(model: pm.Model, mode: str) -> Any:
-    outputs = [model.logp(), model.dlogp()]
-    return model.compile_fn(outputs, inputs=model.value_vars, mode=mode, point_fn=False)
-
-
-def points(model: pm.Model, scale: float, count: int) -> list[list[np.ndarray]]:
-    """Points around the initial one: whole numbers stay, the others are moved by `scale`."""
-    rng, initial = np.random.default_rng(0), model.initial_point()
-    found = []
-    for _ in range(count):
-        values = [initial[variable.name] for variable in model.value_vars]
-        found.append([v + scale * rng.normal(size=v.shape) if v.dtype.kind == "f" else v for v in values])
-    return found
-
-
-def left_of(function: Any) -> set[str]:
-    lines = engine.pytensor.explain(function).splitlines()
-    return {line.split()[2] for line in lines if line.startswith("PyTensor computes")}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_density_and_gradient_are_those_of_the_numba_mode(name: str) -> None:
-    model = MODELS[name]()
-    found, expected = density(model, "ENGINE"), density(model, "NUMBA")
-    assert left_of(found) == LEFT.get(name, set())
-    for point in (*points(model, 0.0, 1), *points(model, 0.5, 8)):
-        for one, other in zip(found(*point), expected(*point), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-9)
-    for point in points(model, 100.0, 16):
-        one, other = found(*point)[0], expected(*point)[0]
-        assert np.isfinite(one) or not np.isfinite(other)
 
 
 def test_a_regression_is_computed_by_the_engine_alone() -> None:
@@ -66,6 +28,7 @@ def test_a_regression_is_computed_by_the_engine_alone() -> None:
     np.testing.assert_allclose(slope, np.sum(gradient), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_prior_draws_are_those_of_the_numba_mode_but_for_rounding() -> None:
     with pm.Model():
         mean = pm.Normal("mean")

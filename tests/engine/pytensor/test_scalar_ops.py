@@ -5,18 +5,21 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+import pytensor
 import pytensor.scalar as ps
+import pytensor.scalar.basic as psb
+import pytensor.scalar.loop as psl
 import pytensor.scalar.math as psm
 import pytensor.tensor as pt
 import pytest
 from pytensor.scalar.basic import Composite, float64
 from pytensor.tensor.elemwise import Elemwise
 
-from engine.pytensor.rules.scalar_ops import RULES
+from engine.pytensor.rules.scalar_ops import LOOPS, RULES
 from tests.engine.pytensor.comparing import agree, by_engine, left_to_pytensor
 from tests.engine.special_values import special
 
-SMALL = ("int8", "int16", "uint8", "uint16", "uint32")
+SMALL = ("int8", "int16", "uint8", "uint16", "uint32", "uint64")
 DTYPES = ("float64", "float32", "int64", "int32", "bool", *SMALL)
 PAIRS = [
     ("float64", "float64"),
@@ -27,6 +30,8 @@ PAIRS = [
     ("uint8", "int8"),
     ("int64", "int32"),
     ("uint16", "uint32"),
+    ("uint64", "int64"),
+    ("uint64", "uint8"),
     ("int8", "float64"),
     ("bool", "int8"),
     ("bool", "float64"),
@@ -40,6 +45,35 @@ def values(dtype: str) -> np.ndarray:
         most = np.iinfo(dtype).max
         return np.array([0, 1, 2, 7, 100, most, most - 1], dtype)
     return special(dtype)
+
+
+LEFT = {
+    ps.Imag: "of complex numbers",
+    ps.Complex: "of complex numbers",
+}
+"""The scalar Ops without a rule, and why."""
+BASES = (
+    *(psb.ScalarOp, psb.UnaryScalarOp, psb.BinaryScalarOp, psb.LogicalComparison, psb.FixedLogicalComparison),
+    *(psb.UnaryBitOp, psb.BinaryBitOp, psb.ScalarInnerGraphOp),
+)
+
+
+def classes() -> set[type]:
+    """The classes of scalar Ops that PyTensor defines."""
+    return {
+        item
+        for module in (psb, psm, psl)
+        for item in vars(module).values()
+        if inspect.isclass(item)
+        and issubclass(item, psb.ScalarOp)
+        and item.__module__.startswith("pytensor.")
+    }
+
+
+def test_each_class_of_scalar_ops_has_a_rule_or_a_reason() -> None:
+    translated = {*RULES, *LOOPS, ps.Composite}
+    assert not translated & set(LEFT)
+    assert classes() - set(BASES) == translated | set(LEFT)
 
 
 def instances() -> dict[type, object]:
@@ -124,6 +158,37 @@ def test_a_composite_is_its_operations() -> None:
 
 def test_an_operation_without_a_rule_is_left_to_pytensor() -> None:
     x = pt.dvector("x")
-    outputs = [pt.exp(pt.erfcx(x)) + 1, pt.cast(x, "complex128")]
+    outputs = [pt.exp(pt.polygamma(2, x)) + 1, pt.cast(x, "complex128")]
     assert len(left_to_pytensor(by_engine([x], outputs))) == 2
     agree([x], outputs, [np.array([0.5, -1.0])], whole=False)
+
+
+def test_special_functions_and_their_slopes_are_whole() -> None:
+    """The derivatives by the parameters are series, loops of scalar Ops."""
+    a, b, c, z = pt.dvectors("a", "b", "c", "z")
+    values = [[0.5, 1.5, 3.0, 20.0], [1.5, 2.0, 0.3, 4.0], [2.5, 3.0, 1.3, 30.0], [0.1, 0.5, 0.9, 0.7]]
+    given = [np.array(row) for row in values]
+    of_one = pt.erfcx(a) + pt.erfinv(z) + pt.i0(b) + pt.i1(b) + pt.j0(a) + pt.j1(b)
+    for made, by in (
+        (pt.gammainc(a, b * z), [a, b]),
+        (pt.gammaincc(a, b * z), [a, b]),
+        (pt.betainc(a, b, z), [a, b, z]),
+        (pt.hyp2f1(a, b, c, z), [a, b, c, z]),
+        (pt.owens_t(a, b), [a, b]),
+        (of_one, [a, b, z]),
+        (pt.jv(a, c) + pt.ive(a, b) + pt.kve(a, z), [b, c, z]),
+    ):
+        slopes = pytensor.grad(made.sum(), by)
+        agree([a, b, c, z], [made, *slopes], given, rtol=1e-9)
+
+
+def test_halves_are_rounded_away_from_0() -> None:
+    x = pt.dvector("x")
+    value = np.array([0.5, -0.5, 1.5, 2.5, -2.4, 0.0, -0.0, 2.0**53 - 1, np.inf, -np.inf, np.nan])
+    agree([x], [pt.round(x, mode="half_away_from_zero")], [value])
+
+
+def test_polygamma_of_a_known_order_is_psi_or_its_slope() -> None:
+    x = pt.dvector("x")
+    orders = [pt.polygamma(np.int64(0), x), pt.polygamma(np.int64(1), x)]
+    agree([x], orders, [np.array([0.3, 2.0, 50.0])], whole=False, rtol=1e-11)

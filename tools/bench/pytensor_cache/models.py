@@ -1,6 +1,6 @@
-"""Seven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
+"""Eleven models as PyTensor and PyMC users write them, each with its gradient and a point to call it at.
 
-Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile`
+Each function of MODELS returns a CompiledModel; its graph is built by then, so that what `compile(mode)`
 takes is `pytensor.function` alone (or what PyMC does around it). What `compile` returns is called
 with the values of `point`.
 """
@@ -24,7 +24,7 @@ Variable = Any
 class CompiledModel:
     """A model to compile; `nodes` counts the Apply nodes before any rewrite (an inner graph is one)."""
 
-    compile: Callable[[], Callable[..., Any]]
+    compile: Callable[[str], Callable[..., Any]]
     point: list[Any]
     nodes: int
 
@@ -97,6 +97,55 @@ def many_variables() -> CompiledModel:
     return density_of(model)
 
 
+def mixture() -> CompiledModel:
+    """Return a mixture of three normal distributions, 200 observations."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        weights = pm.Dirichlet("weights", np.ones(3))
+        means, spreads = pm.Normal("means", 0.0, 3.0, shape=3), pm.HalfNormal("spreads", shape=3)
+        seen = np.random.default_rng(6).normal(size=200)
+        pm.NormalMixture("observed", weights, means, spreads, observed=seen)
+    return density_of(model)
+
+
+def correlated() -> CompiledModel:
+    """Return a normal distribution of four variables with a prior on their correlations, 50 observations."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        factor, _, _ = pm.LKJCholeskyCov("factor", n=4, eta=2.0, sd_dist=pm.Exponential.dist(1.0))
+        seen = np.random.default_rng(7).normal(size=(50, 4))
+        pm.MvNormal("observed", pm.Normal("means", shape=4), chol=factor, observed=seen)
+    return density_of(model)
+
+
+def process() -> CompiledModel:
+    """Return a Gaussian process at 40 points, its values summed out."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        points = np.linspace(0.0, 1.0, 40)[:, None]
+        kernel = pm.HalfNormal("scale") ** 2 * pm.gp.cov.Matern52(1, pm.Gamma("length", 2.0, 1.0))
+        pm.gp.Marginal(cov_func=kernel).marginal_likelihood(
+            "observed", X=points, y=np.sin(6.0 * points[:, 0]), sigma=pm.HalfNormal("noise")
+        )
+    return density_of(model)
+
+
+def volatility() -> CompiledModel:
+    """Return a stochastic volatility along 200 days."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        start = pm.Normal.dist(0.0, 1.0)
+        path = pm.GaussianRandomWalk("path", sigma=pm.Exponential("step", 10.0), init_dist=start, shape=200)
+        degrees = pm.Exponential("degrees", 0.1)
+        seen = np.random.default_rng(8).normal(size=200)
+        pm.StudentT("observed", degrees, lam=pm.math.exp(-2.0 * path), observed=seen)
+    return density_of(model)
+
+
 def density_of(model: Any) -> CompiledModel:
     """Return the log density of a PyMC model and its gradient, compiled as PyMC compiles."""
     import pymc as pm
@@ -105,7 +154,7 @@ def density_of(model: Any) -> CompiledModel:
     start = model.initial_point()
     point = [np.asarray(start[variable.name]) for variable in inputs]
     return CompiledModel(
-        lambda: pm.pytensorf.compile(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs)
+        lambda mode: pm.pytensorf.compile(inputs, outputs, mode=mode), point, nodes_of(outputs)
     )
 
 
@@ -160,14 +209,16 @@ def deep() -> CompiledModel:
 
 
 def sample() -> CompiledModel:
-    """Return `pm.sample` of the hierarchical regression for one draw."""
+    """Return `pm.sample`, by PyMC's own sampler, of the hierarchical regression for one draw."""
     import pymc as pm
 
     model = hierarchical_model()
 
-    def draw() -> list[Any]:
+    def draw(mode: str) -> list[Any]:
         with model:
             found = pm.sample(
+                nuts_sampler="pymc",
+                compile_kwargs={"mode": mode},
                 draws=1,
                 tune=1,
                 chains=1,
@@ -178,13 +229,13 @@ def sample() -> CompiledModel:
             )
         return [found.posterior["mean"].values, found.posterior["effect"].values]
 
-    return CompiledModel(lambda: draw, [], nodes_of([model.logp(), model.dlogp()]))
+    return CompiledModel(lambda mode: lambda: draw(mode), [], nodes_of([model.logp(), model.dlogp()]))
 
 
 def function_of(inputs: list[Variable], outputs: list[Variable], point: list[Any]) -> CompiledModel:
     """Return the function of `outputs` and of the gradient of the first by all inputs."""
     outputs = [*outputs, *pytensor.grad(outputs[0], inputs)]
-    return CompiledModel(lambda: pytensor.function(inputs, outputs, mode="NUMBA"), point, nodes_of(outputs))
+    return CompiledModel(lambda mode: pytensor.function(inputs, outputs, mode=mode), point, nodes_of(outputs))
 
 
 def nodes_of(outputs: list[Variable]) -> int:
@@ -199,5 +250,9 @@ MODELS: dict[str, Callable[[], CompiledModel]] = {
     "kalman": kalman,
     "50-layers": layers,
     "2000-nodes": deep,
+    "mixture": mixture,
+    "correlated": correlated,
+    "gaussian-process": process,
+    "volatility": volatility,
     "pm.sample": sample,
 }

@@ -1,7 +1,8 @@
-"""One process of the comparison: makes one model ready, with the adapter or without.
+"""One process of the comparison: makes one model ready, by PyTensor alone, with the adapter or by the engine.
 
-Run as `python subject.py MODEL pytensor|cachegraph`. Prints a line of JSON: the seconds of each
-step by the clock and of the processor, what was found, and the bits of the results. Imports of
+Run as `python subject.py MODEL pytensor|cachegraph|engine`. Prints a line of JSON: the seconds of each
+step by the clock and of the processor, what was found, the microseconds of a call (the least of many,
+arguments trusted, as samplers call), and the bits of the results. Imports of
 PyTensor and PyMC and the building of the graph come before; installing the adapter counts, and what
 PyTensor imports while it compiles (`dispatch`, its numba implementations) is a step of its own.
 """
@@ -18,6 +19,7 @@ import models
 import numpy as np
 
 DISPATCH = "pytensor.link.numba.dispatch"
+CALLS = 50
 
 
 class Steps:
@@ -34,18 +36,18 @@ class Steps:
 
 
 def main() -> None:
-    """Compile the model, with the adapter or without, and print what each step took."""
+    """Compile the model in that way, and print what each step took."""
     name, way = sys.argv[1:]
     subject = models.MODELS[name]()
     steps = Steps()
-    if way == "cachegraph":
+    if way == "pytensor" and DISPATCH not in sys.modules:
+        __import__(DISPATCH)
+    elif way != "pytensor":
         import cachegraph.pytensor
 
-        cachegraph.pytensor.install()
-    elif DISPATCH not in sys.modules:
-        __import__(DISPATCH)
-    steps.done("install" if way == "cachegraph" else "dispatch")
-    f = subject.compile()
+        cachegraph.pytensor.install(backend="engine" if way == "engine" else None)
+    steps.done("dispatch" if way == "pytensor" else "install")
+    f = subject.compile("ENGINE" if way == "engine" else "NUMBA")
     steps.done("function")
     results = f(*subject.point)
     steps.done("call")
@@ -54,10 +56,24 @@ def main() -> None:
         "steps": steps.taken,
         "imported": DISPATCH in sys.modules,
     }
-    if way == "cachegraph":
+    if way != "pytensor":
         report["found"] = cachegraph.counters()._asdict()
+    if hasattr(f, "trust_input"):
+        report["call_us"] = call_microseconds(f, subject.point)
     bits = [np.asarray(result).tobytes().hex() for result in results]
     print(json.dumps(report | {"results": bits}))
+
+
+def call_microseconds(f: Any, point: list[Any]) -> float:
+    """Return the least time of a call by the clock, over a hundred batches of some milliseconds together."""
+    f.trust_input = True
+    batches = []
+    for _ in range(100):
+        begin = perf_counter()
+        for _ in range(CALLS):
+            f(*point)
+        batches.append((perf_counter() - begin) / CALLS)
+    return 1e6 * min(batches)
 
 
 def processor_seconds() -> float:

@@ -248,7 +248,7 @@ def test_calls_keep_nothing(store: Path) -> None:
 def test_what_numba_is_not_to_compile_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytensor.link.numba.linker import NumbaLinker
 
-    from cachegraph.pytensor.code.linking import StoredLinker, expects_code
+    from cachegraph.pytensor.code.numba_linking import StoredLinker, expects_code
 
     def plain(*args: Any) -> Any:
         return args

@@ -26,7 +26,7 @@ ON_A_MISS = {
     "names and users' Ops": (f"{Specification.__module__}.Specification.names", COUNTED),
     "packing": ("cachegraph.pytensor.making.lookup.pack", {"unstorable": 1}),
     "reading back": ("cachegraph.pytensor.stored.stored_graph.unpack", {"unstorable": 1}),
-    "linking to kept code": ("cachegraph.pytensor.making.uncached.StoredLinker.like", COUNTED),
+    "linking to kept code": ("cachegraph.pytensor.making.uncached.keeping_linker", COUNTED),
     "what is kept for copies": ("cachegraph.pytensor.making.maker.linking_flags", COUNTED),
 }
 ON_A_HIT = {
@@ -34,8 +34,8 @@ ON_A_HIT = {
     "the key": ("cachegraph.pytensor.making.lookup.describe", COUNTED),
     "the stored form": ("cachegraph.pytensor.stored.stored_graph.read_sources", {"unstorable": 1}),
     "the inputs": (f"{Specification.__module__}.Specification.graph_inputs", {}),
-    "whether there is code": ("cachegraph.pytensor.making.maker.expects_code", COUNTED),
-    "the code": ("cachegraph.pytensor.making.maker.stored_function", COUNTED),
+    "whether there is code": ("cachegraph.pytensor.code.numba_linking.expects_code", COUNTED),
+    "the code": ("cachegraph.pytensor.code.numba_linking.stored_function", COUNTED),
     "the thunk": ("cachegraph.pytensor.making.maker.link", COUNTED),
     "the outline": (f"{StoredGraph.__module__}.StoredGraph.outline", COUNTED),
 }

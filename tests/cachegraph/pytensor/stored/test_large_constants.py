@@ -13,6 +13,7 @@ import pytest
 
 import cachegraph.pytensor
 from cachegraph.pytensor import explain
+from cachegraph.pytensor.stored.large_constants import data_inputs
 
 FIRST = np.arange(40.0)
 SECOND = np.linspace(-3.0, 5.0, 40)
@@ -145,3 +146,15 @@ def test_a_function_keeps_the_data_that_it_was_made_with(order: str) -> None:
     np.testing.assert_allclose(before, np.exp(table).sum(axis=0))
     table[:] = 100.0
     assert function(np.ones(4)).tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("keep_layout", [True, False])
+def test_rows_of_data_are_contiguous_unless_the_layout_is_compiled_for(keep_layout: bool) -> None:
+    columns = np.arange(80.0).reshape(40, 2)
+    constant = pt.constant(columns[:, 1])
+    assert not constant.data.flags.c_contiguous
+    [spec] = data_inputs([constant], keep_layout)
+    copied = spec.value.storage[0]
+    assert copied.flags.c_contiguous != keep_layout
+    columns[:] = 0.0
+    assert copied.tolist() == [2.0 * number + 1.0 for number in range(40)]

@@ -1,0 +1,129 @@
+"""A model as nutpie's compiled model, on functions of C that run the engine's programs.
+
+The user data of these functions are the addresses of their two contexts (engine/runtime/c_entry.py), and then
+nutpie's own record of shared variables, which `with_data` fills anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from pytensor.compile.mode import get_default_mode
+
+from cachegraph.errors import CacheMissError
+from engine.compiling.c_entry import DENSITY, EXPAND, EntryRefused, SharedInput
+from engine.pytensor.linker import EngineLinker
+from engine.pytensor.nutpie.entries import entry_of
+from engine.pytensor.registration import NAME
+
+
+class ModelCompiler:
+    """Compiles models for nutpie in place of its function `own`; `nutpie` is the module nutpie.compile_pymc.
+
+    It is for as long as "ENGINE" is PyTensor's default mode. What needs Python, or is given options of numba,
+    is compiled by `own`; the reason is logged.
+    """
+
+    def __init__(self, nutpie: Any, own: Callable[..., Any]) -> None:
+        self._nutpie = nutpie
+        self._own = own
+
+    def __call__(
+        self,
+        model: Any,
+        pymc_initial_point_fn: Callable[..., Any],
+        var_names: Iterable[str] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the CompiledPyMCModel of `model`. Raises what PyMC and PyTensor raise for it."""
+        names = None if var_names is None else list(var_names)
+        if kwargs:
+            _log().info("nutpie compiles a model by numba: it is given numba's %s", ", ".join(kwargs))
+        elif isinstance(get_default_mode().linker, EngineLinker):
+            try:
+                return self._on_engine(model, pymc_initial_point_fn, names)
+            except CacheMissError:
+                raise
+            except EntryRefused as reason:
+                _log().info("nutpie compiles a model by numba: %s", reason)
+            except Exception as error:  # if the model is at fault, nutpie's own way raises the same
+                _log().warning("nutpie compiles a model by numba: on the engine it failed with %r", error)
+        return self._own(model, pymc_initial_point_fn, names, **kwargs)
+
+    def _on_engine(
+        self, model: Any, pymc_initial_point_fn: Callable[..., Any], var_names: list[str] | None
+    ) -> Any:
+        """Return the compiled model on the engine; raises EntryRefused if a part of it needs Python."""
+        nutpie = self._nutpie
+        dim, expanded, density, expansion, initial_point, shapes, reparameterized = nutpie._make_functions(
+            model,
+            mode=NAME,
+            compute_grad=True,
+            join_expanded=True,
+            pymc_initial_point_fn=pymc_initial_point_fn,
+            var_names=var_names,
+        )
+        data, keys = _shared_data([*density.get_shared(), *expansion.get_shared()])
+        user_data = _user_data(nutpie, keys, data)
+        places = {variable: _place(user_data.dtype, key) for variable, key in keys.items()}
+        entries = (
+            entry_of(density, DENSITY, dim, expanded, places),
+            entry_of(expansion, EXPAND, dim, expanded, places),
+        )
+        user_data["contexts"] = [entry.context for entry in entries]
+        dims, coords = nutpie._prepare_dims_and_coords(model, shapes, reparameterized)
+        return nutpie.CompiledPyMCModel(
+            _n_dim=dim,
+            dims=dims,
+            _coords=coords,
+            _shapes={name: tuple(shape) for name, _, shape in zip(*shapes, strict=True)},
+            compiled_logp_func=entries[0],
+            compiled_expand_func=entries[1],
+            initial_point_func=initial_point,
+            shared_data=data,
+            shared_var_keys=keys,
+            user_data=user_data,
+            n_expanded=expanded,
+            shape_info=shapes,
+            logp_func=density,
+            expand_func=expansion,
+            reparameterized_names=reparameterized,
+        )
+
+
+def _shared_data(variables: Iterable[Any]) -> tuple[dict[str, np.ndarray[Any, Any]], dict[Any, str]]:
+    """Return copies of the values of shared variables and their keys."""
+    keys = {variable: uuid4().hex for variable in dict.fromkeys(variables)}
+    data = {}
+    for variable, key in keys.items():
+        dtype = variable.type.dtype
+        data[key] = np.array(variable.get_value(borrow=True), dtype=dtype, order="C", copy=True)
+        data[key].flags.writeable = False
+    return data, keys
+
+
+def _user_data(
+    nutpie: Any, keys: Mapping[Any, str], data: Mapping[str, np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any]:
+    own: np.dtype[Any] = nutpie.make_user_data(keys, data).dtype
+    dtype = np.dtype([("contexts", np.uint64, (2,)), *((name, own[name]) for name in own.names or ())])
+    filled: np.ndarray[Any, Any] = nutpie.update_user_data(np.zeros((), dtype), data)
+    return filled
+
+
+def _place(dtype: Any, key: str) -> SharedInput:
+    record, begin = dtype.fields["shared"][:2]
+    offsets = []
+    for part in ("data", "shape"):
+        fields, offset = record.fields[part][:2]
+        offsets.append(begin + offset + fields.fields[key][1])
+    return SharedInput(*offsets)
+
+
+def _log() -> Any:
+    import logging  # 7 ms, which a warm start does not need
+
+    return logging.getLogger("engine")

@@ -1,0 +1,212 @@
+"""The programs of PyTensor's functions in the store.
+
+    content := pickle of (format, number of inputs, placed*, outputs, stage*)
+    placed  := what the places after the inputs hold: (COMPUTED, node, output)
+             | (READ, node, input) a constant that the node reads
+             | (RESULT, output, 0) a constant that the function returns
+    stage   := (nodes, reasons) PyTensor computes
+             | (nodes, function, inputs, outputs, scalars, number of requirements) the engine computes
+    function := the fields of a FunctionReference (engine/compiling/compiled.py)
+
+`nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
+inputs, outputs and scalars (numbers, not arrays, for PyTensor) are places. The key describes the stored
+graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/key.py).
+Loading a program reads the graph only if PyTensor computes some of it; else when the engine refuses values.
+
+Version history
+    1  first
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from pytensor.graph.basic import Constant
+
+from cachegraph import pickling
+from cachegraph.cache import Artifact
+from cachegraph.named_tuples import NamedTuple
+from cachegraph.pytensor.stored.stored_graph import StoredGraph
+from engine.compiling.compiled import FunctionReference
+from engine.compiling.reference import load_function_of
+from engine.pytensor.linker import EngineStep, StagedProgram, StagePart
+from engine.pytensor.nodes import NodesStep, Places
+from engine.pytensor.scope import Requirement
+from engine.pytensor.stages import NodeStage
+
+FORMAT = 1
+COMPUTED, READ, RESULT = range(3)
+NAME = "a stage of a function of PyTensor's"
+
+UNMET = Requirement(None, ValueError, "a condition of an Op does not hold")
+"""Raised by the engine's step; PyTensor computes the nodes then, and raises the error of the Op."""
+
+Placed = tuple[int, int, int]
+ReadBlob = Callable[[str], bytes | None]
+
+
+class NotReferable(Exception):
+    """A function of the engine has no key by which the cache could find it again."""
+
+
+def pack_program(program: StagedProgram, fgraph: Any, nodes: Sequence[Any]) -> Artifact:
+    """Return `program` in its stored form. It computes `fgraph`, whose stored form has `nodes` in this order.
+
+    Raises NotReferable if the engine's function of a stage has no key.
+    """
+    numbers = {node: number for number, node in enumerate(nodes)}
+    references: list[bytes] = []
+    stages: list[tuple[Any, ...]] = []
+    for stage, step in zip(program.stages, program.steps, strict=True):
+        own = tuple(numbers[node] for node in stage.nodes)
+        if isinstance(stage, NodeStage):
+            stages.append((own, tuple(stage.reasons)))
+            continue
+        assert isinstance(step, EngineStep)
+        function = step.function.reference()
+        if function is None:
+            raise NotReferable("a stage's function has no key")
+        references.append(function.digest)
+        ports = tuple(step.inputs), tuple(step.outputs), tuple(step.scalars)
+        stages.append((own, tuple(function), *ports, len(step.requirements)))
+    n_inputs = len(fgraph.inputs)
+    sources = _sources(fgraph, nodes)
+    placed = tuple(sources[key] for key, place in program.places.numbers.items() if place >= n_inputs)
+    blobs: dict[str, bytes] = {}
+    fields = (FORMAT, n_inputs, placed, tuple(program.outputs), tuple(stages))
+    content = pickling.dumps(fields, blobs=blobs)
+    summary = f"{len(nodes)} nodes of PyTensor's in {len(stages)} stages"
+    return Artifact(content, blobs=blobs, summary=summary, references=references)
+
+
+def _sources(fgraph: Any, nodes: Sequence[Any]) -> dict[Any, Placed]:
+    """Return what every variable but an input is, by what a program's places are named by."""
+    found: dict[Any, Placed] = {}
+    for number, node in enumerate(nodes):
+        found.update((variable, (COMPUTED, number, n)) for n, variable in enumerate(node.outputs))
+        for n, variable in enumerate(node.inputs):
+            if isinstance(variable, Constant):
+                found.setdefault(id(variable), (READ, number, n))
+    for n, variable in enumerate(fgraph.outputs):
+        if isinstance(variable, Constant):
+            found.setdefault(id(variable), (RESULT, n, 0))
+    return found
+
+
+class StoredStage(NamedTuple):
+    """A stage of the engine's: the numbers of its nodes."""
+
+    nodes: tuple[int, ...]
+
+
+class ReadGraph:
+    """The optimized graph of a stored program, read when something of it is needed first."""
+
+    def __init__(self, stored: StoredGraph, placed: Sequence[Placed]) -> None:
+        self._stored = stored
+        self._placed = placed
+
+    @cached_property
+    def graph(self) -> Any:
+        """The graph."""
+        return self._stored.load()
+
+    @cached_property
+    def nodes(self) -> list[Any]:
+        """Its nodes, by number."""
+        return self._stored.nodes if self.graph is not None else []
+
+    @cached_property
+    def variables(self) -> list[Any]:
+        """Its variables, by place."""
+        return [*self.graph.inputs, *map(self._variable, self._placed)]
+
+    @cached_property
+    def places(self) -> Places:
+        """The places of its variables."""
+        places = Places(self.graph.inputs)
+        for variable in self.variables:
+            places(variable)
+        return places
+
+    def _variable(self, placed: Placed) -> Any:
+        kind, number, position = placed
+        if kind == RESULT:
+            return self.graph.outputs[number]
+        node = self.nodes[number]
+        return node.outputs[position] if kind == COMPUTED else node.inputs[position]
+
+
+class StoredProgram(StagedProgram):
+    """A program made of its stored form, without translating a graph."""
+
+    def __init__(self, content: bytes, graph: StoredGraph, read_blob: ReadBlob) -> None:
+        version, n_inputs, placed, outputs, stages = pickling.loads(content, (), read_blob=read_blob)
+        if version != FORMAT:
+            raise ValueError(f"loading a program: format {version}, not {FORMAT}")
+        if n_inputs != len(graph.inputs) or len(outputs) != len(graph.sources):
+            raise ValueError("loading a program: it is not that of this graph")
+        read = ReadGraph(graph, placed)
+        is_read = any(kind != COMPUTED for kind, _, _ in placed) or any(len(stage) == 2 for stage in stages)
+        self.places = read.places if is_read else _unread(n_inputs, len(placed))
+        self.outputs = list(outputs)
+        self.stages = []
+        self.steps = []
+        for nodes, *rest in stages:
+            self._add(read, nodes, *rest)
+        self._whole = self._only_step(n_inputs)
+
+    def _add(self, read: ReadGraph, nodes: tuple[int, ...], *rest: Any) -> None:
+        """Add a stage and its step."""
+        if len(rest) == 1:
+            stage = NodeStage([read.nodes[number] for number in nodes], list(rest[0]))
+            self.stages.append(stage)
+            self.steps.append(NodesStep(read.graph, stage.nodes, read.places))
+        else:
+            self.stages.append(StoredStage(nodes))
+            self.steps.append(StoredStep(read, nodes, *rest))
+
+
+def _unread(n_inputs: int, count: int) -> Places:
+    """Return the places of a graph that is not read: of the inputs, and of `count` computed variables."""
+    places = Places(range(n_inputs))
+    for number in range(n_inputs, n_inputs + count):
+        places(number)
+    return places
+
+
+class StoredStep(EngineStep):
+    """A stage of a stored program, on the function that it refers to.
+
+    If the engine's function raises an error, the graph is read: PyTensor computes the nodes then.
+    """
+
+    def __init__(
+        self,
+        read: ReadGraph,
+        nodes: Sequence[int],
+        function: tuple[Any, ...],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        scalars: Sequence[int],
+        n_requirements: int,
+    ) -> None:
+        self.repeats = Counter()
+        self.function = load_function_of(FunctionReference(*function), NAME)
+        self.inputs, self.outputs, self.scalars = list(inputs), list(outputs), list(scalars)
+        self.requirements = [UNMET] * n_requirements
+        self._read, self._numbers = read, nodes
+
+    @cached_property
+    def part(self) -> StagePart:  # type: ignore[override]
+        """The part of the graph that the step computes; it is read now."""
+        read = self._read
+        nodes = [read.nodes[number] for number in self._numbers]
+        computed = {variable for node in nodes for variable in node.outputs}
+        read_here = dict.fromkeys(variable for node in nodes for variable in node.inputs)
+        sources = [v for v in read_here if v not in computed and not isinstance(v, Constant)]
+        results = [read.variables[place] for place in self.outputs]
+        return StagePart(read.graph, nodes, sources, results, read.places)
