@@ -4,18 +4,16 @@ what was imported."""
 from __future__ import annotations
 
 import os
-import time
 from functools import cache
 from typing import TYPE_CHECKING
 
 from cachegraph.errors import SourceError
 from cachegraph.fingerprint.primitives import digest
 from cachegraph.named_tuples import NamedTuple
+from cachegraph.processes import began
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_IMPORTED = time.time()
 
 
 class Source(NamedTuple):
@@ -40,37 +38,38 @@ def source_digest(directory: Path) -> bytes:
     return _source(directory).digest
 
 
-def check_unchanged(directory: Path, since: float) -> None:
-    """Raise SourceError if a *.py file under `directory` was changed after `since` (seconds since 1970), when
-    it was read for source_digest.
+def imported_source(directory: Path) -> bytes:
+    """Return the `source_digest` of `directory`, and let keys rely on it (check_relied_on).
 
-    After an upgrade under a running process, the imported code is not what was read. The time compared is
-    that of the inode's last change, which installers that preserve modification times update too. From then
-    on keys rely on that source (check_relied_on).
+    Raises SourceError if a file was changed since this process began: after an upgrade under a running process,
+    the imported code is not what was read. The time compared is that of the inode's last change, which
+    installers that preserve modification times update too.
     """
     found = _source(directory)
-    when, path = found.last_change
-    if when > since:
-        raise _changed(directory, path)
-    _relied_on[directory] = found.paths, since
+    if directory not in _relied_on:
+        when, path = found.last_change
+        if when > began():
+            raise _changed(directory, path)
+        _relied_on[directory] = found.paths
+    return found.digest
 
 
 def check_relied_on() -> None:
-    """Raise SourceError if source that keys rely on (check_unchanged) was changed since.
+    """Raise SourceError if source that keys rely on (imported_source) was changed since this process began.
 
     Modules are imported on first use, so an artifact may come from other code than its key describes, even if
     the edit was undone meanwhile.
     """
-    for directory, (files, since) in _relied_on.items():
-        _check(directory, files, since)
+    for directory, files in _relied_on.items():
+        _check(directory, files)
 
 
-_relied_on: dict[Path, tuple[tuple[str, ...], float]] = {}
+_relied_on: dict[Path, tuple[str, ...]] = {}
 
 
-def _check(directory: Path, files: tuple[str, ...], since: float) -> None:
+def _check(directory: Path, files: tuple[str, ...]) -> None:
     try:
-        changed = [path for path in files if os.stat(path).st_ctime > since]
+        changed = [path for path in files if os.stat(path).st_ctime > began()]
     except OSError as error:
         raise SourceError("reading the source under", directory, str(error)) from error
     if changed:
@@ -78,19 +77,8 @@ def _check(directory: Path, files: tuple[str, ...], since: float) -> None:
 
 
 def _changed(directory: Path, path: str) -> SourceError:
-    found = f"{path}, which was changed after it was imported; start a new process"
+    found = f"{path}, which was changed after this process began; start a new one"
     return SourceError("describing the source under", directory, found)
-
-
-def imported_source(directory: Path) -> bytes:
-    """Return the `source_digest` of `directory`, and let keys rely on it.
-
-    Raises SourceError if the source was changed since this process began to import.
-    """
-    found = source_digest(directory)
-    if directory not in _relied_on:
-        check_unchanged(directory, _IMPORTED)
-    return found
 
 
 def _source(directory: Path) -> Source:

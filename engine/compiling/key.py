@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from cachegraph.errors import SourceError, Unfingerprintable
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.primitives import HASH_VERSION
 from cachegraph.fingerprint.releases import package_version
-from cachegraph.fingerprint.source import check_unchanged, source_digest
+from cachegraph.fingerprint.source import imported_source, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.toolchain import toolchain
 from engine.compiling.graph_encoding import UserOps, graph_body, inner_body
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 ENGINE_VERSION = 1
 KERNEL_VERSION = 1
 _ENGINE = Path(os.path.abspath(__file__)).parents[1]
-_IMPORTED = time.time()
 
 
 def request_key(request: FunctionRequest, user_ops: UserOps) -> CacheKey:
@@ -167,11 +165,9 @@ def describe_rewrites(query: RewriteDatabaseQuery) -> tuple[tuple[str, ...], ...
 def engine_code() -> bytes:
     """Return the digest of the engine's source: editing an implementation is a miss.
 
-    Raises SourceError if it cannot be read, or was changed since it was imported.
+    Raises SourceError if it cannot be read, or was changed since this process began.
     """
-    digests = source_digest(_ENGINE), kernel_code()
-    check_unchanged(_ENGINE, _IMPORTED)
-    return digests[0]
+    return imported_source(_ENGINE)
 
 
 @cache

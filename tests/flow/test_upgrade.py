@@ -18,9 +18,12 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, sys
 import numpy as np
+if sys.argv[2] == "first":
+    exec(sys.argv[1])
 import engine
 import engine.tensor as pt
-exec(sys.argv[1])
+if sys.argv[2] == "imported":
+    exec(sys.argv[1])
 x = pt.vector("x")
 f = engine.function([x], pt.exp(x).sum())
 value = float(f(np.zeros(3)))
@@ -37,9 +40,11 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path / "checkout"
 
 
-def run(checkout: Path, meanwhile: str = "pass", **environment: str) -> dict[str, Any]:
+def run(
+    checkout: Path, meanwhile: str = "pass", when: str = "imported", **environment: str
+) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, meanwhile],
+        [sys.executable, "-c", PROGRAM, meanwhile, when],
         env={**os.environ, "PYTHONPATH": str(checkout), **environment},
         capture_output=True,
         text=True,
@@ -51,20 +56,26 @@ def run(checkout: Path, meanwhile: str = "pass", **environment: str) -> dict[str
     return report
 
 
-def test_what_an_upgraded_process_builds_is_kept_from_those_that_import_the_upgrade(checkout: Path) -> None:
-    edit = "open('engine/tensor/math.py', 'a').write('# another release\\n')"
-    upgraded = run(checkout, edit)
+EDIT = "open('engine/tensor/math.py', 'a').write('# another release\\n')"
+
+
+@pytest.mark.parametrize(
+    ("edit", "when"), [(f"import engine.tensor.math; {EDIT}", "first"), (EDIT, "imported")]
+)
+def test_what_an_upgraded_process_builds_is_kept_from_those_that_import_the_upgrade(
+    checkout: Path, edit: str, when: str
+) -> None:
+    upgraded = run(checkout, edit, when)
     assert upgraded["outcome"] == "bypass"
-    assert "math.py, which was changed after it was imported" in upgraded["reason"]
+    assert "math.py, which was changed after this process began" in upgraded["reason"]
     assert run(checkout)["outcome"] == "miss"
     assert run(checkout)["outcome"] == "hit"
 
 
 def test_a_process_that_may_not_compile_refuses_what_it_cannot_describe(checkout: Path) -> None:
     run(checkout)
-    edit = "open('engine/tensor/math.py', 'a').write('# another release\\n')"
     with pytest.raises(AssertionError, match="CacheMissError"):
-        run(checkout, edit, CACHEGRAPH_ON_MISS="error")
+        run(checkout, EDIT, CACHEGRAPH_ON_MISS="error")
 
 
 def test_an_engine_without_source_compiles_without_the_cache(checkout: Path) -> None:

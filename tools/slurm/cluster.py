@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from cachegraph.store.claims.processes import is_gone, start_of
+from cachegraph.processes import is_gone, start_of
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel", "unshare", "hostname")
 PACKAGES = "munge slurmctld slurmd slurm-client"

@@ -1,7 +1,7 @@
 """The identity of PyTensor and PyMC in this process: a release, or a checkout described by its source.
 
 A release with a file that was written after its installation, by somebody who edits installed files,
-counts as a checkout. Source that was edited after the process began is refused: it is not what was
+counts as a checkout. Source that was changed after the process began is refused: it is not what was
 imported.
 """
 
@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from functools import cache
 
 from cachegraph.fingerprint.encoding import encode
 from cachegraph.fingerprint.origin import origin_of
 from cachegraph.fingerprint.releases import package_version
-from cachegraph.fingerprint.source import check_unchanged, source_digest
-from cachegraph.store.claims.processes import start_of
+from cachegraph.fingerprint.source import imported_source
 
 HOST_PACKAGES = ("pytensor", "pymc")
 """The packages whose classes are described by their release, or by a digest of their whole source."""
 
 _ADAPTER = "cachegraph.pytensor"
-_IMPORTED = time.time()
 _INSTALLING = 60.0
 """Seconds in which an installation, or a copy of one that keeps no times, writes its files."""
 
@@ -82,17 +79,4 @@ def _source_times(directory: str) -> Iterator[float]:
 def _source_digest_of(name: str) -> bytes:
     from pathlib import Path
 
-    root = Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or "")))
-    found = source_digest(root)
-    check_unchanged(root, _began())
-    return found
-
-
-def _began() -> float:
-    """Return when this process, or the one it was forked from, began to import (seconds since 1970)."""
-    try:
-        with open("/proc/uptime", encoding="ascii") as file:
-            age = float(file.read().split()[0]) - int(start_of(os.getpid())) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError):  # not Linux: edits before the adapter's import go unseen
-        return _IMPORTED
-    return min(_IMPORTED, time.time() - age)
+    return imported_source(Path(os.path.dirname(os.path.abspath(sys.modules[name].__file__ or ""))))

@@ -31,7 +31,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from cachegraph.named_tuples import NamedTuple
-from cachegraph.store.claims.processes import host_name, is_gone, machine, start_of
+from cachegraph.processes import host_name, is_gone, machine, start_of
 from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
 from cachegraph.store.files import Oversized, read_file
 from cachegraph.store.protocol import LARGEST_HOLDER, Holder

@@ -22,7 +22,7 @@ from io import FileIO
 from pathlib import Path
 
 from cachegraph.forking import leave_to_parent
-from cachegraph.store.claims.processes import host_name
+from cachegraph.processes import host_name
 from cachegraph.store.claims.unkept import SUFFIX, UnkeptMark
 from cachegraph.store.files import read_file
 from cachegraph.store.paths import identity

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import cachegraph.fingerprint.source
 from cachegraph.cache import Artifact, Cache
 from cachegraph.errors import SourceError
 from cachegraph.fingerprint.encoding import encode
-from cachegraph.fingerprint.source import check_relied_on, check_unchanged, source_digest
+from cachegraph.fingerprint.source import check_relied_on, imported_source, source_digest
 from cachegraph.key import CacheKey
 from cachegraph.settings import Settings
 
@@ -128,29 +129,44 @@ def test_the_source_of_this_package_can_be_read() -> None:
     assert source_digest(ROOT / "cachegraph") != source_digest(ROOT / "cachegraph" / "fingerprint")
 
 
-def test_source_that_was_changed_after_a_time_is_refused_by_name(tmp_path: Path) -> None:
+Begin = Callable[[float], None]
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch) -> Begin:
+    """Return a function that lets this process have begun at another time."""
+    return lambda when: monkeypatch.setattr(cachegraph.fingerprint.source, "began", lambda: when)
+
+
+def test_source_that_was_changed_after_the_process_began_is_refused_by_name(
+    tmp_path: Path, begin: Begin
+) -> None:
     (tmp_path / "module.py").write_text("x = 1\n")
     written = (tmp_path / "module.py").stat().st_ctime
-    check_unchanged(tmp_path, written)
-    with pytest.raises(SourceError, match="changed after it was imported") as caught:
-        check_unchanged(tmp_path, written - 1.0)
+    begin(written - 1.0)
+    with pytest.raises(SourceError, match="changed after this process began") as caught:
+        imported_source(tmp_path)
     assert "module.py" in caught.value.found
+    begin(written)
+    assert imported_source(tmp_path) == source_digest(tmp_path)
 
 
-def test_a_modification_time_set_back_does_not_hide_a_change(tmp_path: Path) -> None:
+def test_a_modification_time_set_back_does_not_hide_a_change(tmp_path: Path, begin: Begin) -> None:
     path = tmp_path / "module.py"
     path.write_text("x = 1\n")
     os.utime(path, (0, 0))
+    begin(path.stat().st_ctime - 1.0)
     with pytest.raises(SourceError):
-        check_unchanged(tmp_path, path.stat().st_ctime - 1.0)
+        imported_source(tmp_path)
 
 
 def test_nothing_is_stored_once_source_that_keys_rely_on_was_changed(
-    tmp_path: Path, cache_directory: Path
+    tmp_path: Path, cache_directory: Path, begin: Begin
 ) -> None:
     path = tmp_path / "module.py"
     path.write_text("x = 1\n")
-    check_unchanged(tmp_path, path.stat().st_ctime)
+    begin(path.stat().st_ctime)
+    imported_source(tmp_path)
     cache, key = (
         Cache(Settings(cache_directory, "readwrite", "compile")),
         CacheKey.build("function", {"scheme": b"a"}),
@@ -170,11 +186,9 @@ def test_nothing_is_stored_once_source_that_keys_rely_on_was_changed(
 
 
 def test_code_of_a_package_that_is_not_followed_is_its_name_and_its_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Begin
 ) -> None:
-    monkeypatch.setattr(
-        cachegraph.fingerprint.source, "_IMPORTED", time.time() + 60
-    )  # the files are younger than this process
+    begin(time.time() + 60)  # the files are younger than this process
 
     def encoding(place: str, source: str) -> bytes:
         directory = _tree(

@@ -17,7 +17,7 @@ import pytest
 
 from cachegraph.store.claims import lease as lease_module
 from cachegraph.store.claims.lease import TTL, Host
-from cachegraph.store.claims.processes import machine, start_of
+from cachegraph.processes import machine, start_of
 from cachegraph.store.protocol import Holder
 from cachegraph.store.trust import Guard, Trust
 

@@ -1,4 +1,4 @@
-"""Identities of processes, on this machine and elsewhere, and a test whether one of them has ended.
+"""Identities of processes, on this machine and elsewhere; a test whether one has ended; when this one began.
 
 A process number alone says little: the same host uses it again, and on another host it means
 another process. So a process is identified by its machine, its number and its start time as the
@@ -8,11 +8,14 @@ kernel counts it.
 from __future__ import annotations
 
 import os
+import time
 from functools import lru_cache
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _NAMESPACE = "/proc/self/ns/pid"
 _STATE, _START = 0, 19  # fields of /proc/<pid>/stat after the name, which may hold anything and ends with ")"
+_IMPORTED = time.time()
+_IMPORTER = os.getpid()
 
 
 def host_name() -> str:
@@ -46,6 +49,23 @@ def is_gone(pid: int, start: str) -> bool:
     if len(fields) <= _START:
         return False
     return fields[_STATE] in ("Z", "X") or (bool(start) and fields[_START] != start)
+
+
+@lru_cache(maxsize=1)
+def began() -> float:
+    """Return when this process, or the one it was forked from, began (seconds since 1970).
+
+    The kernel counts starts in clock ticks, of 10 ms; the end of the tick is returned. So a file that was written
+    just before the process started is older, and one that is written after its first import is younger, although
+    a file's time may lag behind the clock by a tick. Where the kernel does not tell, it is the time at which this
+    module was imported.
+    """
+    try:
+        start = (int(start_of(_IMPORTER)) + 1) / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - start
+    except (AttributeError, OSError, ValueError):  # not Linux
+        return _IMPORTED
+    return min(_IMPORTED, time.time() - age)
 
 
 def _fields(pid: int) -> list[str]:
