@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from cachegraph.processes import machine, start_of
 from cachegraph.store.claims import lease as lease_module
 from cachegraph.store.claims.lease import TTL, Host
-from cachegraph.processes import machine, start_of
 from cachegraph.store.protocol import Holder
 from cachegraph.store.trust import Guard, Trust
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cachegraph.store.claims import node_lock
 from cachegraph.processes import host_name
+from cachegraph.store.claims import node_lock
 from cachegraph.store.protocol import Holder
 from cachegraph.store.trust import Guard, Trust
 
