@@ -13,7 +13,7 @@ TOOLS = Path(__file__).parents[2] / "tools"
 def load_program(path: str) -> ModuleType:
     """Return the program at `path` in tools/ as a module.
 
-    Its folder is on sys.path only while it loads: a folder there can hide the absence of a package. Its
+    Its folder, and tools/, are on sys.path only while it loads: a folder there can hide the absence of a package. Its
     neighbours leave sys.modules again: other programs have neighbours of the same names.
     """
     file = TOOLS / path
@@ -24,7 +24,7 @@ def load_program(path: str) -> ModuleType:
     sys.modules[spec.name] = module
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "path", [str(file.parent), *sys.path])
+        patch.setattr(sys, "path", [str(file.parent), str(TOOLS), *sys.path])
         spec.loader.exec_module(module)
     for name in set(sys.modules) - before:
         if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(file.parent):

@@ -68,6 +68,12 @@ def differences():
     return load_program("pytensor_suite/differences.py")
 
 
+@pytest.fixture(scope="module")
+def outcomes():
+    """Return the module that reads what was recorded."""
+    return load_program("pytensor_tests/outcomes.py")
+
+
 @pytest.fixture
 def checkout(tmp_path):
     """A repository with one file of tests, whose own package must not be what is tested."""
@@ -154,8 +160,8 @@ def test_shards_may_begin_at_once(checkout, tmp_path):
     assert (tmp_path / "runs" / "suite" / "tests" / "test_one.py").read_text() == TESTS
 
 
-def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(differences):
-    run = differences.run_of(
+def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(outcomes):
+    run = outcomes.run_of(
         [
             {"start": "a"},
             {"test": "a", "outcome": "passed", "seconds": 1.0, "message": ""},
@@ -167,18 +173,17 @@ def test_counts_of_processes_are_added_and_a_test_that_never_ended_is_said(diffe
             },
         ]
     )
-    assert run.outcomes == {"a": "passed", "b": differences.NEVER_ENDED}
+    assert run.outcomes == {"a": "passed", "b": outcomes.NEVER_ENDED}
     assert run.counters == {"levels": {"function": {"hits": 3}, "op": {"hits": 1}}, "seconds_saved": 1.5}
 
 
-def test_a_difference_is_explained_if_run_test_and_message_fit(monkeypatch):
-    explanations = load_program("pytensor_suite/explanations.py")
-    fitting = explanations.ExplainedDifference(
+def test_a_difference_is_explained_if_run_test_and_message_fit():
+    explained = load_program("pytensor_tests/explained.py")
+    fitting = explained.ExplainedDifference(
         "warm", "tests/one.py::test_a*", "1 == 2", "they look at the cache"
     )
-    monkeypatch.setattr(explanations, "EXPLAINED", (fitting,))
     found = [
-        explanations.explanation_of(run, f"tests/one.py::{test}", message)
+        explained.explanation_of([fitting], run, f"tests/one.py::{test}", message)
         for run, test, message in (
             ("warm", "test_ab", "assert 1 == 2"),
             ("cold", "test_ab", "assert 1 == 2"),
@@ -189,9 +194,9 @@ def test_a_difference_is_explained_if_run_test_and_message_fit(monkeypatch):
     assert found == ["they look at the cache", "", "", ""]
 
 
-def test_differences_carry_their_message_and_equal_outcomes_are_none(differences):
+def test_differences_carry_their_message_and_equal_outcomes_are_none(differences, outcomes):
     plain, other = (
-        differences.Run({f"tests/one.py::test_{name}": outcome for name in "ab"}, messages, 0.0, {})
+        outcomes.Run({f"tests/one.py::test_{name}": outcome for name in "ab"}, messages, 0.0, {})
         for outcome, messages in (("passed", {}), ("failed", {"tests/one.py::test_a": "assert 1 == 2"}))
     )
     found = differences.differences(plain, "warm", other)
@@ -199,9 +204,9 @@ def test_differences_carry_their_message_and_equal_outcomes_are_none(differences
     assert differences.differences(plain, "warm", plain) == []
 
 
-def test_with_a_mode_a_failure_that_was_not_compared_is_a_difference(differences):
-    numba = differences.Run({"b": "failed"}, {}, 0.0, {})
-    engine = differences.Run({"a": "failed", "b": "failed", "c": "passed"}, {}, 0.0, {})
+def test_with_a_mode_a_failure_that_was_not_compared_is_a_difference(differences, outcomes):
+    numba = outcomes.Run({"b": "failed"}, {}, 0.0, {})
+    engine = outcomes.Run({"a": "failed", "b": "failed", "c": "passed"}, {}, 0.0, {})
     plain = differences.with_tests_not_run(numba, engine)
     [found] = differences.differences(plain, "engine", engine)
     assert (found.test, found.plain, found.outcome) == ("a", "not run", "failed")

@@ -29,22 +29,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from differences import GOOD, NEVER_ENDED, Run, differences, run_of, tally, with_tests_not_run
-from recorded import ADAPTER, MODE, ONLY, RECORD, events
-
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+sys.path.append(str(HERE.parent))
+
+from differences import differences, with_tests_not_run  # noqa: E402
+from recorded import ADAPTER, MODE  # noqa: E402
+
+from pytensor_tests.checkout import copied, shard, test_files  # noqa: E402
+from pytensor_tests.outcomes import GOOD, NEVER_ENDED, Run, run_of, tally  # noqa: E402
+from pytensor_tests.processes import all_events, environment, record_of, run_file  # noqa: E402
+from pytensor_tests.recording import ONLY, events  # noqa: E402
+
 SUITES = ("tests/compile", "tests/link/numba", "tests/scan")
 MODE_SUITES = ("tests/compile", "tests/scan", "tests/tensor")
 RUNS = ("plain", "cold", "warm")
@@ -103,121 +104,23 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def copied(checkout: Path, directory: Path) -> Path:
-    """Copy the tests of `checkout` and their settings, but not its PyTensor, which would be imported
-    instead.
-    """
-    suite = directory / "suite"
-    if suite.exists():
-        return suite
-    directory.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory, ignore_cleanup_errors=True) as half:
-        shutil.copytree(checkout / "tests", Path(half, "tests"))
-        for name in ("conftest.py", "pyproject.toml"):
-            shutil.copy(checkout / name, Path(half, name))
-        try:
-            Path(half).rename(suite)
-        except OSError:
-            if not suite.exists():  # else another shard was first
-                raise
-    return suite
-
-
-def test_files(suite: Path, tests: list[str] | tuple[str, ...]) -> list[str]:
-    """Return the files of tests below `tests`, relative to `suite`, in a fixed order."""
-    found = [
-        path
-        for name in tests
-        for path in ([suite / name] if (suite / name).is_file() else (suite / name).rglob("test_*.py"))
-    ]
-    return sorted({str(path.relative_to(suite)) for path in found})
-
-
-def shard(files: list[str], which: str) -> list[str]:
-    """Return the K-th of N parts of `files`, for "K/N"."""
-    number, count = map(int, which.split("/"))
-    if not 1 <= number <= count:
-        raise SystemExit(f"--shard {which}: the first of the two numbers is from 1 to the second")
-    return files[number - 1 :: count]
-
-
 def carry_out(arguments: argparse.Namespace, suite: Path, run: str, file: str, end: float) -> None:
-    """Run a file of tests in fresh processes until each has an outcome; one in which the process dies has
-    none.
-    """
-    directory, seconds = arguments.directory, arguments.file_seconds
-    record = record_of(directory, run, file)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    variables = environment(directory, run, record)
+    """Run a file of tests with what the run asks for."""
+    variables = environment(HERE, arguments.directory, run, file) | {
+        ADAPTER: str(int(run in ("cold", "warm")))
+    }
     if run == "engine":
         variables[MODE] = arguments.mode
     elif run == "numba":
-        variables[ONLY] = json.dumps(not_passed(directory, file))
-    if variables.get(ONLY) == "[]":
-        return
-    while monotonic() < end and not any("end" in event for event in events(record)):
-        before = len(list(events(record)))
-        print(f"{run} {file}", file=sys.stderr, flush=True)
-        began = monotonic()
-        try:
-            code: int | str = subprocess.run(
-                command(file),
-                cwd=suite,
-                env=variables,
-                timeout=seconds,
-                check=False,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            code = "time limit"
-        print(f"{run} {file}: {code}, {monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        if code == "time limit" or len(list(events(record))) == before:
-            return
+        variables[ONLY] = json.dumps(not_passed(arguments.directory, file))
+    if variables.get(ONLY) != "[]":
+        run_file(suite, run, file, variables, arguments.file_seconds, end)
 
 
 def not_passed(directory: Path, file: str) -> list[str]:
     """Return the tests of a file that did not pass with the mode."""
     run = run_of(events(record_of(directory, "engine", file)))
     return [test for test, outcome in run.outcomes.items() if outcome not in GOOD]
-
-
-def record_of(directory: Path, run: str, file: str) -> Path:
-    """Return the path of the record of one file of tests."""
-    return directory / "records" / run / (file.replace("/", "__") + ".jsonl")
-
-
-def command(file: str) -> list[str]:
-    """Return the command that runs a file of tests."""
-    return [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "recorded",
-        "-p",
-        "no:cacheprovider",
-        "--tb=short",
-        file,
-    ]
-
-
-def environment(directory: Path, run: str, record: Path) -> dict[str, str]:
-    """Return the variables of a run: the place of compiled code, and whether the adapter is installed."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("CACHEGRAPH_", "PYTENSOR_"))
-    }
-    scratch = directory / "temporary" / run
-    scratch.mkdir(parents=True, exist_ok=True)
-    return kept | {
-        "PYTHONPATH": os.pathsep.join((str(HERE), str(ROOT))),
-        "PYTENSOR_FLAGS": f"base_compiledir={directory / 'compiled' / run}",
-        "CACHEGRAPH_DIR": str(directory / "store"),
-        "TMPDIR": str(scratch),
-        RECORD: str(record),
-        ADAPTER: str(int(run in ("cold", "warm"))),
-    }
 
 
 def report(directory: Path, names: tuple[str, ...], as_json: bool) -> int:
@@ -243,12 +146,6 @@ def report(directory: Path, names: tuple[str, ...], as_json: bool) -> int:
                 f"{each.explanation or each.message[:500]}"
             )
     return 1 if any(not each.explanation for each in found) else 0
-
-
-def all_events(directory: Path, run: str) -> Iterator[dict[str, Any]]:
-    """Yield the events that all processes of a run wrote."""
-    for record in sorted((directory / "records" / run).glob("*.jsonl")):
-        yield from events(record)
 
 
 def summary(run: Run, plain: Run) -> dict[str, Any]:

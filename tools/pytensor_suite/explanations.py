@@ -1,13 +1,8 @@
-"""Explanations of tests of PyTensor's that have another outcome in one of our runs, and rightly so.
-
-A difference is explained if the run, the test's id and the message of its failure all fit. A message is
-part of it: a test of what is overwritten must not hide a wrong number.
-"""
+"""The differences that are explained, of runs with the adapter and with the engine's mode."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from pytensor_tests.explained import ExplainedDifference
 
 COUNTED = (
     "it counts how often an inner graph is converted for numba, and expects 2: where the function is found, "
@@ -26,20 +21,6 @@ OTHER_WORDS = (
 NOT_THERE = "it is left out where the default linker is numba's, and its Op is gone from PyTensor 3.3.7"
 LINKERS_COUNTED = "it counts the classes of the linkers of all modes: the engine's is one more"
 TAKES_MORE = "it asks for an error where the engine converts the argument, with the right result"
-
-
-@dataclass(frozen=True)
-class ExplainedDifference:
-    """A `reason` in a `run`; `tests` is a pattern of ids, `message` a part of what the failure says."""
-
-    run: str
-    tests: str
-    message: str
-    reason: str
-
-    def explains(self, run: str, test: str, message: str) -> bool:
-        """Return True if this is the reason for that outcome."""
-        return run == self.run and fnmatchcase(test, self.tests) and self.message in message
 
 
 EXPLAINED = (
@@ -114,8 +95,3 @@ EXPLAINED = (
         TAKES_MORE,
     ),
 )
-
-
-def explanation_of(run: str, test: str, message: str) -> str:
-    """Return why a test may fail in a run with that message; empty if there is no reason."""
-    return next((each.reason for each in EXPLAINED if each.explains(run, test, message)), "")

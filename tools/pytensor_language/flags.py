@@ -1,0 +1,58 @@
+"""`config`: PyTensor's flags as far as tests read them, at PyTensor's defaults, which are the engine's too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from missing import Missing
+
+VALUES: dict[str, Any] = {
+    "cast_policy": "custom",
+    "cxx": "",
+    "device": "cpu",
+    "floatX": "float64",
+    "int_division": "int",
+    "linker": "numba",
+    "mode": "FAST_RUN",
+    "profile": False,
+    "warn_float64": "ignore",
+}
+"""What the flags are here; changed to something else, a flag is not covered."""
+
+WITHOUT_EFFECT = frozenset(
+    {
+        "compiler_verbose",
+        "cycle_detection",
+        "exception_verbosity",
+        "on_opt_error",
+        "on_shape_error",
+        "optimizer_verbose",
+        "tensor__insert_inplace_optimizer_validate_nb",
+        "traceback__limit",
+    }
+)
+"""Flags that say how PyTensor reports or checks, on which no result depends."""
+
+
+class Flags:
+    """PyTensor's `config`."""
+
+    def __getattr__(self, name: str) -> Any:
+        return VALUES[name] if name in VALUES else Missing(f"pytensor.config.{name}")
+
+    def change_flags(self, *arguments: Any, **flags: Any) -> Any:
+        """Return a context, which is a decorator too, in which flags have other values."""
+        return _changed(flags)
+
+
+@contextmanager
+def _changed(flags: dict[str, Any]) -> Iterator[None]:
+    for name, value in flags.items():
+        if name not in WITHOUT_EFFECT and VALUES.get(name, Missing) != value:
+            Missing(f"pytensor.config.{name}={value if isinstance(value, str) else '...'}")()
+    yield
+
+
+config = Flags()

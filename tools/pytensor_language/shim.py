@@ -1,0 +1,152 @@
+"""`import pytensor...` gives the engine's names.
+
+A module of PyTensor's is looked for by its path only: the checkout says which there are, and its code
+is never read. Its names are those of the engine's modules in `ENGINE`; the others are `Missing`.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from flags import config
+from missing import Missing
+
+ROOT = "pytensor"
+
+ENGINE: dict[str, tuple[str, ...]] = {
+    "pytensor": ("engine",),
+    "pytensor.compile": (
+        "engine",
+        "engine.compiling.",
+        "engine.inner.",
+        "engine.graph.features.",
+        "engine.rewriting",
+    ),
+    "pytensor.gradient": ("engine.gradient", "engine.gradient."),
+    "pytensor.graph": ("engine.graph", "engine.graph.", "engine.graph.features."),
+    "pytensor.graph.rewriting": ("engine.rewriting", "engine.rewriting.", "engine.graph.features."),
+    "pytensor.ifelse": ("engine.ifelse",),
+    "pytensor.printing": ("engine.printing",),
+    "pytensor.raise_op": ("engine.raise_op",),
+    "pytensor.scalar": ("engine.scalar", "engine.scalar.", "engine.inner.composite"),
+    "pytensor.scan": ("engine.scanning", "engine.scanning.", "engine.inner."),
+    "pytensor.tensor": ("engine.tensor", "engine.tensor.", "engine.inner.special"),
+    "pytensor.tensor.linalg": ("engine.tensor.linalg", "engine.tensor.linalg."),
+    "pytensor.tensor.optimize": (
+        "engine.tensor.optimize",
+        "engine.inner.optimize",
+        "engine.inner.optimize_ops",
+    ),
+    "pytensor.tensor.rewriting": ("engine.rewriting", "engine.rewriting.passes."),
+    # The same words have other meanings here: gamma, choice, norm.
+    "pytensor.tensor.random": ("engine.tensor.random",),
+    "pytensor.tensor.signal": ("engine.tensor.signal",),
+    "pytensor.tensor.fft": ("engine.tensor.fft",),
+    "pytensor.tensor.fourier": (),
+    "pytensor.tensor.blas": (),
+    "pytensor.tensor._linalg": (),
+}
+"""The engine's modules by those of PyTensor's, which stand for the ones below them too. A name that ends
+with a dot stands for all modules of that package."""
+
+OWN: dict[str, Any] = {"config": config, "__version__": "engine"}
+"""What the shim has itself."""
+
+
+def install(package: Path) -> None:
+    """Have `import pytensor` give the engine's names; `package` is PyTensor's folder of a checkout.
+
+    Raises RuntimeError if PyTensor is imported already.
+    """
+    if ROOT in sys.modules:
+        raise RuntimeError("PyTensor was imported before the shim was there")
+    sys.meta_path.insert(0, ShimFinder(package))
+
+
+class ShimFinder(MetaPathFinder, Loader):
+    """Finds and makes the modules of PyTensor's that are in the folder `package`."""
+
+    def __init__(self, package: Path) -> None:
+        self.package = package
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.split(".")[0] != ROOT:
+            return None
+        place = self.package.joinpath(*fullname.split(".")[1:])
+        there = (place / "__init__.py").exists() or place.with_suffix(".py").exists()
+        return ModuleSpec(fullname, self, is_package=True) if there else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return ShimModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: names are looked for when somebody asks."""
+
+
+class ShimModule(ModuleType):
+    """A module of PyTensor's with the engine's names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in OWN:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if name in OWN:
+            return OWN[name]
+        found = engine_name(self.__name__, name)
+        return self._submodule(name) if found is None else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Keep what the engine has where a submodule has the same name, as PyTensor does (`shape`)."""
+        if not isinstance(value, ShimModule) or engine_name(self.__name__, name) is None:
+            super().__setattr__(name, value)
+
+    def _submodule(self, name: str) -> Any:
+        path = f"{self.__name__}.{name}"
+        try:
+            return import_module(path)
+        except ModuleNotFoundError:
+            return Missing(path)
+
+
+def engine_name(module: str, name: str) -> Any:
+    """Return what the engine has for a public name of one of PyTensor's modules, or None."""
+    if name.startswith("_"):
+        return None
+    for place in engine_modules(module):
+        found = getattr(import_module(place), name, None)
+        if found is not None and not isinstance(found, ModuleType):
+            return found
+    return None
+
+
+def engine_modules(module: str) -> Iterator[str]:
+    """Yield the names of the engine's modules that stand for one of PyTensor's."""
+    while module not in ENGINE:
+        module, dot, _ = module.rpartition(".")
+        if not dot:
+            return
+    for name in ENGINE[module]:
+        if name.endswith("."):
+            package = import_module(name[:-1])
+            yield from (f"{name}{each.name}" for each in pkgutil.iter_modules(package.__path__))
+        elif _exists(name):
+            yield name
+
+
+def _exists(name: str) -> bool:
+    try:
+        import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        return False
+    return True
