@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from engine.lowering.kernels.nest import NestOperand
 from engine.lowering.kernels.reduce import flat
-from engine.lowering.loops import Argument, Call, Compute, Evaluate, Fail, Kernel, Node, walk
+from engine.lowering.loops import Argument, Kernel
 from engine.lowering.memory_uses import MemoryUses, joint_name, outside
 from engine.lowering.merging import MAX_OPENED
 from engine.lowering.statements import Ref, Repeat, Statement
+from engine.lowering.step_order import followed_steps, ordered
 from engine.lowering.steps import Buffer, FlatOperand, FlatStore, FlatWork, Step
 from engine.lowering.table import Table
-from engine.scalar.embedded import Embedded
 
 MAX_STATEMENTS = 100
 """The largest number of statements in a joined loop."""
@@ -48,14 +48,14 @@ def join_loops(table: Table) -> None:
     """Join calls of loops in `table`, stage by stage."""
     uses = MemoryUses(table)
     calls = Counter(id(step.kernel) for step in table.steps)
-    segments = list(_segments(table.steps))
-    groups = [_groups(table, steps) for steps in segments]
-    joined = [[(group, _joined(table, group, uses)) for group in found] for found in groups]
+    segments = [(steps, followed_steps(steps)) for steps in _segments(table.steps)]
+    groups = [_groups(table, steps, followed) for steps, followed in segments]
+    joined = [[(group, _joined(group, uses)) for group in found] for found in groups]
     kept = _worthwhile([pair for found in joined for pair in found], calls)
     table.steps = []
-    for steps, found in zip(segments, joined, strict=True):
+    for (steps, followed), found in zip(segments, joined, strict=True):
         chosen = [(group.steps, step) for group, step in found if step.kernel in kept]
-        table.steps += _ordered(steps, chosen) if chosen else steps
+        table.steps += ordered(steps, followed, chosen) if chosen else steps
 
 
 def _segments(steps: Sequence[Step]) -> Iterator[list[Step]]:
@@ -73,19 +73,20 @@ class _Group(Struct, eq=False):
 
     number: int
     steps: list[Step] = field(default_factory=list)
+    works: list[FlatWork] = field(default_factory=list)
     written: dict[Buffer, int] = field(default_factory=dict)
     read: dict[Buffer, set[Place]] = field(default_factory=dict)
     reduced: set[Buffer] = field(default_factory=set)
     arrays: set[int] = field(default_factory=set)
     statements: int = 0
 
-    def takes(self, work: FlatWork) -> bool:
-        """Return True if the loop of `work` may run inside this one."""
-        if self.statements + len(work.statements) > MAX_STATEMENTS:
+    def takes(self, work: FlatWork, pointers: set[int]) -> bool:
+        """Return True if the loop of `work`, whose arrays are at `pointers`, may run inside this one."""
+        # What most groups fail is asked first.
+        if pointers.isdisjoint(self.arrays) and (self.written or work.stores):
             return False
-        pointers = _arrays(work)
-        shares = not pointers.isdisjoint(self.arrays) or not (self.written or work.stores)
-        return shares and len(self.arrays | pointers) <= MAX_ARRAYS and self._agrees(work)
+        is_small = self.statements + len(work.statements) <= MAX_STATEMENTS
+        return is_small and len(self.arrays | pointers) <= MAX_ARRAYS and self._agrees(work)
 
     def _agrees(self, work: FlatWork) -> bool:
         """Return True if both use the same elements in a pass of all memory that one of them writes."""
@@ -103,13 +104,16 @@ class _Group(Struct, eq=False):
         used = {*self.written, *self.read, *self.reduced}
         return used.isdisjoint(reduction.buffer for reduction in work.reductions)
 
-    def add(self, step: Step, work: FlatWork) -> None:
-        """Add a step."""
+    def add(self, step: Step, work: FlatWork, pointers: set[int]) -> None:
+        """Add a step, whose arrays are at `pointers`."""
         self.steps.append(step)
+        self.works.append(work)
         self.statements += len(work.statements)
-        self.arrays |= _arrays(work)
-        self.written.update((store.buffer, store.pointer) for store in work.stores)
-        self.reduced.update(reduction.buffer for reduction in work.reductions)
+        self.arrays |= pointers
+        for store in work.stores:
+            self.written[store.buffer] = store.pointer
+        for reduction in work.reductions:
+            self.reduced.add(reduction.buffer)
         for operand in work.operands:
             if operand.buffer is not None:
                 self.read.setdefault(operand.buffer, set()).add(_place(operand))
@@ -130,29 +134,82 @@ def _arrays(work: FlatWork) -> set[int]:
     return read | {store.pointer for store in work.stores}
 
 
-def _groups(table: Table, steps: Sequence[Step]) -> list[_Group]:
-    """Return the groups of two or more of `steps` that may be joined."""
-    groups: list[_Group] = []
-    ranges: dict[int, list[_Group]] = {}
-    behind: list[int] = []  # for each group, the groups that it depends on, as bits
-    before = _Before()
-    for step in steps:
-        needed = before.of(step)
-        work = _work(table, step)
-        found = None if work is None else _taking(ranges.get(work.extent, []), behind, work, needed)
-        if found is None:
-            found = _Group(len(groups))
-            groups.append(found)
-            behind.append(0)
-            if work is not None:
-                ranges.setdefault(work.extent, []).append(found)
+class _Grouping:
+    """The groups of loops in a part of the steps, and which of them depend on which."""
+
+    def __init__(self) -> None:
+        self.groups: list[_Group] = []
+        self._ranges: dict[int, list[_Group]] = {}
+        self._behind: list[int] = []
+        """For each group, the groups that it depends on, as bits."""
+        self._extended: dict[int, int] = {}
+        """The groups of several steps, and how many groups there were when they got the last one."""
+
+    def place(self, step: Step, work: FlatWork | None, needed: set[int]) -> int:
+        """Return the number of the group that gets `step`, which depends on the groups `needed`."""
+        pointers = set() if work is None else _arrays(work)
+        group = None if work is None else self._taking(work, pointers, needed)
+        if group is None:
+            group = self._begin(needed, work)
+        else:
+            self._depend(group.number, needed - {group.number})
+            self._extended.pop(group.number, None)
+            self._extended[group.number] = len(self.groups)
         if work is not None:
-            found.add(step, work)
-        before.note(step, found.number)
-        _depend(behind, found.number, needed - {found.number})
+            group.add(step, work, pointers)
+        return group.number
+
+    def _begin(self, needed: set[int], work: FlatWork | None) -> _Group:
+        group = _Group(len(self.groups))
+        self.groups.append(group)
+        self._behind.append(self._all_behind(needed))
+        if work is not None:
+            self._ranges.setdefault(work.extent, []).append(group)
+        return group
+
+    def _taking(self, work: FlatWork, pointers: set[int], needed: set[int]) -> _Group | None:
+        """Return the last group that takes `work`, such that nothing `needed` lies behind it."""
+        behind = self._behind
+        for group in reversed(self._ranges.get(work.extent, [])[-_WINDOW:]):
+            if group.takes(work, pointers):
+                number = group.number
+                if not any(behind[other] >> number & 1 for other in needed if other != number):
+                    return group
+        return None
+
+    def _all_behind(self, needed: set[int]) -> int:
+        bits = 0
+        for other in needed:
+            bits |= self._behind[other] | 1 << other
+        return bits
+
+    def _depend(self, number: int, needed: set[int]) -> None:
+        """Note that group `number`, and all that depend on it, depend on the groups `needed`."""
+        behind, bits = self._behind, self._all_behind(needed)
+        if bits & ~behind[number]:
+            behind[number] |= bits
+            for other in chain(range(number + 1, len(behind)), self._extended_since(number)):
+                if behind[other] >> number & 1:
+                    behind[other] |= bits
+
+    def _extended_since(self, number: int) -> Iterator[int]:
+        """Yield the groups that got a step when group `number` was there: earlier ones may depend on it."""
+        for other, count in reversed(self._extended.items()):
+            if count <= number:
+                return
+            yield other
+
+
+def _groups(table: Table, steps: Sequence[Step], followed: Sequence[set[int]]) -> list[_Group]:
+    """Return the groups of two or more of `steps` that may be joined."""
+    grouping = _Grouping()
+    group_of: list[int] = []
+    for step, positions in zip(steps, followed, strict=True):
+        needed = {group_of[position] for position in positions}
+        group_of.append(grouping.place(step, _work(table, step), needed))
     return [
         group
-        for group in groups
+        for group in grouping.groups
         if len(group.steps) > 1 and not all(_is_short(table, step) for step in group.steps)
     ]
 
@@ -172,84 +229,18 @@ def _work(table: Table, step: Step) -> FlatWork | None:
         return None
     canonical = table.canonical
     extent = canonical(work.extent)
-    operands = tuple(o if o.stride is None else o._replace(stride=canonical(o.stride)) for o in work.operands)
+    if extent == work.extent and all(operand.stride is None for operand in work.operands):
+        return work
+    operands = tuple(o if o.stride is None else replace(o, stride=canonical(o.stride)) for o in work.operands)
     return replace(work, extent=extent, operands=operands)
 
 
-def _taking(
-    groups: Sequence[_Group], behind: Sequence[int], work: FlatWork, needed: set[int]
-) -> _Group | None:
-    """Return the last group that takes `work`, such that nothing `needed` lies behind it."""
-    for group in reversed(groups[-_WINDOW:]):
-        if group.takes(work):
-            is_between = any(behind[other] >> group.number & 1 for other in needed if other != group.number)
-            if not is_between:
-                return group
-    return None
-
-
-def _depend(behind: list[int], number: int, needed: set[int]) -> None:
-    """Note that group `number`, and all that depend on it, depend on the groups `needed`."""
-    bits = 0
-    for other in needed:
-        bits |= behind[other] | 1 << other
-    if bits & ~behind[number]:
-        behind[number] |= bits
-        for other, found in enumerate(behind):
-            if found >> number & 1:
-                behind[other] |= bits
-
-
-class _Before(Struct):
-    """The numbers of the steps that a further step has to follow at once, as they are noted."""
-
-    readers: dict[Buffer, set[int]] = field(default_factory=dict)
-    """Those that read a buffer since it was written last."""
-    writer: dict[Buffer, int] = field(default_factory=dict)
-    failing: int | None = None
-    ends: dict[Kernel, bool] = field(default_factory=dict)
-    """The kernels that may end before they are done, found once for all of their calls."""
-
-    def of(self, step: Step) -> set[int]:
-        """Return the numbers of the steps that `step` has to follow."""
-        found = {self.writer[b] for b in (*step.reads, *step.writes) if b in self.writer}
-        found.update(n for buffer in step.writes for n in self.readers.get(buffer, ()))
-        if self.failing is not None and self._may_fail(step):
-            found.add(self.failing)
-        return found
-
-    def note(self, step: Step, number: int) -> None:
-        for buffer in step.reads:
-            self.readers.setdefault(buffer, set()).add(number)
-        for buffer in step.writes:
-            self.readers.pop(buffer, None)
-            self.writer[buffer] = number
-        if self._may_fail(step):
-            self.failing = number
-
-    def _may_fail(self, step: Step) -> bool:
-        if step.kernel is None:
-            return step.loop is not None or step.invocation is not None
-        if step.work is not None:
-            return False
-        if step.kernel not in self.ends:
-            self.ends[step.kernel] = any(map(_ends_kernel, walk(step.kernel.body)))
-        return self.ends[step.kernel]
-
-
-def _ends_kernel(node: Node) -> bool:
-    """Return True if `node` may end its kernel, or calls something of its own."""
-    return isinstance(node, Fail | Call | Evaluate) or (
-        isinstance(node, Compute) and isinstance(node.op, Embedded)
-    )
-
-
-def _joined(table: Table, group: _Group, uses: MemoryUses) -> Step:
+def _joined(group: _Group, uses: MemoryUses) -> Step:
     """Return the step that does the work of `group`."""
     steps = group.steps
     members = {id(step) for step in steps}
     inside = {buffer for buffer in group.written if uses.is_inside(buffer, members)}
-    work = _joint_work([work for step in steps if (work := _work(table, step)) is not None], inside)
+    work = _joint_work(group.works, inside)
     kernel = flat(
         [
             NestOperand(o.dtype, (o.is_repeated,), o.stride is not None, is_indexed=o.is_indexed)
@@ -306,8 +297,8 @@ def _joint_work(works: Sequence[FlatWork], inside: set[Buffer]) -> FlatWork:
                 statement, arguments=tuple(_moved(r, inputs, places) for r in statement.arguments)
             )
             places.append(statements.setdefault(moved, len(statements)))
-        stores.update((s.pointer, s._replace(ref=_moved(s.ref, inputs, places))) for s in work.stores)
-        reductions += [r._replace(ref=_moved(r.ref, inputs, places)) for r in work.reductions]
+        stores.update((s.pointer, replace(s, ref=_moved(s.ref, inputs, places))) for s in work.stores)
+        reductions += [replace(r, ref=_moved(r.ref, inputs, places)) for r in work.reductions]
     stored = tuple(store for store in stores.values() if store.buffer not in inside)
     return FlatWork(works[0].extent, tuple(operands), tuple(statements), stored, tuple(reductions))
 
@@ -339,34 +330,3 @@ def _worthwhile(joined: Sequence[tuple[_Group, Step]], calls: Counter[int]) -> s
         if cost <= _SLACK * saved:
             kept.add(kernel)
     return kept
-
-
-def _ordered(steps: Sequence[Step], joined: Sequence[tuple[Sequence[Step], Step]]) -> list[Step]:
-    """Return `steps` with groups of them replaced by one each: as early as before, where possible."""
-    unit_of = {id(step): k for k, (members, _) in enumerate(joined) for step in members}
-    units = [step for _, step in joined]
-    before, needed = _Before(), dict[int, set[int]]()
-    first: dict[int, int] = {}
-    for position, step in enumerate(steps):
-        unit = unit_of.setdefault(id(step), len(units))
-        if unit == len(units):
-            units.append(step)
-        first.setdefault(unit, position)
-        needed.setdefault(unit, set()).update(before.of(step) - {unit})
-        before.note(step, unit)
-    users: dict[int, list[int]] = {}
-    for unit, others in needed.items():
-        for other in others:
-            users.setdefault(other, []).append(unit)
-    ready = [(first[unit], unit) for unit, others in needed.items() if not others]
-    heapify(ready)
-    done = []
-    while ready:
-        _, unit = heappop(ready)
-        done.append(units[unit])
-        for user in users.get(unit, ()):
-            needed[user].discard(unit)
-            if not needed[user]:
-                heappush(ready, (first[user], user))
-    assert len(done) == len(units), "joined loops need each other"
-    return done

@@ -99,7 +99,7 @@ class Step(Struct, eq=False):
     work: FlatWork | None = None
 
 
-class FlatOperand(NamedTuple):
+class FlatOperand(Struct, frozen=True):
     """An input of flat work: one element for all passes if it `is_repeated`, else one for each pass.
 
     `pointer` has its address, `stride` how many elements are between two, if it is not 1 (registers). A
@@ -114,7 +114,7 @@ class FlatOperand(NamedTuple):
     is_indexed: bool = False
 
 
-class FlatStore(NamedTuple):
+class FlatStore(Struct, frozen=True):
     """An array of flat work, with an element for each pass: the value `ref`."""
 
     ref: Ref
@@ -123,7 +123,7 @@ class FlatStore(NamedTuple):
     buffer: Buffer
 
 
-class FlatReduction(NamedTuple):
+class FlatReduction(Struct, frozen=True):
     """A number that flat work computes: the reduction of `ref`, cast to `accumulator`, over all passes."""
 
     kind: str
