@@ -41,8 +41,8 @@ class GraphAnalysis:
 
     def _reduces_alone(self, node: Apply) -> bool:
         """Return True if `node` is a needed reduction, and nothing else reads its input."""
-        is_needed = bool(self.uses.get(node.outputs[0]))
-        return self.rule(node).reduces and is_needed and self.uses.get(node.inputs[0]) == 1
+        is_alone = bool(node.inputs) and self.uses.get(node.inputs[0]) == 1
+        return is_alone and bool(self.uses.get(node.outputs[0])) and self.rule(node).reduces
 
     def _with_reductions_first(self, nodes: Sequence[Apply]) -> list[Apply]:
         """Return the nodes, each reduction straight behind the node that runs in its loops.
@@ -64,7 +64,7 @@ class GraphAnalysis:
 
     def _may_run_fused(self, node: Apply) -> bool:
         """Return True if `node` is a reduction that may have a computation in its loops."""
-        if not self.rule(node).reduces or node.inputs[0] not in self.fused:
+        if not node.inputs or node.inputs[0] not in self.fused or not self.rule(node).reduces:
             return False
         producer = node.inputs[0].owner
         return producer is not None and len(producer.outputs) == 1

@@ -78,7 +78,7 @@ class _Merging:
         self.table = table
         self.uses = MemoryUses(table)
         self.calls = Counter(id(step.kernel) for step in table.steps)
-        self.sizes: dict[tuple[int, tuple[Known | None, ...]], int | None] = {}
+        self.sizes: dict[tuple[int, tuple[int | None, ...]], int | None] = {}
 
     def merged(self, steps: Sequence[Step]) -> Iterator[Step]:
         """Yield the steps of a stage after merging."""
@@ -101,15 +101,15 @@ class _Merging:
         """Return what is known of `step` if it may be merged."""
         if step.loop is not None or step.invocation is not None:
             return None
+        size = self.size(step)
+        if size is None or self.calls[id(step.kernel)] * size > MAX_REPEATED or not step.writes:
+            return None
         given = self.given(step)
         memory = {
             argument.root: buffer
             for argument, buffer in zip(given, step.memory, strict=True)
             if isinstance(argument, Element) and buffer is not None
         }
-        size = self.size(step.kernel or STORE, given)
-        if size is None or self.calls[id(step.kernel)] * size > MAX_REPEATED or not step.writes:
-            return None
         return _Small(step, given, size, memory)
 
     def given(self, step: Step) -> list[Given]:
@@ -127,14 +127,18 @@ class _Merging:
         number = self.table.number(register)
         return register if number is None else known_integer(number)
 
-    def size(self, kernel: Kernel, given: Sequence[Given]) -> int | None:
-        """Return the size of `kernel` without its loops, or None if it keeps some or may fail."""
-        key = (id(kernel), tuple([g if isinstance(g, Known) else None for g in given]))
+    def size(self, step: Step) -> int | None:
+        """Return the size of the kernel of `step` without its loops, or None if it keeps some or may fail.
+
+        It follows from the numbers that are known among the arguments.
+        """
+        kernel = step.kernel or STORE
+        key = (id(kernel), tuple([self.table.number(register) for register in step.arguments]))
         if key not in self.sizes:
             has_loops = any(isinstance(node, Loop) for node in kernel.body)
             line = StraightLine(MAX_OPENED if has_loops else MAX_OPERATIONS)
             try:
-                line.run(kernel, given)
+                line.run(kernel, self.given(step))
                 self.sizes[key] = line.size
             except NotStraight:
                 self.sizes[key] = None
@@ -186,7 +190,8 @@ def _ambiguous(small: Iterable[_Small]) -> list[_Small]:
     roots: dict[Buffer, int] = {}
     found = []
     for item in items:
-        used = {(buffer, root) for root, buffer in item.memory.items() if buffer in written}
+        # In order, as what the first address of a buffer is depends on it.
+        used = dict.fromkeys([(buffer, root) for root, buffer in item.memory.items() if buffer in written])
         dtypes = {(g.root, g.dtype) for g in item.given if isinstance(g, Element)}
         is_clear = all(roots.setdefault(buffer, root) == root for buffer, root in used)
         if not is_clear or len(used) < len({b for b, _ in used}) or len(dtypes) < len({r for r, _ in dtypes}):

@@ -80,16 +80,14 @@ class Repeat(Struct, frozen=True):
 
 
 class ScalarBody(Struct, frozen=True):
-    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute."""
+    """`statements`, each of which reads only inputs and earlier values, and the `outputs` they compute.
+
+    `read` has the positions of the inputs that they read.
+    """
 
     statements: tuple[Statement | Repeat, ...]
     outputs: tuple[Ref, ...]
-
-    @property
-    def read(self) -> frozenset[int]:
-        """The positions of the inputs that they read."""
-        arguments = [ref for statement in self.statements for ref in statement.arguments]
-        return frozenset(int(ref[1]) for ref in (*arguments, *self.outputs) if ref[0] == "input")
+    read: frozenset[int]
 
 
 def dtype_of(ref: Ref, inputs: Sequence[str], statements: Sequence[Statement | Repeat]) -> str:
@@ -123,7 +121,9 @@ def scalar_statements(scalar_op: ScalarOp, input_dtypes: Sequence[str]) -> Scala
     """
     flattener = _Flattener(tuple(input_dtypes))
     outputs = flattener.apply(scalar_op, [("input", index) for index in range(len(input_dtypes))])
-    return ScalarBody(tuple(flattener.statements), tuple(outputs))
+    arguments = [ref for statement in flattener.statements for ref in statement.arguments]
+    read = frozenset([int(ref[1]) for ref in (*arguments, *outputs) if ref[0] == "input"])
+    return ScalarBody(tuple(flattener.statements), tuple(outputs), read)
 
 
 class _Flattener:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, cast
 
 from engine.lowering.loops import Argument, Kernel
 from engine.lowering.steps import (
@@ -67,7 +68,8 @@ class Table:
         """Return the first of `count` new registers that hold their numbers from `stage` on."""
         first = self.count
         self.count += count
-        self._stages.update(dict.fromkeys(range(first, self.count), stage))
+        for register in range(first, self.count):
+            self._stages[register] = stage
         return first
 
     def constant(self, number: int) -> int:
@@ -84,13 +86,18 @@ class Table:
 
     def stage(self, registers: Iterable[int]) -> int:
         """Return the first stage in which all `registers` hold their numbers."""
-        return max((self._stages[register] for register in registers), default=0)
+        stages = self._stages
+        return max([stages[register] for register in registers], default=0)
 
     def canonical(self, register: int) -> int:
         """Return the register that stands for all those known to hold the same number."""
         while register in self._equal:
             register = self._equal[register]
         return register
+
+    def are_same(self, first: int, second: int) -> bool:
+        """Return True if two registers are known to hold the same number."""
+        return first == second or self.canonical(first) == self.canonical(second)
 
     def same(self, first: int, second: int, check: Check) -> int:
         """Demand that two registers hold the same number; return the one to use from here on."""
@@ -111,13 +118,12 @@ class Table:
 
     def compute(self, op: str, *operands: int) -> int:
         """Return the register of `op` of `operands`: constants are folded, equal arithmetic is shared."""
-        operands = tuple(self.canonical(register) for register in operands)
-        folded = self._folded(op, operands)
-        if folded is not None:
-            return folded
+        operands = tuple(map(self.canonical, operands))
         if op in _COMMUTATIVE:
             operands = tuple(sorted(operands))
         found = self._known.get((op, operands))
+        if found is None:
+            found = self._folded(op, operands)
         if found is None:
             stage = self.stage(operands)
             found = self._known[(op, operands)] = self.new(stage)
@@ -140,6 +146,8 @@ class Table:
     def product(self, registers: Sequence[int]) -> int:
         """Return the register that holds the product of lengths: 1 for none, MOST if it exceeds an int64."""
         one = self.constant(1)
+        if len(registers) == 1:
+            return self.canonical(registers[0])
         factors = [r for r in sorted(map(self.canonical, registers)) if r != one]
         if not factors:
             return one
@@ -215,13 +223,21 @@ class Table:
         registers that only kernels of its family ask for.
         """
         inputs = (*reads, *writes)
-        arguments = [self._argument(a, inputs, writes, lengths, named or {}) for a in kernel.arguments]
-        memory = tuple([_memory_of(argument, inputs, writes) for argument in kernel.arguments])
-        read = tuple(value.buffer for value in reads if value.buffer is not None)
-        written = tuple(value.buffer for value in writes if value.buffer is not None)
-        step = Step(kernel, tuple(arguments), writes[0].stage, read, written, op, about, memory=memory)
-        step.lengths = tuple(lengths or writes[0].dims)
-        step.work = work
+        found = [self._argument(a, inputs, writes, lengths, named or {}) for a in kernel.arguments]
+        read = tuple([value.buffer for value in reads if value.buffer is not None])
+        written = tuple([value.buffer for value in writes if value.buffer is not None])
+        step = Step(
+            kernel,
+            tuple([register for register, _ in found]),
+            writes[0].stage,
+            read,
+            written,
+            op,
+            about,
+            memory=tuple([buffer for _, buffer in found]),
+            lengths=tuple(lengths or writes[0].dims),
+            work=work,
+        )
         self._append(step)
 
     def _argument(
@@ -231,21 +247,22 @@ class Table:
         outputs: Sequence[Value],
         lengths: Sequence[int],
         named: Mapping[str, int],
-    ) -> int:
-        """Return the register that holds what a kernel asks for as `argument` (kernels/building.py)."""
-        match argument:
-            case ("input", int(i)):
-                return inputs[i].pointer
-            case ("output", int(k)):
-                return outputs[k].pointer
-            case ("extent", tuple(dims)):
-                return self.product([lengths[dim] for dim in dims])
-            case ("stride", int(i), int(dim)):
-                return inputs[i].stride_in(dim, len(lengths))
-            case ("length", int(i), int(dim)):
-                return inputs[i].dims[dim]
-            case _:
-                return named[argument[0]]
+    ) -> tuple[int, Buffer | None]:
+        """Return the register that holds what a kernel asks for as `argument` (kernels/building.py).
+
+        Return also the buffer that it is an address in.
+        """
+        kind, *which = cast(tuple[str, *tuple[Any, ...]], argument)
+        if kind in ("input", "output"):
+            value = (inputs if kind == "input" else outputs)[which[0]]
+            return value.pointer, value.buffer
+        if kind == "extent":
+            return self.product([lengths[dim] for dim in which[0]]), None
+        if kind == "stride":
+            return inputs[which[0]].stride_in(which[1], len(lengths)), None
+        if kind == "length":
+            return inputs[which[0]].dims[which[1]], None
+        return named[kind], None
 
     def invoke(
         self,
@@ -294,7 +311,8 @@ class Table:
 
     def _note_use(self, buffer: Buffer, stage: int) -> None:
         region = region_of(stage)
-        buffer.used[region] = max(buffer.used.get(region, 0), stage)
+        if stage > buffer.used.get(region, -1):
+            buffer.used[region] = stage
 
     def begin_loop(self, stage: int, count: int) -> LoopStep:
         """Return a new loop in `stage`; its body is lowered in its `region`, then the loop is ended."""
@@ -331,12 +349,3 @@ class Table:
     def drop_loop(self, loop: LoopStep) -> None:
         """Forget the steps in the body of the loop, because nothing needs them."""
         self.steps = [step for step in self.steps if step.stage < loop.floor]
-
-
-def _memory_of(argument: Argument, inputs: Sequence[Value], outputs: Sequence[Value]) -> Buffer | None:
-    match argument:
-        case ("input", int(i)):
-            return inputs[i].buffer
-        case ("output", int(k)):
-            return outputs[k].buffer
-    return None

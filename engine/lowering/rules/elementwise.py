@@ -43,30 +43,54 @@ def has_loops(node: Apply) -> bool:
 
 def elementwise_dims(lowering: Lowering, node: Apply) -> tuple[int, ...]:
     """Return the lengths of the output of `node`; those that are not statically 1 must be equal."""
-    rank = cast(Any, node.outputs[0].type).ndim
+    table = lowering.table
+    rank = node.outputs[0].type.ndim
     dims = []
     for dim in range(rank):
         length: int | None = None
         for position, variable in enumerate(node.inputs):
-            if cast(Any, variable.type).shape[dim] == 1:
+            if variable.type.shape[dim] == 1:
                 continue
             found = lowering.dims_of(variable)[dim]
-            check = Check("broadcast", str(node.op), (str(position), str(dim)))
-            length = found if length is None else lowering.table.same(length, found, check)
-        dims.append(lowering.table.constant(1) if length is None else length)
+            if length is None:
+                length = found
+            elif table.are_same(length, found):
+                length = table.canonical(length)
+            else:
+                check = Check("broadcast", str(node.op), (str(position), str(dim)))
+                length = table.same(length, found, check)
+        dims.append(table.constant(1) if length is None else length)
     return tuple(dims)
 
 
 def read_inputs(node: Apply) -> list[Variable]:
     """Return the inputs that an elementwise node reads; constants of one element are part of the kernel."""
-    used = elementwise_body(node).read
+    return _read(node, elementwise_body(node))
+
+
+def _read(node: Apply, body: ScalarBody) -> list[Variable]:
+    used = body.read
     return [v for position, v in enumerate(node.inputs) if position in used and not is_inlined_constant(v)]
 
 
 def loops_of(lowering: Lowering, node: Apply) -> Loops:
     """Return the loops that compute `node`, over only the operands that they read."""
     body = elementwise_body(node)
-    read = list(dict.fromkeys(read_inputs(node)))
+    read = list(dict.fromkeys(_read(node, body)))
+    values = tuple([lowering.value_of(v) for v in read])
+    if len(read) < len(node.inputs):
+        body = _of_read_inputs(node, body, read)
+    return Loops(
+        values,
+        tuple([lowering.operand(value, v.type.broadcastable) for v, value in zip(read, values, strict=True)]),
+        body.statements,
+        body.outputs,
+        lowering.dims[node.outputs[0]],
+    )
+
+
+def _of_read_inputs(node: Apply, body: ScalarBody, read: list[Variable]) -> ScalarBody:
+    """Return `body` for the inputs `read` alone; constants of one element are in its statements."""
     places = {position: read.index(v) for position, v in enumerate(node.inputs) if v in read}
     numbers = {
         position: inlined_constant(v) for position, v in enumerate(node.inputs) if is_inlined_constant(v)
@@ -77,20 +101,8 @@ def loops_of(lowering: Lowering, node: Apply) -> Loops:
             return cast(Ref, argument)
         return numbers.get(argument[1]) or ("input", places[argument[1]])
 
-    values = tuple(lowering.value_of(v) for v in read)
-    statements = body.statements
-    if len(read) < len(node.inputs):
-        statements = tuple(replace(s, arguments=tuple(map(ref, s.arguments))) for s in body.statements)
-    return Loops(
-        values,
-        tuple(
-            lowering.operand(value, cast(Any, v.type).broadcastable)
-            for v, value in zip(read, values, strict=True)
-        ),
-        statements,
-        tuple(map(ref, body.outputs)),
-        lowering.dims[node.outputs[0]],
-    )
+    statements = tuple([replace(s, arguments=tuple(map(ref, s.arguments))) for s in body.statements])
+    return ScalarBody(statements, tuple(map(ref, body.outputs)), frozenset(range(len(read))))
 
 
 def elementwise_body(node: Apply) -> ScalarBody:
@@ -98,7 +110,7 @@ def elementwise_body(node: Apply) -> ScalarBody:
     scalar_op = cast(Elemwise, node.op).scalar_op
     # A user function may read something else the next time.
     find = scalar_statements if needs_python(scalar_op) else _statements
-    return find(scalar_op, tuple(dtype(v) for v in node.inputs))
+    return find(scalar_op, tuple([v.type.dtype for v in node.inputs]))
 
 
 @lru_cache(maxsize=1024)
@@ -147,8 +159,7 @@ def flat_work(table: Table, loops: Loops) -> FlatWork | None:
     """Return `loops` as work in one loop that cannot fail, without results; None if it is not that."""
     if not loops.dims or any(statement.may_fail for statement in loops.statements):
         return None
-    axes = collapse(loops.operands, len(loops.dims))
-    if len(axes) > 1:
+    if len(loops.dims) > 1 and len(collapse(loops.operands, len(loops.dims))) > 1:
         return None
     operands = []
     for value, operand in zip(loops.values, loops.operands, strict=True):

@@ -26,7 +26,9 @@ def _lower_dot(lowering: Lowering, node: Apply) -> None:
     table = lowering.table
     output = node.outputs[0]
     left, right = (lowering.dims_of(variable) for variable in node.inputs)
-    inner = table.same(left[-1], right[0], Check("dot", str(node.op), ()))
+    inner = table.canonical(left[-1])
+    if not table.are_same(inner, right[0]):
+        inner = table.same(inner, right[0], Check("dot", str(node.op), ()))
     lowering.dims[output] = (*left[:-1], *right[1:])
     if not lowering.is_needed(output):
         return
