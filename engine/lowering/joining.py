@@ -81,10 +81,10 @@ class _Group(Struct, eq=False):
     statements: int = 0
 
     def takes(self, work: FlatWork, pointers: set[int]) -> bool:
-        """Return True if the loop of `work`, whose arrays are at `pointers`, may run inside this one."""
-        # What most groups fail is asked first.
-        if pointers.isdisjoint(self.arrays) and (self.written or work.stores):
-            return False
+        """Return True if the loop of `work`, whose arrays are at `pointers`, may run inside this one.
+
+        The caller has found that they share arrays, or only reduce.
+        """
         is_small = self.statements + len(work.statements) <= MAX_STATEMENTS
         return is_small and len(self.arrays | pointers) <= MAX_ARRAYS and self._agrees(work)
 
@@ -171,7 +171,9 @@ class _Grouping:
         """Return the last group that takes `work`, such that nothing `needed` lies behind it."""
         behind = self._behind
         for group in reversed(self._ranges.get(work.extent, [])[-_WINDOW:]):
-            if group.takes(work, pointers):
+            # What most groups fail is asked first.
+            shares = not pointers.isdisjoint(group.arrays) or not (group.written or work.stores)
+            if shares and group.takes(work, pointers):
                 number = group.number
                 if not any(behind[other] >> number & 1 for other in needed if other != number):
                     return group

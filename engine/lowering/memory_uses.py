@@ -14,10 +14,14 @@ class MemoryUses:
     def __init__(self, table: Table) -> None:
         self.addresses = {view: (base, by) for views in table.addresses.values() for view, base, by in views}
         self._table = table
-        self._users: dict[Buffer, set[int]] = {}
+        self._users: dict[Buffer, list[int]] = {}
         for step in table.steps:
             for buffer in (*step.reads, *step.writes):
-                self._users.setdefault(buffer, set()).add(id(step))
+                users = self._users.get(buffer)
+                if users is None:
+                    self._users[buffer] = [id(step)]
+                else:
+                    users.append(id(step))
         self._addressed = {self._root(register) for register in registers_outside_calls(table)}
 
     def _root(self, register: int) -> int:
@@ -30,7 +34,9 @@ class MemoryUses:
     def is_inside(self, buffer: Buffer, members: set[int]) -> bool:
         """Return True if nothing but the steps with the ids `members` needs the elements of `buffer`."""
         is_asked_for = buffer.result is not None or buffer.is_loaded or buffer.is_kept
-        return not is_asked_for and buffer.pointer not in self._addressed and self._users[buffer] <= members
+        if is_asked_for or buffer.pointer in self._addressed:
+            return False
+        return members.issuperset(self._users[buffer])
 
 
 def registers_outside_calls(table: Table) -> Iterator[int]:

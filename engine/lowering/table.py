@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
-from engine.lowering.loops import Argument, Kernel
+from engine.lowering.loops import Kernel
 from engine.lowering.steps import (
     STAGES,
     ArithmeticInstruction,
@@ -242,7 +242,7 @@ class Table:
 
     def _argument(
         self,
-        argument: Argument,
+        argument: Any,
         inputs: Sequence[Value],
         outputs: Sequence[Value],
         lengths: Sequence[int],
@@ -252,16 +252,16 @@ class Table:
 
         Return also the buffer that it is an address in.
         """
-        kind, *which = cast(tuple[str, *tuple[Any, ...]], argument)
-        if kind in ("input", "output"):
-            value = (inputs if kind == "input" else outputs)[which[0]]
+        kind = argument[0]
+        if kind == "input" or kind == "output":
+            value = (inputs if kind == "input" else outputs)[argument[1]]
             return value.pointer, value.buffer
         if kind == "extent":
-            return self.product([lengths[dim] for dim in which[0]]), None
+            return self.product([lengths[dim] for dim in argument[1]]), None
         if kind == "stride":
-            return inputs[which[0]].stride_in(which[1], len(lengths)), None
+            return inputs[argument[1]].stride_in(argument[2], len(lengths)), None
         if kind == "length":
-            return inputs[which[0]].dims[which[1]], None
+            return inputs[argument[1]].dims[argument[2]], None
         return named[kind], None
 
     def invoke(
