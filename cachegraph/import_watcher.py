@@ -34,15 +34,22 @@ class ImportWatcher:
         """Return the specification by which Python imports a watched module; None for any other module."""
         if fullname not in self._callbacks:
             return None
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(fullname, path, target)
+        for find in self._others():
+            found = find(fullname, path, target)
             if found is not None:
                 self._follow(found.loader, self._callbacks[fullname])
                 return found
         return None
 
+    def _others(self) -> list[Callable[..., ModuleSpec | None]]:
+        """Return how the other finders find modules; like Python, ignore those that cannot."""
+        finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path if finder is not self]
+        return [find for find in finders if find is not None]
+
     def _follow(self, loader: Any, callback: Callable[[ModuleType], None]) -> None:
-        """Have `loader` call `callback` after it has run the module."""
+        """Have `loader` call `callback` after it has run the module; a package without code has no loader."""
+        if not hasattr(loader, "exec_module"):
+            return
 
         def exec_module(module: ModuleType) -> None:
             del loader.exec_module
