@@ -13,6 +13,9 @@ From below, each floor importing only those before it:
     rules           one rule an Op: PyTensor's node -> the engine's variables
     stages          a graph as functions of the engine, and nodes that PyTensor computes
     nodes           nodes that PyTensor's own code computes
+    prologue        what needs data alone, and is computed once
+    steps           a stage of the engine's as a function
+    program         the steps of a graph, on the storage of a function
     linker          PyTensor's linker of that name
     explanation     who computes the nodes of a function
     registration    linker and mode in PyTensor's registries

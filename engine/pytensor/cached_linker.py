@@ -13,7 +13,9 @@ from cachegraph.key import CacheKey
 from cachegraph.pytensor.errors import note_failure
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 from engine.compiling.key import describe_rewrites, program_key
-from engine.pytensor.linker import MODE, EngineLinker, StagedProgram
+from engine.pytensor.linker import EngineLinker
+from engine.pytensor.program import StagedProgram, data_places
+from engine.pytensor.steps import MODE
 from engine.pytensor.stored_program import NotReferable, StoredProgram, pack_program
 
 
@@ -44,12 +46,14 @@ class KeepingEngineLinker(CachedEngineLinker):
 
     graph: StoredGraph
 
-    def fgraph_convert(self, fgraph: Any, order: Any, *cells: Any, **options: Any) -> StagedProgram:
-        nodes = self.graph.nodes
+    def fgraph_convert(
+        self, fgraph: Any, order: Any, input_storage: Sequence[Any], *cells: Any, **options: Any
+    ) -> StagedProgram:
+        nodes, data = self.graph.nodes, data_places(input_storage)
         if set(nodes) != fgraph.apply_nodes:
-            return StagedProgram(fgraph, order)
+            return StagedProgram(fgraph, order, data)
         begin = perf_counter()
-        program = StagedProgram(fgraph, nodes)
+        program = StagedProgram(fgraph, nodes, data)
         try:
             self._keep(program, fgraph, nodes, begin)
         except Exception as error:  # the program works

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytensor.graph.basic import Constant
@@ -21,6 +21,7 @@ class Places:
 
     def __init__(self, given: Iterable[Any]) -> None:
         self.numbers: dict[Any, int] = {variable: number for number, variable in enumerate(given)}
+        self.n_given = len(self.numbers)
         self._blank: Values = []
 
     def __call__(self, variable: Any) -> int:
@@ -36,6 +37,10 @@ class Places:
     def values(self, given: Sequence[Any]) -> Values:
         """Return the values at the start of a call."""
         return [*given, *self._blank]
+
+    def behind(self) -> Iterator[tuple[int, Any]]:
+        """Yield the places after those that are given, and what is there at the start of a call."""
+        return enumerate(self._blank, self.n_given)
 
 
 _MOST_OPERANDS = 32

@@ -6,7 +6,7 @@ between two stages of the engine, so any Op and any type may occur. Most graphs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytensor.graph.basic import Constant
@@ -49,12 +49,13 @@ class NodeStage:
 Stage = EngineStage | NodeStage
 
 
-def stages_of(fgraph: Any, order: Sequence[Any]) -> list[Stage]:
+def stages_of(fgraph: Any, order: Sequence[Any], given: Iterable[Any] = ()) -> list[Stage]:
     """Return the stages of `fgraph`, whose nodes may be computed in `order`; each node as early as it can be.
 
-    Stages with an even number are the engine's, the others PyTensor's.
+    `given` are variables that were computed before. Stages with an even number are the engine's, the others
+    PyTensor's.
     """
-    place: dict[Any, int] = dict.fromkeys(fgraph.inputs, _FIRST)
+    place: dict[Any, int] = dict.fromkeys([*fgraph.inputs, *given], _FIRST)
     stages: dict[int, Stage] = {}
     # What a node overwrites must have been read before.
     before = fgraph.orderings()

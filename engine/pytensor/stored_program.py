@@ -1,6 +1,6 @@
 """The programs of PyTensor's functions in the store.
 
-    content := pickle of (format, number of inputs, placed*, outputs, stage*)
+    content := pickle of (format, number of inputs, placed*, outputs, data, kept, stage* (the prologue), stage*)
     placed  := what the places after the inputs hold: (COMPUTED, node, output)
              | (READ, node, input) a constant that the node reads
              | (RESULT, output, 0) a constant that the function returns
@@ -9,18 +9,19 @@
     function := the fields of a FunctionReference (engine/compiling/compiled.py)
 
 `nodes` are numbers in the stored form of the optimized graph (cachegraph/pytensor/stored/stored_graph.py);
-inputs, outputs and scalars (numbers, not arrays, for PyTensor) are places. The key describes the stored
-graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/key.py).
+inputs, outputs, data, kept and scalars (numbers, not arrays, for PyTensor) are places. No value of data, and
+nothing that the prologue gives, is stored. The key describes the stored graph, the engine's source and rewrites, the tools and the CPU level (engine/compiling/key.py).
 Loading a program reads the graph only if PyTensor computes some of it; else when the engine refuses values.
 
 Version history
     1  first
+    2  the prologue
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -32,12 +33,13 @@ from cachegraph.named_tuples import NamedTuple
 from cachegraph.pytensor.stored.stored_graph import StoredGraph
 from engine.compiling.compiled import FunctionReference
 from engine.compiling.reference import load_function_of
-from engine.pytensor.linker import EngineStep, StagedProgram, StagePart
 from engine.pytensor.nodes import NodesStep, Places
+from engine.pytensor.program import StagedProgram, Step
 from engine.pytensor.scope import Requirement
 from engine.pytensor.stages import NodeStage
+from engine.pytensor.steps import EngineStep, StagePart
 
-FORMAT = 1
+FORMAT = 2
 COMPUTED, READ, RESULT = range(3)
 NAME = "a stage of a function of PyTensor's"
 
@@ -58,28 +60,36 @@ def pack_program(program: StagedProgram, fgraph: Any, nodes: Sequence[Any]) -> A
     Raises NotReferable if the engine's function of a stage has no key.
     """
     numbers = {node: number for number, node in enumerate(nodes)}
-    references: list[bytes] = []
-    stages: list[tuple[Any, ...]] = []
-    for stage, step in zip(program.stages, program.steps, strict=True):
-        own = tuple(numbers[node] for node in stage.nodes)
-        if isinstance(stage, NodeStage):
-            stages.append((own, tuple(stage.reasons)))
-            continue
-        assert isinstance(step, EngineStep)
-        function = step.function.reference()
-        if function is None:
-            raise NotReferable("a stage's function has no key")
-        references.append(function.digest)
-        ports = tuple(step.inputs), tuple(step.outputs), tuple(step.scalars)
-        stages.append((own, tuple(function), *ports, len(step.requirements)))
+    once = _stored(program.once_stages, program.once_steps, numbers)
+    stages = _stored(program.stages, program.steps, numbers)
+    references = [function.digest for _, function in (*once, *stages) if function is not None]
     n_inputs = len(fgraph.inputs)
     sources = _sources(fgraph, nodes)
     placed = tuple(sources[key] for key, place in program.places.numbers.items() if place >= n_inputs)
+    ports = tuple(program.outputs), tuple(program.data), tuple(program.kept)
+    rows = tuple(row for row, _ in once), tuple(row for row, _ in stages)
     blobs: dict[str, bytes] = {}
-    fields = (FORMAT, n_inputs, placed, tuple(program.outputs), tuple(stages))
-    content = pickling.dumps(fields, blobs=blobs)
-    summary = f"{len(nodes)} nodes of PyTensor's in {len(stages)} stages"
+    content = pickling.dumps((FORMAT, n_inputs, placed, *ports, *rows), blobs=blobs)
+    summary = f"{len(nodes)} nodes of PyTensor's in {len(once) + len(stages)} stages"
     return Artifact(content, blobs=blobs, summary=summary, references=references)
+
+
+def _stored(
+    stages: Sequence[Any], steps: Sequence[Any], numbers: Mapping[Any, int]
+) -> list[tuple[tuple[Any, ...], FunctionReference | None]]:
+    """Return the stored form of stages, each with its function; raises NotReferable for one without a key."""
+    found: list[tuple[tuple[Any, ...], FunctionReference | None]] = []
+    for stage, step in zip(stages, steps, strict=True):
+        own = tuple(numbers[node] for node in stage.nodes)
+        if isinstance(stage, NodeStage):
+            found.append(((own, tuple(stage.reasons)), None))
+            continue
+        function = step.function.reference()
+        if function is None:
+            raise NotReferable("a stage's function has no key")
+        ports = tuple(step.inputs), tuple(step.outputs), tuple(step.scalars)
+        found.append(((own, tuple(function), *ports, len(step.requirements)), function))
+    return found
 
 
 def _sources(fgraph: Any, nodes: Sequence[Any]) -> dict[Any, Placed]:
@@ -144,30 +154,35 @@ class StoredProgram(StagedProgram):
     """A program made of its stored form, without translating a graph."""
 
     def __init__(self, content: bytes, graph: StoredGraph, read_blob: ReadBlob) -> None:
-        version, n_inputs, placed, outputs, stages = pickling.loads(content, (), read_blob=read_blob)
+        version, n_inputs, placed, outputs, data, kept, once, stages = pickling.loads(
+            content, (), read_blob=read_blob
+        )
         if version != FORMAT:
             raise ValueError(f"loading a program: format {version}, not {FORMAT}")
         if n_inputs != len(graph.inputs) or len(outputs) != len(graph.sources):
             raise ValueError("loading a program: it is not that of this graph")
         read = ReadGraph(graph, placed)
-        is_read = any(kind != COMPUTED for kind, _, _ in placed) or any(len(stage) == 2 for stage in stages)
+        is_read = any(kind != COMPUTED for kind, _, _ in placed)
+        is_read = is_read or any(len(stage) == 2 for stage in (*once, *stages))
         self.places = read.places if is_read else _unread(n_inputs, len(placed))
-        self.outputs = list(outputs)
-        self.stages = []
-        self.steps = []
-        for nodes, *rest in stages:
-            self._add(read, nodes, *rest)
-        self._whole = self._only_step(n_inputs)
+        self.outputs, self.data, self.kept = list(outputs), list(data), list(kept)
+        self.once_stages, self.once_steps = _loaded(read, once)
+        self.stages, self.steps = _loaded(read, stages)
 
-    def _add(self, read: ReadGraph, nodes: tuple[int, ...], *rest: Any) -> None:
-        """Add a stage and its step."""
+
+def _loaded(read: ReadGraph, rows: Sequence[tuple[Any, ...]]) -> tuple[list[Any], list[Step]]:
+    """Return the stages of these rows, and their steps."""
+    stages: list[Any] = []
+    steps: list[Step] = []
+    for nodes, *rest in rows:
         if len(rest) == 1:
             stage = NodeStage([read.nodes[number] for number in nodes], list(rest[0]))
-            self.stages.append(stage)
-            self.steps.append(NodesStep(read.graph, stage.nodes, read.places))
+            stages.append(stage)
+            steps.append(NodesStep(read.graph, stage.nodes, read.places))
         else:
-            self.stages.append(StoredStage(nodes))
-            self.steps.append(StoredStep(read, nodes, *rest))
+            stages.append(StoredStage(nodes))
+            steps.append(StoredStep(read, nodes, *rest))
+    return stages, steps
 
 
 def _unread(n_inputs: int, count: int) -> Places:

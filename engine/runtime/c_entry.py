@@ -12,7 +12,8 @@ A context has SLOTS of them, made when they are first used and kept for later ca
 same time make a state of their own. States are freed with the `CEntry`.
 
     context := word{CONTEXT} place*     a word is a pointer, a number, or the number of the word of a place
-    inputs  := (array data lengths){n_inputs}       an array of the state; offsets in the user data, or -1
+    inputs  := (array data lengths){n_inputs}       an array of the state; offsets in the user data, or -1.
+               Those that are the same in each call are in the state from the start, and not here
     outputs := (array skipped)*                     elements to skip
     sites   := place{yields}, each of a site
     site    := 0 need base present memory | count items made{count}
@@ -42,7 +43,7 @@ from engine.runtime.externals import c_function
 from engine.runtime.instructions import MAX_RANK, MOST
 from engine.runtime.kernel_interface import ITEM_SIZES
 from engine.runtime.load import LinkedKernel
-from engine.runtime.program import Program, Yield
+from engine.runtime.program import ArrayInput, Program, Yield
 from engine.runtime.python_api import OBJECT_HEAD
 from engine.runtime.registers import ADDRESS_OF_DETAILS, DETAILS, FEWEST_FOR_PARTS
 from engine.runtime.word_block import word_block
@@ -97,14 +98,15 @@ class SharedInput(NamedTuple):
 class EntryInterface(NamedTuple):
     """A density or an expansion that a program computes.
 
-    `inputs` are those of the program, None for the point; `outputs` the positions of the outputs that C
-    gets: the density and its gradient, or the values; `held` that of a bool that says if they count.
+    `inputs` are those of the program: None for the point, an array for what is the same in each call.
+    `outputs` are the positions of the outputs that C gets: the density and its gradient, or the values;
+    `held` is that of a bool that says if they count.
     """
 
     which: int
     dim: int
     expanded: int
-    inputs: Sequence[SharedInput | None]
+    inputs: Sequence[SharedInput | np.ndarray[Any, Any] | None]
     outputs: Sequence[int]
     held: int | None
 
@@ -144,16 +146,10 @@ class _ContextMaker:
         self._arrays: dict[int, tuple[int, int, int]] = {}
         """The array of each result, its rank and the rows to skip."""
         self._keep: list[Any] = [linked]
-        inputs = [
-            self._array(row.dtype, [interface.dim] if source is None else [0] * len(row.shape))
-            for row, source in zip(program.inputs, interface.inputs, strict=True)
-        ]
-        self._items = self._table(inputs)
-        self._inputs = [
-            word
-            for array, source in zip(inputs, interface.inputs, strict=True)
-            for word in (array, *(source or (-1, -1)))
-        ]
+        self._inputs: list[int] = []
+        self._items = self._table(
+            [self._input(*pair) for pair in zip(program.inputs, interface.inputs, strict=True)]
+        )
         self._sites = self._made_at(program.yields)
         self._registers = self._add_registers(linked.registers)
         self._template = np.array(self._state, dtype=np.int64)
@@ -173,7 +169,7 @@ class _ContextMaker:
             "n_words": len(self._template),
             "n_relocations": len(self._relocations),
             "n_memories": len(_memories(program)),
-            "n_inputs": len(program.inputs),
+            "n_inputs": len(self._inputs) // 3,
             "items": self._items,
             "registers": self._registers,
         }
@@ -184,6 +180,18 @@ class _ContextMaker:
             "slots": [0] * (SLOTS * SLOT_WORDS),
         }
         return word_block(CONTEXT, words, places, self._sites)
+
+    def _input(self, row: ArrayInput, source: SharedInput | np.ndarray[Any, Any] | None) -> int:
+        """Add the array of an input; return its number. Calls set it, unless it is the same in each."""
+        if isinstance(source, np.ndarray):
+            plain = np.ascontiguousarray(source, dtype=row.dtype).reshape(source.shape)
+            self._keep.append(plain)
+            array = self._array(row.dtype, plain.shape)
+            self._state[array + DATA // 8] = plain.ctypes.data
+            return array
+        array = self._array(row.dtype, [self._interface.dim] if source is None else [0] * len(row.shape))
+        self._inputs += (array, *(source or (-1, -1)))
+        return array
 
     def _array(self, dtype: str, lengths: Sequence[int]) -> int:
         """Add an array as the machine reads it; return its number in the state."""

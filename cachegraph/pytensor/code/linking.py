@@ -56,11 +56,16 @@ def linking_flags() -> dict[str, Any]:
     }
 
 
-def link_by_pytensor(graph: Any, linker: Any, flags: Mapping[str, Any]) -> Any:
-    """Return the code of `graph` as `linker` makes it, under `flags`, those of the function's making."""
+def link_by_pytensor(
+    graph: Any, linker: Any, flags: Mapping[str, Any], cells: Sequence[Cell] | None = None
+) -> Any:
+    """Return the code of `graph` as `linker` makes it, under `flags`, those of the function's making.
+
+    `cells` is the storage of the inputs, which a backend may look at.
+    """
     changed = {name: value for name, value in flags.items() if getattr(config, name) != value}
     nodes = linker.schedule(graph)
-    inputs, outputs, storage_map = map_storage(graph, nodes)
+    inputs, outputs, storage_map = map_storage(graph, nodes, cells)
     with _storing(linker), config.change_flags(traceback__limit=config.traceback__compile_limit, **changed):
         converted = linker.fgraph_convert(
             graph, order=nodes, input_storage=inputs, output_storage=outputs, storage_map=storage_map
@@ -124,7 +129,7 @@ def link(
     cells = [cell for _, cell in inputs]
     results = output_cells(sources, cells)
     is_of_backend = backend_of(linker) is not None
-    thunk = plain_thunk(code, cells, results) if is_of_backend else _thunk(code, graph, cells, results)
+    thunk = backend_thunk(code, cells, results) if is_of_backend else _thunk(code, graph, cells, results)
     thunk.inputs, thunk.outputs, thunk.lazy = cells, results, False
     thunk.jit_fn, thunk.allow_gc = code, linker.allow_gc
 
@@ -139,11 +144,16 @@ def link(
     return thunk, containers, read_only
 
 
-def plain_thunk(code: Any, inputs: list[Cell], outputs: list[Cell]) -> Any:
-    """Return a thunk that raises what `code` raises."""
+def backend_thunk(code: Any, inputs: Sequence[Cell], outputs: Sequence[Cell]) -> Any:
+    """Return a thunk that raises what the code of a backend raises.
+
+    `code.bound(inputs)` is called once, for the function's storage; what it returns gives, without arguments,
+    the results of a call.
+    """
+    call = code.bound(inputs)
 
     def thunk() -> None:
-        for cell, result in zip(outputs, code(*[cell[0] for cell in inputs]), strict=True):
+        for cell, result in zip(outputs, call(), strict=True):
             cell[0] = result
 
     return thunk

@@ -273,12 +273,12 @@ class CachedMaker(FunctionMaker):
 
     def _create_on_code(self, input_storage: Any, storage_map: Any) -> Any:
         stored: Any = self._stored
-        if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
-            linker = keeping_linker(self.linker, stored)
-            self._code = link_by_pytensor(self.fgraph, linker, self._flags)
         if input_storage is None:
             input_storage = [getattr(spec, "value", None) for spec in self.inputs]
         cells = [_cell(value) for value in input_storage]
+        if self._code is None:  # it cannot be stored, or is gone: PyTensor links the graph now
+            linker = keeping_linker(self.linker, stored)
+            self._code = link_by_pytensor(self.fgraph, linker, self._flags, cells)
         linked = link(
             self._code,
             lambda: self.fgraph,

@@ -11,7 +11,8 @@ import numpy as np
 import engine
 import engine.tensor as pt
 from engine.compiling.c_entry import CEntry, EntryInterface, EntryRefused, SharedInput, c_entry
-from engine.pytensor.linker import EngineStep, StagedProgram
+from engine.pytensor.program import StagedProgram, data_places
+from engine.pytensor.steps import EngineStep
 
 _LONG = 80
 """Of the name of an Op: a scalar loop's has its whole graph."""
@@ -21,16 +22,23 @@ def entry_of(function: Any, which: int, dim: int, expanded: int, shared: Mapping
     """Return a function of C that computes what `function` computes from a point and shared variables.
 
     `which`, `dim` and `expanded` are those of EntryInterface; `shared` says where the user data have each
-    shared variable. Raises EntryRefused if a part of it needs Python, with the Op.
+    shared variable but data, which C finds where they are. Raises EntryRefused if a part of it needs Python,
+    with the Op, or if what it computes of its data alone fails.
     """
     program = function.vm.jit_fn
     if not isinstance(program, StagedProgram):
         raise _refused(function, f"its linker is {type(function.maker.linker).__name__}, not the engine's")
-    sources = [None, *(shared[variable] for variable in function.get_shared())]
+    lasting = _lasting(function, program)
+    sources: dict[int, Any] = {0: None, **lasting}
+    sources.update(
+        (place, shared[variable])
+        for place, variable in enumerate(function.get_shared(), 1)
+        if place not in lasting
+    )
     if not program.steps and program.outputs == [0]:
         return c_entry(_identity(dim), EntryInterface(which, dim, expanded, [None], [0], None))
     step = _only_step(function, program)
-    _try(function, step, dim)
+    _try(function, step, dim, lasting)
     positions = [step.outputs.index(place) for place in program.outputs]
     held = len(step.outputs) + 1 if step.requirements else None
     inputs = [sources[place] for place in step.inputs]
@@ -51,9 +59,27 @@ def _only_step(function: Any, program: StagedProgram) -> EngineStep:
     return step
 
 
-def _try(function: Any, step: EngineStep, dim: int) -> None:
+def shared_variables(function: Any) -> list[Any]:
+    """Return the shared variables of a function, without its data, which nobody can change."""
+    data = data_places([container.storage for container in function.input_storage])
+    return [variable for place, variable in enumerate(function.get_shared(), 1) if place not in data]
+
+
+def _lasting(function: Any, program: StagedProgram) -> dict[int, Any]:
+    """Return the data of a function, and what it computes of them alone, by place."""
+    cells = [container.storage for container in function.input_storage]
+    if data_places(cells) != program.data:
+        raise _refused(function, "its data can be changed")
+    try:
+        return {place: np.asarray(value) for place, value in program.bound(cells).lasting().items()}
+    except Exception as error:
+        raise _refused(function, f"what it computes of its data alone fails ({error})") from error
+
+
+def _try(function: Any, step: EngineStep, dim: int, lasting: Mapping[int, Any]) -> None:
     """Raise EntryRefused if the engine refuses what PyTensor computes, as an increment that broadcasts."""
-    values = [np.zeros(dim), *(variable.get_value(borrow=True) for variable in function.get_shared())]
+    values: dict[int, Any] = dict(enumerate(container.storage[0] for container in function.input_storage))
+    values.update({0: np.zeros(dim), **lasting})
     try:
         step.function(*[values[place] for place in step.inputs])
     except Exception as error:  # nutpie gets a code if it is one of PyTensor's, too

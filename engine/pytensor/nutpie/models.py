@@ -16,7 +16,7 @@ from pytensor.compile.mode import get_default_mode
 from cachegraph.errors import CacheMissError
 from engine.compiling.c_entry import DENSITY, EXPAND, EntryRefused, SharedInput
 from engine.pytensor.linker import EngineLinker
-from engine.pytensor.nutpie.entries import entry_of
+from engine.pytensor.nutpie.entries import entry_of, shared_variables
 from engine.pytensor.registration import NAME
 
 
@@ -66,7 +66,7 @@ class ModelCompiler:
             pymc_initial_point_fn=pymc_initial_point_fn,
             var_names=var_names,
         )
-        data, keys = _shared_data([*density.get_shared(), *expansion.get_shared()])
+        data, keys = _shared_data([*shared_variables(density), *shared_variables(expansion)])
         user_data = _user_data(nutpie, keys, data)
         places = {variable: _place(user_data.dtype, key) for variable, key in keys.items()}
         entries = (

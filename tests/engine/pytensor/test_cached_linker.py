@@ -55,7 +55,7 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def expected_density(data: np.ndarray) -> list[float]:
-    return [-0.5 * float(np.sum((data - 0.5) ** 2)), float(np.exp(-0.25))]
+    return [-0.5 * float(np.sum((data - 0.5) ** 2)) + float(np.sum(data**2)), float(np.exp(-0.25))]
 
 
 def test_a_second_process_rewrites_and_translates_nothing_and_imports_no_numba() -> None:
@@ -76,6 +76,7 @@ def test_new_observations_of_the_same_shape_are_a_hit_with_right_numbers() -> No
     result(start())
     found = result(start("7.5", "--forbidden"))
     assert found["outcomes"][0] == "hit"
+    assert found["computed"][0][0].startswith("once, of data alone: the engine computes")
     np.testing.assert_allclose(found["density"], expected_density(observed(7.5)))
 
 

@@ -20,7 +20,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 import engine.pytensor
-from engine.pytensor.linker import StagedProgram
+from engine.pytensor.program import StagedProgram
 
 
 @pytest.fixture(autouse=True)

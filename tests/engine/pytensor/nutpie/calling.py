@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_DENSITY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)
+DENSITY_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, *[ctypes.c_void_p] * 4)
 _EXPAND = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint64, *[ctypes.c_void_p] * 3)
 
 
@@ -25,7 +25,7 @@ def call(compiled: Any, point: np.ndarray) -> Answer:
     """Call both functions of a compiled model."""
     dim, expanded, user = compiled.n_dim, compiled.n_expanded, compiled.user_data.ctypes.data
     density, gradient, values = np.full((), np.nan), np.full(dim, np.nan), np.full(expanded, np.nan)
-    status = _DENSITY(compiled.compiled_logp_func.address)(
+    status = DENSITY_FUNCTION(compiled.compiled_logp_func.address)(
         dim, *(array.ctypes.data for array in (point, gradient, density)), user
     )
     expansion_status = _EXPAND(compiled.compiled_expand_func.address)(

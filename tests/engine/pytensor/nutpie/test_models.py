@@ -19,12 +19,17 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.raise_op import Assert
+from scipy.special import gammaln
+from scipy.stats import norm
 
+import cachegraph.pytensor
 import engine.pytensor
 import engine.pytensor.nutpie
-from engine.compiling.c_entry import CEntry
+from engine.compiling.c_entry import DENSITY, CEntry, EntryRefused
+from engine.pytensor.nutpie.entries import entry_of
 from tests.cachegraph.pytensor.entry_points import declared
-from tests.engine.pytensor.nutpie.calling import assert_same, call, points
+from tests.engine.pytensor.nutpie.calling import DENSITY_FUNCTION, assert_same, call, points
 
 pytestmark = pytest.mark.usefixtures("kernels_once")
 ROOT = Path(__file__).parents[4]
@@ -131,6 +136,64 @@ def test_chains_begin_with_the_draws_of_numbas() -> None:
         np.testing.assert_allclose(*first, rtol=1e-9, atol=1e-9)
     assert found.posterior["effect"].dims == expected.posterior["effect"].dims
     assert list(found.posterior["school"].values) == list("abcdefgh")
+
+
+@pytest.fixture
+def with_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Large constants are data of functions that the adapter makes."""
+    monkeypatch.syspath_prepend(declared(tmp_path / "points"))
+    cachegraph.pytensor.install(backend="engine")
+    yield
+    cachegraph.pytensor.uninstall()
+
+
+def counts(seen: np.ndarray) -> pm.Model:
+    """A regression of counts, whose covariate can be changed."""
+    with pm.Model() as model:
+        slope, covariate = pm.Normal("slope"), pm.Data("covariate", np.linspace(-1, 1, len(seen)))
+        pm.Poisson("y", pm.math.exp(slope * covariate), observed=pt.constant(seen, name="seen"))
+    return model
+
+
+def test_constants_are_where_c_finds_them_and_only_shared_variables_can_be_changed(with_cache: None) -> None:
+    for seen in (np.arange(40), np.arange(40)[::-1].copy()):
+        compiled = compiled_on_engine(counts(seen))
+        assert compiled.logp_func.vm.jit_fn.data
+        assert [variable.name for variable in compiled.shared_var_keys] == ["covariate"]
+        with pytest.raises(KeyError):
+            compiled.with_data(seen=seen)
+        for slope in (1.0, 2.0):
+            covariate = slope * np.linspace(-1, 1, 40)
+            found = call(compiled.with_data(covariate=covariate), np.array([0.3]))
+            mean = np.exp(0.3 * covariate)
+            density = np.sum(seen * np.log(mean) - mean - gammaln(seen + 1)) + norm.logpdf(0.3)
+            np.testing.assert_allclose(found.density, density)
+            np.testing.assert_allclose(found.gradient, [np.sum((seen - mean) * covariate) - 0.3])
+
+
+def test_c_gets_what_is_computed_of_data_alone(with_cache: None) -> None:
+    seen = np.arange(1.0, 41.0)
+    for data in (seen, seen[::-1].copy()):
+        point = pt.dvector("point")
+        parts = point[0] * pt.gammaln(pt.constant(data)) * np.arange(40.0)
+        f = pytensor.function([point], [pt.sum(parts), pt.grad(pt.sum(parts), point)])
+        assert f.vm.jit_fn.kept
+        entry = entry_of(f, DENSITY, 1, 1, {})
+        user, found = np.array([entry.context, 0], dtype=np.uint64), np.zeros(2)
+        for value in (1.0, 3.0):
+            given = np.array([value])
+            arrays = [array.ctypes.data for array in (given, found[1:], found)]
+            assert DENSITY_FUNCTION(entry.address)(1, *arrays, user.ctypes.data) == 0
+            total = np.sum(gammaln(data) * np.arange(40.0))
+            np.testing.assert_allclose(found, [value * total, total])
+
+
+def test_a_check_of_data_that_fails_goes_nutpies_way(with_cache: None) -> None:
+    point, data = pt.dvector("point"), pt.constant(np.arange(40.0))
+    checked = Assert("must be large")(data, pt.all(data > 1))
+    f = pytensor.function([point], [pt.sum(point[0] * pt.gammaln(checked)), point])
+    with pytest.raises(EntryRefused, match=r"(?s)of its data alone fails.*must be large"):
+        entry_of(f, DENSITY, 1, 1, {})
 
 
 @pytest.mark.slow
