@@ -82,14 +82,15 @@ class Module:
             raise RuntimeError(message)
 
     def optimize(self, speed_level: int) -> None:
-        """Run LLVM's passes of that level, and its vectorizers. Nothing of this host's CPU is used."""
+        """Run LLVM's passes of that level, and its vectorizer of loops. Nothing of this host's CPU is used."""
         with ExitStack() as stack:
             own = stack.enter_context
             options = own(
                 _owned(LLVM.LLVMPY_CreatePipelineTuningOptions(), LLVM.LLVMPY_DisposePipelineTuningOptions)
             )
             LLVM.LLVMPY_PTOSetLoopVectorization(options, True)
-            LLVM.LLVMPY_PTOSetSLPVectorization(options, True)
+            # Of kernels it makes gathers and shuffles that take longer than what they replace (decision 0105).
+            LLVM.LLVMPY_PTOSetSLPVectorization(options, speed_level == USERS_FUNCTIONS)
             LLVM.LLVMPY_PTOSetLoopInterleaving(options, True)
             builder = own(
                 _owned(LLVM.LLVMPY_CreatePassBuilder(self._target, options), LLVM.LLVMPY_DisposePassBuilder)

@@ -81,7 +81,7 @@ def split_any(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     of, digits = x.type, format_of(x).digits
     is_subnormal = b.compare("fcmp olt", x, of(_SMALLEST_NORMAL[of]))
     k, m = _split(b, b.op("fmul", x, b.select(is_subnormal, of(2.0**digits), of(1.0))))
-    return b.op("fadd", k, only_if(b, is_subnormal, of(-digits))), m
+    return b.op("fsub", k, only_if(b, is_subnormal, of(digits))), m
 
 
 def _split(b: FunctionText, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
